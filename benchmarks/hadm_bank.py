@@ -29,6 +29,7 @@ from litestar.exceptions import NotAuthorizedException, PermissionDeniedExceptio
 
 from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.server.http_protocol import server_config
+from fairbank.rest.server.open_files import CONNECTIONS_MAX
 from fairbank.rest.server.unix_socket import bind_unix
 
 CONNECTIONS = 8  # the best of 2, 4, 8, 16 and 32 here
@@ -189,7 +190,8 @@ def main(conninfo: str, socket: str, allocations: int) -> None:
     with psycopg.connect(conninfo) as connection:
         connection.execute(SCHEMA.encode())
         connection.execute(FILL, [allocations])
-    config = server_config(create_app(conninfo))  # type: ignore[arg-type]
+    app = create_app(conninfo)
+    config = server_config(app, connections_max=CONNECTIONS_MAX)  # type: ignore[arg-type]
     gc.set_threshold(50_000, 10, 10)
     uvicorn.Server(config).run([bind_unix(Path(socket))])
 

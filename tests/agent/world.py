@@ -22,7 +22,7 @@ from fairbank.rest.schemas.answers import ReportAnswer
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import RunMessage
 
-_lives = count(1)
+_instances = count(1)
 
 
 class World:
@@ -56,7 +56,10 @@ class World:
     def start(self) -> None:
         self.outbox = Outbox(self.path)
         self.engine = Engine(
-            lambda partition: self.terms, self._senders, life=f"life{next(_lives)}", now=self.now
+            lambda partition: self.terms,
+            self._senders,
+            instance=f"agent{next(_instances)}",
+            now=self.now,
         )
         self.engine.flow.queue = SendQueue(self._window)
         self.engine.restore(*self.outbox.content())

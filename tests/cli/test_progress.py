@@ -7,7 +7,7 @@ from argparse import Namespace
 
 import pytest
 
-from fairbank.cli.framework.progress import CLEAR_LINE, Progress
+from fairbank.cli.framework.progress import CLEAR_LINE, ProgressBar
 
 OPTIONS = Namespace(progress="auto", quiet=False)
 
@@ -28,7 +28,7 @@ def test_progress_without_a_total_shows_the_elapsed_time(monkeypatch: pytest.Mon
     at, lines = [100.0], Terminal()
     monkeypatch.setattr("sys.stderr", lines)
     monkeypatch.setattr("time.monotonic", lambda: at[0])
-    with Progress("backup", OPTIONS) as progress:
+    with ProgressBar("backup", OPTIONS) as progress:
         for seconds in (100.0, 100.05, 175.0, 175.01, 180.0):
             at[0] = seconds
             progress.wait("is it sound")
@@ -51,6 +51,6 @@ def test_progress_line_is_never_wider_than_the_terminal(monkeypatch: pytest.Monk
     lines = Terminal()
     monkeypatch.setattr("sys.stderr", lines)
     monkeypatch.setenv("COLUMNS", "40")
-    with Progress("read the journals", OPTIONS) as progress:
+    with ProgressBar("read the journals", OPTIONS) as progress:
         progress(100, 100)
     assert max(map(len, progress_lines(lines))) == 39

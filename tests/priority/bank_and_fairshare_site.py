@@ -26,10 +26,10 @@ from fairbank.priority.fairshare.usage_ticks import (
 )
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.start import holding_limit
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
 from tests.bank.stories import StoryRunner
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
+from tests.priority.starting_jobs import holding_limit
 
 HOUR = 3_600
 BEGIN = 1_000_000_000

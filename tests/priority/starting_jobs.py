@@ -6,8 +6,15 @@ from typing import Any
 
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.start import holding_limit
-from fairbank.priority.limits.usage import AssociationLimits, Counts, LimitedJob, LimitUsage, Link
+from fairbank.priority.limits.start import limit_tests
+from fairbank.priority.limits.usage import (
+    AssociationLimits,
+    Counts,
+    LimitedJob,
+    LimitTest,
+    LimitUsage,
+    Link,
+)
 
 LIMITS, SAFE = Enforced(), Enforced(safe=True)
 USER, ACCOUNT, ROOT = "ada@physics", "physics", "root"
@@ -39,6 +46,11 @@ def starting_job(counts: Counts | None = None, **more: Any) -> LimitedJob:
         "limit_minutes": 30,
     }
     return LimitedJob(**(defaults | more))
+
+
+def holding_limit(job: LimitedJob, enforced: Enforced) -> LimitTest | None:
+    """Return the limit that holds `job`, or None."""
+    return next((test for test in limit_tests(job, enforced) if test.holds), None)
 
 
 def reason(job: LimitedJob, enforced: Enforced = LIMITS) -> str | None:

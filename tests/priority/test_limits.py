@@ -12,7 +12,6 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import ASSOC, LimitKind
-from fairbank.priority.limits.start import holding_limit
 from fairbank.priority.limits.usage import (
     AssociationLimits,
     LimitedJob,
@@ -29,6 +28,7 @@ from tests.priority.starting_jobs import (
     SAFE,
     USER,
     chain,
+    holding_limit,
     reason,
     starting_job,
     tres,

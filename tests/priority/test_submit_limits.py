@@ -8,10 +8,9 @@ import pytest
 
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.start import holding_limit
 from fairbank.priority.limits.submission import refusing_limit
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, QosLimits
-from tests.priority.starting_jobs import LIMITS, chain, starting_job, tres
+from tests.priority.starting_jobs import LIMITS, chain, holding_limit, starting_job, tres
 
 LENIENT, STRICT = QosLimits(name="normal"), QosLimits(name="normal", deny_on_limit=True)
 

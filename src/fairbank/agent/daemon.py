@@ -66,7 +66,7 @@ class Agent:
         self._settings, self._jobs = settings, jobs or {}
         self._clock_offset = time.time() - time.monotonic()
         self.engine = Engine(
-            settings.terms_of, settings.senders, life=secrets.token_hex(6), now=time.monotonic()
+            settings.terms_of, settings.senders, instance=secrets.token_hex(6), now=time.monotonic()
         )
         self._client = Client(
             parse_address(settings.bank.server, field="bank.server"),

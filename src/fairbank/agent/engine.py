@@ -81,11 +81,11 @@ class Engine:
         terms_of: Callable[[str], PartitionTerms],
         senders: SenderSettings,
         *,
-        life: str,
+        instance: str,
         now: float,
     ) -> None:
         self.terms_of = terms_of
-        self.flow = ReportFlow(senders, life=life, now=now)
+        self.flow = ReportFlow(senders, instance=instance, now=now)
         self.credit, self.questions = KnownCredit(), PrologQuestions()
         self.waits: list[float] = []  # seconds that questions have waited, for the histogram
         self.counts: Counter[tuple[str, ...]] = Counter()  # (metric, values of its labels)

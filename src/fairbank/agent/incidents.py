@@ -1,6 +1,6 @@
 """Incidents of the agent that an administrator should see: how often, since when, and the last one.
 
-They are of this life of the agent only. The log has each of them; here they are for
+They are those since the agent started. The log has each of them; here they are for
 `fairbank agent status` and `fairbank doctor --slurm`.
 """
 

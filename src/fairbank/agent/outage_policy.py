@@ -100,7 +100,8 @@ class KnownCredit:
 
     Invariant: each allocation in `_payers` has an entry in `_available`. `_payers` maps
     cluster/account/partition to the allocation that pays, `_factors` a QOS to its price factor.
-    `_seen` has the time of each balance; it is not stored, since clocks differ between lives.
+    `_seen` has the time of each balance; it is not stored: a monotonic clock starts at 0
+    with the host.
     """
 
     def __init__(self) -> None:

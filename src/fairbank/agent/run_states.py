@@ -126,7 +126,7 @@ ROWS: Sequence[Row] = (
     ({S.WITHOUT_HOLD}, (E.HOLD_EXISTS,), S.HELD, ()),
     ({S.WAITING, S.STARTED, S.WITHOUT_HOLD}, (E.HOLD_GRANTED,), S.HELD, (F.RUN,)),
     ({S.WAITING, S.STARTED, S.WITHOUT_HOLD}, (E.HOLD_LAPSED,), S.HELD, (F.WARN, F.RUN)),
-    # The run started in the life of an agent whose outbox was lost.
+    # The run started under an agent whose outbox was lost.
     ({S.WAITING, S.STARTED, S.WITHOUT_HOLD}, (E.RUN_CLOSED,), S.ENDED, (F.WARN, F.RUN)),
     (ALL - {S.WAITING, S.STARTED, S.WITHOUT_HOLD}, (E.HOLD_LAPSED, E.RUN_CLOSED), None, (F.WARN,)),
     ({S.WAITING}, _REFUSALS, S.REFUSED, (F.REFUSE,)),

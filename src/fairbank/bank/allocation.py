@@ -16,6 +16,8 @@ NO_LINK = bytes(32)
 
 
 class AllocationState(Enum):
+    """State of an allocation as it is stored. `Standing` follows from it and the time."""
+
     ACTIVE = "active"
     FROZEN = "frozen"
     ENDED = "ended"

@@ -92,7 +92,7 @@ class Changes:
         self.changed_tokens: set[int] = set()
 
 
-NOBODY = UserSums()
+ZERO_SUMS = UserSums()
 
 _HELD = RunState.HELD
 _TERMS = Kind.TERMS  # looked up once: `post` is called for each entry
@@ -199,7 +199,7 @@ class TransactionData:
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         """Return what a user was charged and holds, and the cap; zero for a user without a row."""
-        return self.users.get((allocation, uid), NOBODY)
+        return self.users.get((allocation, uid), ZERO_SUMS)
 
     def held_run_of(self, project: int) -> Run | None:
         """Return a run of the project with an open hold, in any allocation.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from fairbank.core.named_tuples import new_tuple
-from fairbank.scheduling.snapshot import RemainingHoles
+from fairbank.scheduling.snapshot import RemainingHoles, new_tuple
 
 J = TypeVar("J")
 """Job of the queue, as the scheduler sees it."""

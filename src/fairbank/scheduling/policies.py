@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable
 from heapq import merge
 from itertools import chain, takewhile
 
-from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.machines.processor_queue import PartitionQueue, QueueOrder
 from fairbank.scheduling.machines.processors import Holes, ProcessorProfile, ProcessorSnapshot, W
 from fairbank.scheduling.plan import JobReservation, PlannedStart, SchedulePlan, make_plan
-from fairbank.scheduling.snapshot import RemainingHoles
+from fairbank.scheduling.snapshot import RemainingHoles, new_tuple
 
 ProcessorPlan = SchedulePlan[W, int]
 

@@ -4,10 +4,11 @@ again, and only the start of each job is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fairbank.core.errors import InvalidInput, list_some
+from fairbank.core.progress import StageProgress
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import (
     SimulationPlan,
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.grants import Budget
     from fairbank.simulator.engine.usage_state import ShareAccounts
 
-Progress = Callable[[str, int, int], None]
-"""Function that is called with the stage, such as a policy, the number of jobs read, and their
-estimated total: correct if the rest of the file is like the first part.
-"""
-
 
 def simulate_each(
     source: Source,
@@ -38,7 +34,7 @@ def simulate_each(
     *,
     holdings: Mapping[str, int] | None = None,
     budget: Budget | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> list[SimulationResult]:
     """Return the result of each policy. With a `budget` the bank grants it before, and its payers
     have shares as they have credit, unless `holdings` are given.
@@ -130,7 +126,7 @@ def add_grants(
     plan: SimulationPlan,
     budget: Budget,
     holdings: Mapping[str, int] | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> SimulationPlan:
     """Return the plan with the grants, for which the trace is read once more."""
     # Imported here: only simulations with grants need the bank.
@@ -169,7 +165,7 @@ def check_reopens(extent: Extent, remedy: str, reason: str = "") -> None:
         raise InvalidInput(f"a pipe can be read only once{reason}", field="FILE", remedy=remedy)
 
 
-def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
+def ticking(name: str, extent: Extent, progress: StageProgress) -> Tick:
     """Return a function that reports the progress of a stage."""
 
     def tick(jobs: int) -> None:

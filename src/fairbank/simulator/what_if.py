@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.progress import StageProgress
 from fairbank.simulator.comparison import (
-    Progress,
     add_grants,
     check_reopens,
     check_shares,
@@ -77,7 +77,7 @@ def what_if(
     *,
     holdings: Mapping[str, int] | None = None,
     budget: Budget | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> WhatIfResult:
     """Simulate both workloads, and both of each copy, which is perturbed before it is changed.
     Grants are a part of the recorded use.
@@ -119,7 +119,7 @@ class _Asker:
         question: Question,
         plan: SimulationPlan,
         holdings: Mapping[str, int] | None,
-        progress: Progress | None,
+        progress: StageProgress | None,
     ) -> None:
         self._source, self._question, self._plan = source, question, plan
         self._holdings, self._progress = holdings, progress

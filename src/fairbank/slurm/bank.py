@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Partition
 from fairbank.cluster.run_report import RunReport, encode_report
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.tres import BillingRule
 from fairbank.rest.client import Client
@@ -30,13 +31,6 @@ from fairbank.slurm.reconcile.bank_records import (
 
 PAGE, BATCH = 1_000, 500
 """Rows in a page, and reports in a request."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with the stage, how much is done, and how much there is."""
-
-
-def no_progress(what: str, done: int, of: int) -> None:
-    """Ignore the progress."""
 
 
 class ReportObjection(NamedTuple):
@@ -121,7 +115,7 @@ class BankClient:
         return [parse_project(row, ()) for row in self._rows("/project")]
 
     def projects(
-        self, progress: Progress = no_progress, *, removed: bool = False
+        self, progress: StageProgress = no_progress, *, removed: bool = False
     ) -> list[BankProject]:
         """Return all projects with their members.
 
@@ -157,7 +151,7 @@ class BankClient:
         self._client.put(path, dict(body))
 
     def report(
-        self, reports: Sequence[RunReport], progress: Progress = no_progress
+        self, reports: Sequence[RunReport], progress: StageProgress = no_progress
     ) -> list[ReportObjection | None]:
         """Report runs; return in their order None for what is in the ledger, else the objection."""
         objections: list[ReportObjection | None] = []

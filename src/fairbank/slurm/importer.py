@@ -11,10 +11,11 @@ from types import MappingProxyType
 import msgspec
 
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient, Progress, no_progress
+from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
@@ -78,7 +79,7 @@ def import_people(
     gids: Mapping[str, int] = MappingProxyType({}),
     passed_over: Collection[str] = (),
     dry_run: bool = False,
-    progress: Progress = no_progress,
+    progress: StageProgress = no_progress,
 ) -> ImportResult:
     """Enter accounts as projects and users as their members.
 
@@ -145,7 +146,7 @@ def _read_cluster(
 
 
 def _enter(
-    bank: BankClient, steps: Sequence[Step], numbers: dict[str, int], progress: Progress
+    bank: BankClient, steps: Sequence[Step], numbers: dict[str, int], progress: StageProgress
 ) -> list[str]:
     """Carry out the steps in order and return the refusals.
 
@@ -212,7 +213,7 @@ def import_history(
     cover: bool = False,
     passed_over: Collection[str] = (),
     after: ImportPlan | None = None,
-    progress: Progress = no_progress,
+    progress: StageProgress = no_progress,
 ) -> HistoryResult:
     """Charge the runs that ended between two instants and are not in the ledger.
 
@@ -275,7 +276,7 @@ def import_jobs(
     source: str,
     cover: bool = False,
     dry_run: bool = False,
-    progress: Progress = no_progress,
+    progress: StageProgress = no_progress,
 ) -> HistoryResult:
     """Charge jobs of any scheduler that have ended and are not in the ledger.
 

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from fairbank.core.errors import Forbidden, InvalidInput
-from fairbank.slurm.bank import BankClient, Progress, no_progress
+from fairbank.core.progress import StageProgress, no_progress
+from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_user
 from fairbank.slurm.parsers.values import ParsedRows
@@ -43,7 +44,7 @@ def sync_policy(
     *,
     cluster: str | None = None,
     dry_run: bool = False,
-    progress: Progress = no_progress,
+    progress: StageProgress = no_progress,
 ) -> SyncResult:
     """Write the submission policy.
 
@@ -99,7 +100,7 @@ def sync_accounts(
     fence: bool = False,
     remove: bool = False,
     dry_run: bool = False,
-    progress: Progress = no_progress,
+    progress: StageProgress = no_progress,
 ) -> SyncResult:
     """Give every project an account in Slurm and every member an association.
 

@@ -23,6 +23,7 @@ from fairbank.rest.auth import credentials
 from fairbank.rest.auth.credentials import BoundRequest, MungeVerifier, authorization, read_munge
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.server.http_protocol import server_config
+from fairbank.rest.server.open_files import CONNECTIONS_MAX
 from fairbank.rest.server.unix_socket import bind_unix
 from tests.support.account import Account
 from tests.support.conditions import wait_until
@@ -105,7 +106,9 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
         )
         await send({"type": "http.response.body", "body": text.encode()})
 
-    Server(server_config(app)).run(sockets=[bind_unix(Path(socket_path))])
+    Server(server_config(app, connections_max=CONNECTIONS_MAX)).run(
+        sockets=[bind_unix(Path(socket_path))]
+    )
 
 
 class MungeServer:

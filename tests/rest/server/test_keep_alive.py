@@ -10,6 +10,7 @@ from typing import Any
 from uvicorn.server import ServerState
 
 from fairbank.rest.server.http_protocol import HttpProtocol, server_config
+from fairbank.rest.server.open_files import CONNECTIONS_MAX
 from tests.rest.server.manual_loop import ManualLoop
 
 IDLE_SECONDS = 30.0
@@ -60,7 +61,7 @@ def run_scenario(scenario: Callable[[IdleConnection], Awaitable[None]]) -> None:
             await send({"type": "http.response.start", "status": 204, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
-        config = server_config(app)
+        config = server_config(app, connections_max=CONNECTIONS_MAX)
         config.load()
         assert config.timeout_keep_alive == IDLE_SECONDS
         server_socket, client_socket = socket.socketpair()

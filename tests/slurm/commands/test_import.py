@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
-from fairbank.slurm.bank import BankClient, Progress, no_progress
+from fairbank.core.progress import StageProgress, no_progress
+from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.bank_records import BankProject
@@ -143,7 +144,7 @@ def test_import_continues_after_a_refusal(bare_site: CommandSite) -> None:
 
     class Before(BankClient):
         def projects(
-            self, progress: Progress = no_progress, *, removed: bool = False
+            self, progress: StageProgress = no_progress, *, removed: bool = False
         ) -> list[BankProject]:
             return []
 

@@ -41,12 +41,12 @@ class ReportFlow:
     Invariants: a message is acknowledged only when its report is stored or received by the bank.
     `unsafe_ends` has the end reports that are neither. `busy` requests are in flight, and at most
     `senders`; only one while the bank is down. Reports of `denied` clusters are not in the queue,
-    except one that tests the bank. `life` differs between any two agents, so that the
-    idempotency keys of their reports do.
+    except one that tests the bank. `instance` is the id of this process of the agent:
+    the idempotency keys of the reports of any two differ.
     """
 
-    def __init__(self, senders: SenderSettings, *, life: str, now: float) -> None:
-        self.limits, self._life = senders, life
+    def __init__(self, senders: SenderSettings, *, instance: str, now: float) -> None:
+        self.limits, self._instance = senders, instance
         self.memory, self.queue, self.retry_later = RunMemory(), SendQueue(), RetryLater()
         self.bank, self.denied = BankStatus(now), DeniedClusters()
         self.replies: list[Reply] = []
@@ -142,7 +142,7 @@ class ReportFlow:
 
     def _next_key(self) -> str:
         self._seq += 1
-        return f"{self._life}.{self._seq}"
+        return f"{self._instance}.{self._seq}"
 
     def deprioritise(self, report: PendingReport) -> None:
         """Let a hold report wait with the others: slurmctld does not wait for it any more."""

@@ -25,7 +25,7 @@ def add_progress(parser: Parser) -> None:
     add_option(parser, "--progress", about, choices=("auto", "plain", "none"), default="auto")
 
 
-class Progress:
+class ProgressBar:
     """Progress of one task: call it with amount and total. Leaving its context removes its line."""
 
     def __init__(self, what: str, options: Namespace) -> None:
@@ -36,7 +36,7 @@ class Progress:
         self._tenth = 0
         self._awaited = ""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,7 +82,7 @@ class Stages:
 
     def __init__(self, options: Namespace) -> None:
         self._options = options
-        self._stage: tuple[str, Progress] | None = None
+        self._stage: tuple[str, ProgressBar] | None = None
 
     def __enter__(self) -> Stages:
         return self
@@ -94,7 +94,7 @@ class Stages:
     def __call__(self, what: str, done: int, of: int) -> None:
         if self._stage is None or self._stage[0] != what:
             self.__exit__()
-            self._stage = (what, Progress(what, self._options))
+            self._stage = (what, ProgressBar(what, self._options))
         self._stage[1](done, of)
 
 

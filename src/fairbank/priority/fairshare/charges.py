@@ -8,6 +8,9 @@ A suspended job is charged on: Slurm's controller never subtracts the pause. A r
 or a failed node gives nothing back: each run of a job is its own row and stays charged. A job over
 its limit is charged to its real end. A resized job is two rows, one until the change and one from
 it.
+
+What makes `ChargedJobs` from Slurm's records has no user in a command yet. Next user: the embedded
+workload manager, with the ticks.
 """
 
 from __future__ import annotations

@@ -22,11 +22,6 @@ from fairbank.priority.limits.usage import (
 )
 
 
-def holding_limit(job: LimitedJob, enforced: Enforced) -> LimitTest | None:
-    """Return the limit that holds `job`, or None: first those that need no nodes, then the rest."""
-    return next((test for test in limit_tests(job, enforced) if test.holds), None)
-
-
 def limit_tests(job: LimitedJob, enforced: Enforced) -> Iterator[LimitTest]:
     """Yield the tests of all limits that concern `job`, in Slurm's order: first the limits on
     running jobs and on time, which need no nodes, then those on TRES.

@@ -245,7 +245,7 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 def server_config(
-    app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False
+    app: ASGIApplication, *, connections_max: int, access_log: bool = False
 ) -> Config:
     """Return uvicorn's settings for `app`.
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.machines.fronts import Front, add_shape
 from fairbank.scheduling.snapshot import (
     FOR_EVER,
@@ -16,6 +15,7 @@ from fairbank.scheduling.snapshot import (
     RemainingHoles,
     RunningJob,
     Snapshot,
+    new_tuple,
 )
 
 

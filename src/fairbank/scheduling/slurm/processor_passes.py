@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.machines.priority_queue import JobList
 from fairbank.scheduling.machines.processors import (
     ProcessorProfile,
@@ -25,7 +24,7 @@ from fairbank.scheduling.slurm.parameters import (
     expected_end,
     main_caps,
 )
-from fairbank.scheduling.snapshot import RunningJob
+from fairbank.scheduling.snapshot import RunningJob, new_tuple
 
 
 class BackfillSteps(ProcessorProfile[W]):

@@ -37,11 +37,9 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt
 from fairbank.core.ids import ID_MAX
+from fairbank.core.progress import Progress
 from fairbank.core.time import Instant
 from fairbank.store.contract import Reader, Store
-
-Progress = Callable[[int, int], None]
-"""Called with the number of entries read, and the number of all."""
 
 _STEP = 10_000
 _REPEATED_MAX = 1_000

@@ -21,8 +21,9 @@ import msgspec
 from fairbank.bank.audit import Finding, Head, RecordedTransfer
 from fairbank.bank.query import ALL_JOURNALS, JournalRange
 from fairbank.core.errors import Corrupt, Unavailable
+from fairbank.core.progress import Progress
 from fairbank.service.garbage_collector import tune_garbage_collector
-from fairbank.service.ops.audit import Audit, AuditResult, Progress
+from fairbank.service.ops.audit import Audit, AuditResult
 from fairbank.store.contract import Store
 
 ENTRIES_MIN = 100_000

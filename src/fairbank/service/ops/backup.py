@@ -18,8 +18,9 @@ from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
+from fairbank.core.progress import Progress
 from fairbank.core.time import Clock, Instant
-from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
+from fairbank.service.ops.backup_file import chunks, verify_file, write
 from fairbank.store.contract import ProgressCallback, RestoreTarget, Store
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
@@ -27,6 +27,7 @@ from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt, InvalidInput, NotFound
+from fairbank.core.progress import Progress
 from fairbank.core.time import Instant, iso
 from fairbank.store.contract import Reader
 
@@ -34,11 +35,6 @@ FORMAT = "fairbank.backup/3"
 _OLDER_FORMATS = ("fairbank.backup/1", "fairbank.backup/2")  # from before the first release
 _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
-
-Progress = Callable[[int, int], None]
-"""Called with the amount done and the total: entries while a backup is written, bytes while it is
-checked, rows while it is restored. The last call has the total twice.
-"""
 
 # Kinds of rows by their name in the file, in the order in which they can be restored.
 _KINDS: dict[str, type] = {

@@ -35,7 +35,7 @@ from fairbank.simulator.results.replay_result import (
 from fairbank.simulator.traces.swf import Trace
 
 if TYPE_CHECKING:
-    from fairbank.simulator.comparison import Progress
+    from fairbank.core.progress import StageProgress
 
 OpenTrace = Callable[[], AbstractContextManager[Trace]]
 
@@ -43,7 +43,7 @@ _BATCH = 500
 
 
 def replay(
-    bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: Progress | None = None
+    bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: StageProgress | None = None
 ) -> ReplayResult:
     """Run a whole trace through an empty bank. Reads the trace twice: to size the allocations, then
     to play it.
@@ -107,7 +107,7 @@ def _ask(
 
 
 def _play(
-    bank: Ledger, trace: Trace, runs: ReplayRuns, total: int, progress: Progress | None
+    bank: Ledger, trace: Trace, runs: ReplayRuns, total: int, progress: StageProgress | None
 ) -> None:
     """Apply the requests of all starts and ends, in batches."""
     requests = runs.requests(
@@ -120,7 +120,7 @@ def _play(
         progress("replaying", total, total)
 
 
-def _audited(bank: Ledger, progress: Progress | None) -> ReplayInvariant:
+def _audited(bank: Ledger, progress: StageProgress | None) -> ReplayInvariant:
     verdict = Audit(bank.store).verify(
         progress=(lambda done, of: progress("auditing", done, of)) if progress else None
     )

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.named_tuples import new_tuple
+from fairbank.scheduling.snapshot import new_tuple
 from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, SeenNumbers
 from fairbank.simulator.traces.header import PROCESSORS_MAX
 

@@ -24,7 +24,7 @@ REFUSED_START_SECONDS = 15
 """Time after a refusal in which Slurm requeues or cancels the job. Before it, the job may have
 waited for any time: for an agent that was away."""
 REQUEUE_SECONDS = 3_600  # a requeued job is submitted again when its epilogs are done
-RESTORED_STATES = frozenset({REQUEUED, "CANCELLED"})
+REFUSED_START_STATES = frozenset({REQUEUED, "CANCELLED"})
 """States that Slurm records for a run that was refused at its start."""
 NO_RESTART_STATES = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
 """States after which Slurm restarts no job by itself."""
@@ -111,7 +111,7 @@ class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
         if refused is None or job.start is None or job.end is None:
             return False
         return (
-            job.state in RESTORED_STATES
+            job.state in REFUSED_START_STATES
             and job.end - refused <= REFUSED_START_SECONDS
             and job.start - START_TOLERANCE_SECONDS <= refused <= job.end
         )

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import DAY
-from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, no_progress
+from fairbank.slurm.bank import BankClient, StoredRefusal
 from fairbank.slurm.commands import IDS_PER_COMMAND, SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import CONTRADICTS_HOLD, BankCluster, BankFunds, BankRun
@@ -85,7 +86,7 @@ class Reconciler:
         fix: bool = False,
         retry_refused: bool = False,
         funds: BankFunds | None = None,
-        progress: Progress = no_progress,
+        progress: StageProgress = no_progress,
     ) -> ReconcileResult:
         """Compare every run that ended between two instants, and repair what differs.
 
@@ -134,7 +135,7 @@ class Reconciler:
         )
 
     def _read_input(
-        self, prices: BankCluster, since: int, until: int, progress: Progress
+        self, prices: BankCluster, since: int, until: int, progress: StageProgress
     ) -> tuple[ReconcileInput, Refusals, tuple[UnreadableLine, ...]]:
         # The queue is read before accounting and the ledger: a run that ends meanwhile is then
         # alive, not lost.
@@ -164,7 +165,7 @@ class Reconciler:
         return sides, refusals, unreadable
 
     def _runs(
-        self, cluster: str, since: int, until: int, expected: int, progress: Progress
+        self, cluster: str, since: int, until: int, expected: int, progress: StageProgress
     ) -> list[BankRun]:
         runs: dict[int, BankRun] = {}
         start = max(0, since - PERIOD_MARGIN_SECONDS)
@@ -174,7 +175,7 @@ class Reconciler:
         return list(runs.values())
 
     def _history(
-        self, comparison: ReconcileComparison, progress: Progress
+        self, comparison: ReconcileComparison, progress: StageProgress
     ) -> ParsedRows[AccountingJob]:
         """Return all executions of the jobs that differ.
 
@@ -238,7 +239,7 @@ class Reconciler:
 
 
 def read_jobs(
-    slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
+    slurm: SlurmCommands, since: int, until: int, progress: StageProgress = no_progress
 ) -> tuple[list[AccountingJob], tuple[UnreadableLine, ...]]:
     """Return accounting's jobs of a period, read day by day; pieces of resized ones are joined.
 
@@ -271,7 +272,7 @@ def _overlaps(job: AccountingJob, since: int, until: int) -> bool:
 
 
 def read_history(
-    slurm: SlurmCommands, job_ids: Collection[int], progress: Progress = no_progress
+    slurm: SlurmCommands, job_ids: Collection[int], progress: StageProgress = no_progress
 ) -> ParsedRows[AccountingJob]:
     """Return all executions that accounting has under these job ids."""
     numbers = sorted(job_ids)
@@ -286,7 +287,7 @@ def read_history(
 
 
 def read_job_groups(
-    slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
+    slurm: SlurmCommands, since: int, until: int, progress: StageProgress = no_progress
 ) -> dict[int, int]:
     """Return the Unix groups of a period's jobs by job id, read day by day."""
     groups: dict[int, int] = {}

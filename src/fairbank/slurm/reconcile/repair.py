@@ -13,7 +13,8 @@ from fairbank.cluster.run_report import CompleteReport
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.core.ids import OVERFLOW_UID
-from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
+from fairbank.core.progress import StageProgress, no_progress
+from fairbank.slurm.bank import BankClient, ReportObjection
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
@@ -85,7 +86,7 @@ class Repairer:
         self._job_ends |= {(end.job_id, end.submitted): end for end in job_ends}
 
     def repair(
-        self, findings: Sequence[ReconcileFinding], progress: Progress = no_progress
+        self, findings: Sequence[ReconcileFinding], progress: StageProgress = no_progress
     ) -> list[RepairOutcome]:
         """Report to the bank what can be repaired, and return the outcome of each finding."""
         outcomes: list[RepairOutcome] = []

@@ -10,7 +10,7 @@ from fairbank.cli.framework.command import Command, Noun, host_command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_config, add_option
 from fairbank.cli.framework.output import Listing, show
-from fairbank.cli.framework.progress import Progress, add_progress
+from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
@@ -49,7 +49,7 @@ def _verify(context: Context, options: Namespace) -> int:
     places = bank_places(options.config, settings)
     context.note_places(places)
     context.bank = settings.server.name
-    with Progress("audit", options) as progress:
+    with ProgressBar("audit", options) as progress:
         progress.show(
             "every journal, and the store as a whole, which takes longer the longer its file is"
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Noun, host_command
 from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.cli.framework.options import add_config, add_option
-from fairbank.cli.framework.progress import Progress, add_progress
+from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _create(context: Context, options: Namespace) -> int:
     config = options.config
     settings = settings_of(config)
     context.note_places(bank_places(config, settings))
-    with Progress("backup", options) as progress, opened_store(config, settings) as store:
+    with ProgressBar("backup", options) as progress, opened_store(config, settings) as store:
         first = partial(progress.wait, "first whether the store's file is sound")
         rows = Backups(store, SystemClock()).create(
             Path(options.file), progress, at_work=first, replace=options.force
@@ -51,7 +51,7 @@ def _add_verify(parser: Parser) -> None:
 def _verify(context: Context, options: Namespace) -> int:
     from fairbank.service.ops.backup_file import verify_file
 
-    with Progress("backup", options) as progress:
+    with ProgressBar("backup", options) as progress:
         rows = verify_file(Path(options.file), progress)
     context.print_text(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
     return 0
@@ -103,7 +103,7 @@ def _restore(context: Context, options: Namespace) -> int:
             f"! the bank's server is running at unix:{settings.server.socket}: jobs and users use"
             " what is restored at once; stop it first to keep them out"
         )
-    with Progress("restore", options) as progress:
+    with ProgressBar("restore", options) as progress:
         question = f"Drop everything in {places['store']}, and put {name} in its place?"
         if options.replace and not context.confirm(question, removes=True):
             context.note("Nothing was changed.")

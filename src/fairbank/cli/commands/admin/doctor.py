@@ -9,7 +9,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_clusters, add_config, add_option
 from fairbank.cli.framework.output import Listing, show
-from fairbank.cli.framework.progress import Progress, add_progress
+from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
@@ -89,7 +89,7 @@ def _looked(
     places = bank_places(options.config, settings)
     context.note_places(places)
     context.bank = settings.server.name
-    with Progress("doctor", options) as progress:
+    with ProgressBar("doctor", options) as progress:
         at_work = partial(progress.wait, "whether the SQLite file is sound")
         return places, check_bank(options.config, settings, at_work)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fairbank.cli.commands.planning.picture_files import PictureFile
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.simulator.comparison import Progress
+    from fairbank.core.progress import StageProgress
     from fairbank.simulator.engine.simulation import SimulationResult
     from fairbank.simulator.traces.synthetic import SyntheticWorkload
 
@@ -149,7 +149,7 @@ def _simulate(
     workload: str | SyntheticWorkload,
     policies: Sequence[str],
     options: Namespace,
-    progress: Progress,
+    progress: StageProgress,
 ) -> list[SimulationResult]:
     """Simulate the workload under each policy. Raises FairbankError before the work starts."""
     from functools import partial
