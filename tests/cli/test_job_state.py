@@ -10,24 +10,14 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli import main
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, Refused, parse_address
-from tests.cli.conftest import Run, runner
+from tests.cli.conftest import Run
 from tests.cli.served_site import Bank
 from tests.cli.site import JORGE
 from tests.cli.test_why_at_slurm import QUEUE, renamed_queue
 
 REFUSED = 900_101
-
-
-@pytest.fixture
-def fairbank(
-    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
-    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
-    return runner(main.run, capsys)
 
 
 def why(fairbank: Run, job: object, folder: Path = QUEUE) -> tuple[str, dict[str, Any]]:
@@ -38,22 +28,22 @@ def why(fairbank: Run, job: object, folder: Path = QUEUE) -> tuple[str, dict[str
     return " ".join(text.out.split()), json.loads(document.out)["data"][0]
 
 
-def test_ended_job_has_its_cost(fairbank: Run) -> None:
+def test_ended_job_has_its_cost(changing: Run) -> None:
     """It ran from 02:14 to 07:40, and 301 of the 512 SU that were held were charged."""
-    text, data = why(fairbank, 812_301)
+    text, data = why(changing, 812_301)
     assert "ended at 2026-11-21 07:40:00 after 05:26:00: COMPLETED, exit code 0." in text
     assert text.endswith("Credit 301 SU were charged to allocation 1 of chem_qmc")
     assert (data["state"], data["run"]["charged"], data["refusal"]) == ("ended", 301 * 60, None)
 
 
-def test_refund_of_an_ended_job_is_shown(fairbank: Run) -> None:
-    text, _ = why(fairbank, 812_222)
+def test_refund_of_an_ended_job_is_shown(changing: Run) -> None:
+    text, _ = why(changing, 812_222)
     assert "after 05:00:00: NODE_FAIL" in text
     assert text.endswith("120 SU were charged to allocation 1 of chem_qmc 120 SU were refunded")
 
 
-def test_running_job_has_its_hold(fairbank: Run, tmp_path: Path) -> None:
-    text, data = why(fairbank, 812_344)
+def test_running_job_has_its_hold(changing: Run, tmp_path: Path) -> None:
+    text, data = why(changing, 812_344)
     assert "runs since 2026-11-21 11:55:00, as the bank knows." in text
     hold = "Credit 384 SU of allocation 1 of chem_qmc are held; what it does not use comes back"
     assert text.endswith(hold)
@@ -61,13 +51,13 @@ def test_running_job_has_its_hold(fairbank: Run, tmp_path: Path) -> None:
     folder = renamed_queue(tmp_path / "queue")
     jobs = folder / "jobs.txt"
     jobs.write_text(jobs.read_text().replace("JobId=1 ", "JobId=812344 "))
-    text, data = why(fairbank, 812_344, folder)
+    text, data = why(changing, 812_344, folder)
     assert "is running since 2026-11-22 18:01:15 on c[01-03]" in text
     assert text.endswith(hold)
     assert data["slurm"]["nodes"] == "c[01-03]"
 
 
-def test_refused_job_has_the_refusal_and_its_remedies(fairbank: Run, own_bank: Bank) -> None:
+def test_refused_job_has_the_refusal_and_its_remedies(changing: Run, own_bank: Bank) -> None:
     """chem_qmc has 262 GPU-SU in allocation 2; the job asks for a million."""
     with pytest.raises(Refused):
         Client(parse_address(own_bank.unix)).post(
@@ -85,22 +75,22 @@ def test_refused_job_has_the_refusal_and_its_remedies(fairbank: Run, own_bank: B
                 "amount": 60_000_000,
             },
         )
-    text, data = why(fairbank, REFUSED)
+    text, data = why(changing, REFUSED)
     assert text.startswith(f"The bank refused job {REFUSED} at 2026-11-21 12:30:12: ")
     refusal = data["refusal"]
     assert (data["state"], data["run"], refusal["asked"]) == ("refused", None, 60_000_000)
     assert f"Remedy {refusal['remedies'][0]}" in text
 
 
-def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(fairbank: Run) -> None:
-    result = fairbank("why", 999, "--from", QUEUE)
+def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(changing: Run) -> None:
+    result = changing("why", 999, "--from", QUEUE)
     assert (result.code, result.out) == (3, "")
     assert "slurmctld has no job 999 that waits" in result.err
 
 
 def test_bank_is_asked_if_slurm_does_not_answer(
-    fairbank: Run, clean_env: pytest.MonkeyPatch, tmp_path: Path
+    changing: Run, clean_env: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     clean_env.setenv("PATH", str(tmp_path))
-    assert "301 SU were charged" in fairbank("why", 812_301).out
-    assert fairbank("why", 999).code == 6
+    assert "301 SU were charged" in changing("why", 812_301).out
+    assert changing("why", 999).code == 6

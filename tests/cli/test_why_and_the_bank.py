@@ -15,7 +15,6 @@ import pytest
 
 from fairbank.cli import main
 from tests.cli.conftest import Run, runner
-from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, CPU, STRANGER
 from tests.cli.test_why_at_slurm import JOBS, renamed_queue
 
@@ -23,15 +22,6 @@ REFUSED = (
     "chem_qmc: not enough credit: requested 168 SU, available 100 SU, short by 68 SU. Try a shorter"
     " time limit: -t 4-04:00:00; or more credit, by staff: fairbank deposit 1 68 --reason '...'"
 )
-
-
-@pytest.fixture
-def fairbank(
-    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
-    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
-    return runner(main.run, capsys)
 
 
 def queue(folder: Path, *, held_as: str | None, uid: int = AYLA) -> Path:
@@ -102,11 +92,11 @@ CASES = {
 @pytest.mark.parametrize("held_as", [None, "Allocation_exhausted"])
 @pytest.mark.parametrize("reason", CASES)
 def test_reason_and_remedy_are_those_of_the_bank(
-    fairbank: Run, tmp_path: Path, reason: str, held_as: str | None
+    changing: Run, tmp_path: Path, reason: str, held_as: str | None
 ) -> None:
     commands, detail, remedy = CASES[reason]
-    with changed(fairbank, *commands):
-        text, data = why(fairbank, queue(tmp_path / "queue", held_as=held_as))
+    with changed(changing, *commands):
+        text, data = why(changing, queue(tmp_path / "queue", held_as=held_as))
     refusal = data["refusal"]
     assert (refusal["reason"], refusal["held_as"]) == (reason, held_as)
     assert refusal["detail"].startswith(detail)
@@ -127,9 +117,9 @@ def test_reason_and_remedy_are_those_of_the_bank(
 
 
 def test_held_job_that_the_bank_would_accept_now_only_needs_its_release(
-    fairbank: Run, tmp_path: Path
+    changing: Run, tmp_path: Path
 ) -> None:
-    text, data = why(fairbank, queue(tmp_path / "queue", held_as="User_cap_reached"))
+    text, data = why(changing, queue(tmp_path / "queue", held_as="User_cap_reached"))
     assert data["refusal"]["remedies"] == []
     assert "ok credit: needs a hold of 168 SU" in text
     release = f"the bank would accept it now: by an operator with scontrol release {data['job']}"
@@ -186,7 +176,7 @@ def test_start_that_slurmctld_expects_of_a_held_job_is_not_shown(
     assert data["slurm_expects"] is None
 
 
-def test_job_that_the_bank_would_refuse_cannot_start(fairbank: Run, tmp_path: Path) -> None:
+def test_job_that_the_bank_would_refuse_cannot_start(changing: Run, tmp_path: Path) -> None:
     """Nodes are free for the released job, and slurmctld has no reason yet."""
     folder, number = renamed_queue(tmp_path / "queue"), JOBS["held"]
     jobs = folder / "jobs.txt"
@@ -194,9 +184,9 @@ def test_job_that_the_bank_would_refuse_cannot_start(fairbank: Run, tmp_path: Pa
     released = rf"(?m)^(JobId={number} .*) Priority=0 (.*) Reason=\S+ "
     jobs.write_text(re.sub(released, r"\1 Priority=101000 \2 Reason=None ", text))
     command = ("why", number, "--from", folder, "--no-likely")
-    assert f"job {number} can start" in fairbank(*command).err
-    with changed(fairbank, ("alloc", "freeze", CPU, *WHY), ("alloc", "thaw", CPU, *WHY)):
-        result = fairbank(*command)
+    assert f"job {number} can start" in changing(*command).err
+    with changed(changing, ("alloc", "freeze", CPU, *WHY), ("alloc", "thaw", CPU, *WHY)):
+        result = changing(*command)
     assert result.code == 0
     assert (
         f"Job {number} waits for the next pass of slurmctld (None). The bank would refuse it: the"
@@ -204,7 +194,7 @@ def test_job_that_the_bank_would_refuse_cannot_start(fairbank: Run, tmp_path: Pa
     )
 
 
-def test_suggestion_is_accepted_by_the_bank(fairbank: Run, tmp_path: Path) -> None:
+def test_suggestion_is_accepted_by_the_bank(changing: Run, tmp_path: Path) -> None:
     """Job `whole` would start earlier with fewer nodes, but not if its allocation is frozen."""
     folder = renamed_queue(tmp_path / "queue")
     jobs = folder / "jobs.txt"
@@ -212,13 +202,13 @@ def test_suggestion_is_accepted_by_the_bank(fairbank: Run, tmp_path: Path) -> No
     command = ("why", JOBS["whole"], "--from", folder, "--no-likely", "--json")
 
     def advice() -> tuple[str | None, list[str]]:
-        (data,) = json.loads(fairbank(*command).out)["data"]
+        (data,) = json.loads(changing(*command).out)["data"]
         suggestion = data["suggestion"]
         return suggestion and suggestion["option"], data["tried"]
 
     option, tried = advice()
     assert option == "-N 3 -n 3"
-    with changed(fairbank, ("alloc", "freeze", CPU, *WHY), ("alloc", "thaw", CPU, *WHY)):
+    with changed(changing, ("alloc", "freeze", CPU, *WHY), ("alloc", "thaw", CPU, *WHY)):
         assert advice() == (None, tried)
 
 
@@ -232,10 +222,10 @@ def test_hold_by_a_person_is_not_shown_as_one_of_the_bank(
 
 
 def test_bank_that_does_not_show_the_project_is_named_with_its_remedy(
-    fairbank: Run, tmp_path: Path
+    changing: Run, tmp_path: Path
 ) -> None:
     folder = queue(tmp_path / "queue", held_as=None)
-    result = fairbank(
+    result = changing(
         "why", JOBS["second"], "--from", folder, "--no-likely", "--no-advice", "--as", STRANGER
     )
     error = " ".join(result.err.split())

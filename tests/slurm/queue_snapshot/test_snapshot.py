@@ -601,6 +601,10 @@ def test_unknown_parameters_are_noted_and_ignored() -> None:
         ),
         ({"PreemptType": "preempt/none", "PreemptParameters": "youngest_first"}, None),
         ({"SchedulerParameters": "BF_Licenses,BF_CONTINUE"}, "SchedulerParameters: bf_licenses"),
+        (
+            {"SchedulerParameters": "bf_hetjob_prio=min,bf_hetjob_immediate"},
+            "SchedulerParameters: bf_hetjob_immediate, bf_hetjob_prio",
+        ),
     ],
 )
 def test_unmodelled_setting_is_noted_once(config: dict[str, str], setting: str | None) -> None:
