@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Generic, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ User = tuple[int, int]
 """Group and user; the group is -1 if groups do not count."""
 
 _ROW_BITS = 30
+_ROW = (1 << _ROW_BITS) - 1
+"""Bits of a key that are its row."""
 _AT_END = 1 << 62
 """Added to the key of a job that was moved to the end."""
 _ROWS_MIN = 64
@@ -188,10 +191,9 @@ class JobList(Generic[W]):
     def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
         if not holes:
             return None
-        width = holes[-1][0]
-        for position in range(after + 1, len(self._jobs)):
-            job = self._jobs[position]
-            if job.processors <= width and fits_hole(job, holes):
+        width, seconds = holes[-1]
+        for position, job in enumerate(islice(self._jobs, after + 1, None), after + 1):
+            if job.processors <= width and (job.limit <= seconds or fits_hole(job, holes)):
                 return position, job
         return None
 
@@ -207,11 +209,11 @@ class _RankedJobs(JobList[W]):
         return self if len(self._keys) <= count else _RankedJobs(self._rows, self._keys[:count])
 
     def __iter__(self) -> Iterator[tuple[int, W]]:
-        rows, row_bits = self._rows, (1 << _ROW_BITS) - 1
-        jobs = (job for key in self._keys if (job := rows[key & row_bits]) is not None)
-        return enumerate(jobs)
+        rows = self._rows
+        return enumerate(job for key in self._keys if (job := rows[key & _ROW]) is not None)
 
     def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
         if not self._jobs:
-            self._jobs = [job for _, job in self]
+            rows = self._rows
+            self._jobs = [job for key in self._keys if (job := rows[key & _ROW]) is not None]
         return super().first_that_fits(after, holes)

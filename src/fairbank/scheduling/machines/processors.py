@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairbank.scheduling.machines.fronts import Front, add_shape
 from fairbank.scheduling.snapshot import (
@@ -65,6 +65,8 @@ class Processors(Generic[W]):
 ProcessorSnapshot = Snapshot[W, int, Processors[W], Any]
 
 
+END = 4 * FOR_EVER
+"""Time behind every begin and end."""
 LATEST, LATEST_MAX = 64, 128
 """Begins that a search for a later slot looks through."""
 
@@ -79,7 +81,7 @@ class TimeSlot(NamedTuple):
 
 class ProcessorProfile(Generic[W]):
     """Free processors over time, as steps: `free[i]` of them from `times[i]` until the next step
-    begins. The last step lasts for ever.
+    begins. The last step begins at `END` and ends every search without a test of the index.
 
     Invariants: `_new_slots` are the slots before the steps are built. `_drops` are the times at
     which fewer processors are free than ever before, with their number; None: unknown.
@@ -136,7 +138,7 @@ class ProcessorProfile(Generic[W]):
         if not self._has_steps:
             self._build_steps()
         times, free, latest = self.times, self.free, self._latest
-        search_end, rounds_ends = self._search_end, self.rounds_ends
+        search_end, resolution = self._search_end, self.resolution
         # What is taken is never given back, so no begin before the last one found for a job that is
         # as narrow and short, or more so, can be free again.
         low = self._now
@@ -146,7 +148,7 @@ class ProcessorProfile(Generic[W]):
                     low = -before
                 break
         begin = low
-        step, last = bisect_right(times, low) - 1, len(times)
+        step = bisect_right(times, low) - 1
         while begin < search_end:
             while free[step] < wanted:
                 step += 1
@@ -155,12 +157,12 @@ class ProcessorProfile(Generic[W]):
             # Slurm's backfill rounds the end up to its resolution. So drops up to the next time at
             # which a slot may begin matter, also those after the end of the job.
             first_begin = begin + seconds
-            if rounds_ends:  # otherwise the call would take 4 % of a pass
-                first_begin = self.first_begin_after(first_begin)
+            if resolution:  # `first_begin_after`, without its call: 4 % of a pass
+                first_begin += resolution - first_begin % resolution
             step += 1
-            while step < last and times[step] < first_begin and free[step] >= wanted:
+            while times[step] < first_begin and free[step] >= wanted:
                 step += 1
-            if step == last or times[step] >= first_begin:
+            if times[step] >= first_begin:
                 break
         if begin > low:
             insort(latest, (-begin, wanted, seconds))
@@ -213,8 +215,8 @@ class ProcessorProfile(Generic[W]):
             self._drops = _strictly_less(self._free, zip(self.times, self.free, strict=True))
         return self._drops
 
-    rounds_ends: ClassVar[bool] = False
-    """Whether another time than its end is the first at which a slot may begin after a job."""
+    resolution = 0
+    """Seconds of a step in which no slot begins after the end of a job; 0: there are no steps."""
 
     def last_end_before(self, begin: int) -> int:
         """Return the latest time at which other jobs may end if a slot begins at `begin`."""
@@ -269,7 +271,7 @@ class ProcessorProfile(Generic[W]):
         steps = dict(
             zip([self._now, *(job_running.ends for job_running in running)], ends, strict=True)
         )
-        self.times, self.free = list(steps), list(steps.values())
+        self.times, self.free = [*steps, END], [*steps.values(), self._size]
         for slot in self._new_slots:
             self._cut_steps(slot)
 
@@ -277,11 +279,11 @@ class ProcessorProfile(Generic[W]):
         times, free, now = self.times, self.free, self._now
         begin, end, processors = slot
         first = bisect_left(times, begin)
-        if first == len(times) or times[first] != begin:
+        if times[first] != begin:
             times.insert(first, begin)
             free.insert(first, free[first - 1])
         last = bisect_left(times, end, first)
-        if last == len(times) or times[last] != end:
+        if times[last] != end:
             times.insert(last, end)
             free.insert(last, free[last - 1])
         left = [before - processors for before in free[first:last]]

@@ -35,7 +35,7 @@ class BackfillSteps(ProcessorProfile[W]):
     seconds. Behind the window a slot is exact only if `fully` is true.
     """
 
-    __slots__ = ("_latest_submit", "_resolution", "_window")
+    __slots__ = ("_latest_submit", "_window", "resolution")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class BackfillSteps(ProcessorProfile[W]):
         fully: bool = True,
     ) -> None:
         super().__init__(machine.size, machine.free, running, now)
-        self._window, self._resolution, self._latest_submit = (
+        self._window, self.resolution, self._latest_submit = (
             (now + window) // resolution * resolution,
             resolution,
             now - least_age,
@@ -57,13 +57,11 @@ class BackfillSteps(ProcessorProfile[W]):
         if not fully:
             self._search_end = self._window
 
-    rounds_ends = True
-
     def last_end_before(self, begin: int) -> int:
-        return begin // self._resolution * self._resolution - 1
+        return begin // self.resolution * self.resolution - 1
 
     def first_begin_after(self, until: int) -> int:
-        return until // self._resolution * self._resolution + self._resolution
+        return until // self.resolution * self.resolution + self.resolution
 
     def overdue_end(self, ends: int) -> int:
         return expected_end(ends, self._now)
@@ -72,7 +70,7 @@ class BackfillSteps(ProcessorProfile[W]):
         if slot.begin > self._now:
             if slot.begin >= self._window or job.submitted > self._latest_submit:
                 return
-            end = -(-slot.end // self._resolution) * self._resolution
+            end = -(-slot.end // self.resolution) * self.resolution
             slot = new_tuple(TimeSlot, (slot.begin, end, slot.processors))
         super().take(job, slot)
 
