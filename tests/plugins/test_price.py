@@ -71,9 +71,11 @@ def test_price_is_that_of_the_bank(
     )
 
 
-_counts = st.dictionaries(
-    st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100"]),
-    st.integers(0, 10**6).map(Fraction),
+# Slurm always counts processors and nodes, and no memory would mean all memory of a node.
+_count = st.integers(1, 10**6).map(Fraction)
+_counts = st.fixed_dictionaries(
+    {"cpu": _count, "node": _count},
+    optional=dict.fromkeys(["mem", "gres/gpu", "gres/gpu:a100"], _count),
 )
 
 
