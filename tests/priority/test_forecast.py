@@ -155,8 +155,9 @@ def test_forecast_of_classic_factor_is_reached(
         if seconds is None or not 0 < seconds < 300 * DAY:
             continue
         later = sum_usage(case.tree, paused(case, row, seconds, WEEK, taken_over=taken_over))
+        # What is charged is a difference of sums that may be 10**9 times as large.
         assert classic(case.tree, later, dampening=dampening).factor[row] == pytest.approx(
-            factor, rel=1e-6
+            factor, rel=1e-5
         )
         forecasts += 1
     assume(forecasts)
