@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import Allocation, AllocationState, Standing, overlapping
+from fairbank.bank.allocation import Allocation, AllocationState, ShownState, overlapping
 from fairbank.core.time import Instant
 from tests.bank.stories import play_story
 
@@ -15,16 +15,16 @@ from tests.bank.stories import play_story
 @pytest.mark.parametrize(
     ("state", "before", "within", "after"),
     [
-        (AllocationState.ACTIVE, Standing.PLANNED, Standing.ACTIVE, Standing.ENDED),
-        (AllocationState.FROZEN, Standing.FROZEN, Standing.FROZEN, Standing.ENDED),
-        (AllocationState.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
+        (AllocationState.ACTIVE, ShownState.PLANNED, ShownState.ACTIVE, ShownState.ENDED),
+        (AllocationState.FROZEN, ShownState.FROZEN, ShownState.FROZEN, ShownState.ENDED),
+        (AllocationState.ENDED, ShownState.ENDED, ShownState.ENDED, ShownState.ENDED),
     ],
 )
 def test_state_of_allocation_follows_the_clock(
-    state: AllocationState, before: Standing, within: Standing, after: Standing
+    state: AllocationState, before: ShownState, within: ShownState, after: ShownState
 ) -> None:
     row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
-    assert [row.standing(at) for at in (9, 10, 19, 20)] == [before, within, within, after]
+    assert [row.shown_state(at) for at in (9, 10, 19, 20)] == [before, within, within, after]
 
 
 def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, Standing, diagram
+from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, ShownState, diagram
 from fairbank.bank.refusals import Refusal, remedies, sentence
 from tests.bank.stories import play_story
 from tests.bank.story_setups import PHYSICS
@@ -129,7 +129,7 @@ def test_frozen_allocation_stays_frozen_after_its_period(over: str) -> None:
         hold 1 alice physics/cpu 10 start 400   -> ok available 80
         hold 3 alice physics/cpu 10 start 1000  -> NO_ALLOCATION
         """)
-    assert story.allocation("physics/cpu").standing(story.now) is Standing.ENDED
+    assert story.allocation("physics/cpu").shown_state(story.now) is ShownState.ENDED
 
 
 def test_allocation_ended_before_its_start_pays_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from fairbank.bank.allocation import Standing
+from fairbank.bank.allocation import ShownState
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import (
     AllocationQuery,
@@ -125,7 +125,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             projects=projects,
             resource=resources,
             category=categories,
-            stands=st.none() | st.tuples(st.sampled_from(Standing), ats),
+            shown_state=st.none() | st.tuples(st.sampled_from(ShownState), ats),
             active_at=instant,
             open_at=instant,
             or_latest=st.booleans(),

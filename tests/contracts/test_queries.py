@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import REGISTRY, Entry
 from fairbank.bank.project import Role
 from fairbank.bank.query import AllocationQuery, ProjectQuery, RunQuery, Visibility
@@ -57,15 +57,15 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
         ({"projects": frozenset()}, []),
         ({"resource": "gpu"}, [3]),
         ({"category": "annual"}, [2, 4]),
-        ({"stands": (Standing.FROZEN, START)}, [4]),
-        ({"stands": (Standing.FROZEN, END)}, []),
-        ({"stands": (Standing.PLANNED, START - 1)}, [1, 2, 3]),
-        ({"stands": (Standing.PLANNED, START)}, [2]),
-        ({"stands": (Standing.ACTIVE, START)}, [1, 3]),
-        ({"stands": (Standing.ACTIVE, END - 1), "resource": "cpu"}, [1]),
-        ({"stands": (Standing.ACTIVE, END)}, [2]),
-        ({"stands": (Standing.ENDED, END - 1)}, []),
-        ({"stands": (Standing.ENDED, END)}, [1, 3, 4]),
+        ({"shown_state": (ShownState.FROZEN, START)}, [4]),
+        ({"shown_state": (ShownState.FROZEN, END)}, []),
+        ({"shown_state": (ShownState.PLANNED, START - 1)}, [1, 2, 3]),
+        ({"shown_state": (ShownState.PLANNED, START)}, [2]),
+        ({"shown_state": (ShownState.ACTIVE, START)}, [1, 3]),
+        ({"shown_state": (ShownState.ACTIVE, END - 1), "resource": "cpu"}, [1]),
+        ({"shown_state": (ShownState.ACTIVE, END)}, [2]),
+        ({"shown_state": (ShownState.ENDED, END - 1)}, []),
+        ({"shown_state": (ShownState.ENDED, END)}, [1, 3, 4]),
         ({"active_at": END - 1}, [1, 3, 4]),
         ({"active_at": END}, [2]),
         ({"active_at": START - 1}, []),

@@ -16,7 +16,7 @@ NO_LINK = bytes(32)
 
 
 class AllocationState(Enum):
-    """State of an allocation as it is stored. `Standing` follows from it and the time."""
+    """State of an allocation as it is stored. `ShownState` follows from it and the time."""
 
     ACTIVE = "active"
     FROZEN = "frozen"
@@ -45,7 +45,7 @@ NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
 }
 
 
-class Standing(IdentityEnum):
+class ShownState(IdentityEnum):
     """State of an allocation at a time, as it is shown to users and programs."""
 
     PLANNED = "planned"
@@ -54,10 +54,10 @@ class Standing(IdentityEnum):
     ENDED = "ended"
 
 
-_STANDING: Mapping[AllocationState, Standing] = {
-    _S.ACTIVE: Standing.ACTIVE,
-    _S.FROZEN: Standing.FROZEN,
-    _S.ENDED: Standing.ENDED,
+_SHOWN_STATES: Mapping[AllocationState, ShownState] = {
+    _S.ACTIVE: ShownState.ACTIVE,
+    _S.FROZEN: ShownState.FROZEN,
+    _S.ENDED: ShownState.ENDED,
 }
 
 
@@ -123,12 +123,12 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
         """Return the state that events start from: ended after its end, recorded or not."""
         return AllocationState.ENDED if self.end <= now else self.state
 
-    def standing(self, now: int) -> Standing:
+    def shown_state(self, now: int) -> ShownState:
         """Return the state by the clock: an active allocation that has not begun is planned."""
         state = self.state_at(now)
         if state is AllocationState.ACTIVE and now < self.start:
-            return Standing.PLANNED
-        return _STANDING[state]
+            return ShownState.PLANNED
+        return _SHOWN_STATES[state]
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, Standing
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, ShownState
 from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
 
@@ -216,11 +216,11 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
         entries: all its entries that set terms, in their order.
         now: the current time.
     """
-    standing = allocation.standing(now)
-    if standing is Standing.ACTIVE:
+    shown = allocation.shown_state(now)
+    if shown is ShownState.ACTIVE:
         return None
     # What set the state; a freeze is not made longer by a change of the period.
-    names = ("state", "end") if standing is Standing.ENDED else ("state",)
+    names = ("state", "end") if shown is ShownState.ENDED else ("state",)
     setting, known = None, None
     for entry in entries:
         terms = _terms(entry)
@@ -229,7 +229,7 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
         known = terms
     if setting is None:
         return StateSince(allocation.start, None)
-    if standing is not Standing.ENDED:
+    if shown is not ShownState.ENDED:
         return StateSince(setting.at, setting.comment)
     # Ended by staff, perhaps before its start; otherwise its period was over.
     by_staff = setting.at >= allocation.end or allocation.state is AllocationState.ENDED

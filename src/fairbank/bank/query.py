@@ -7,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Kind, StateSince
 from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
@@ -115,7 +115,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Query for allocations. `active_at` selects by the period alone, so that it also works for the
     past.
 
-    `stands` selects by the state at a time, as `Allocation.standing` does. `open_at` selects the
+    `shown_state` selects by `Allocation.shown_state` at a time. `open_at` selects the
     allocations that have not ended at this time, and with `or_latest` also the latest one of each
     project and resource. Shared allocations of the projects `lenders` are found in addition,
     because their child projects draw on them.
@@ -126,7 +126,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     projects: frozenset[int] | None = None
     resource: str | None = None
     category: str | None = None
-    stands: tuple[Standing, Instant] | None = None
+    shown_state: tuple[ShownState, Instant] | None = None
     active_at: Instant | None = None
     open_at: Instant | None = None
     or_latest: bool = False

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationEvent, Standing
+from fairbank.bank.allocation import Allocation, AllocationEvent, ShownState
 from fairbank.bank.entry import (
     EFFECTS,
     OF_TERMS,
@@ -313,7 +313,9 @@ def states_since(
     reader: Reader, allocations: Iterable[Allocation], now: Instant
 ) -> Mapping[int | None, StateSince]:
     """Return since when the allocations that are not active have been so, by their ids."""
-    stopped = {each.id: each for each in allocations if each.standing(now) is not Standing.ACTIVE}
+    stopped = {
+        each.id: each for each in allocations if each.shown_state(now) is not ShownState.ACTIVE
+    }
     terms: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in reader.term_entries(frozenset(stopped)) if stopped else ():
         terms[entry.allocation].append(entry)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, Standing
+from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, ShownState
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Project
 from fairbank.bank.refusals import Refusal
@@ -36,12 +36,12 @@ from fairbank.core.units import SuMinutes
 _START, _END, _LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 _DURING = Instant(1_500)
 _AT = {
-    Standing.PLANNED: Instant(500),
-    Standing.ACTIVE: _DURING,
-    Standing.FROZEN: _DURING,
-    Standing.ENDED: Instant(2_500),
+    ShownState.PLANNED: Instant(500),
+    ShownState.ACTIVE: _DURING,
+    ShownState.FROZEN: _DURING,
+    ShownState.ENDED: Instant(2_500),
 }
-_STORED = {Standing.FROZEN: AllocationState.FROZEN, Standing.ENDED: AllocationState.ENDED}
+_STORED = {ShownState.FROZEN: AllocationState.FROZEN, ShownState.ENDED: AllocationState.ENDED}
 _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
 _RUN_FIELDS: Mapping[str, Any] = {
@@ -85,17 +85,17 @@ _OF_RUN: Mapping[str, Request] = {
 
 
 def allocation_outcomes() -> Iterator[tuple[str, list[str]]]:
-    """Yield each request with its outcomes by state of the allocation, in order of `Standing`."""
+    """Yield each request with its outcomes by state of the allocation, in order of `ShownState`."""
     starting = {
         each: Hold(amount=_SOME, until=_LATER, **{**_RUN_FIELDS, "start": _AT[each]})
-        for each in Standing
+        for each in ShownState
     }
     yield (
         "the hold of a run that starts now",
-        [_outcome(_work(each), starting[each], _AT[each]) for each in Standing],
+        [_outcome(_work(each), starting[each], _AT[each]) for each in ShownState],
     )
     for name, request in _OF_ALLOCATION.items():
-        yield name, [_outcome(_work(standing), request, _AT[standing]) for standing in Standing]
+        yield name, [_outcome(_work(shown), request, _AT[shown]) for shown in ShownState]
 
 
 def run_outcomes() -> Iterator[tuple[str, list[str]]]:
@@ -104,9 +104,9 @@ def run_outcomes() -> Iterator[tuple[str, list[str]]]:
         yield name, [_outcome(_with_run(state), request, Instant(5_000)) for state in RunState]
 
 
-def _work(standing: Standing) -> TransactionData:
+def _work(shown: ShownState) -> TransactionData:
     common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
-    state = _STORED.get(standing, AllocationState.ACTIVE)
+    state = _STORED.get(shown, AllocationState.ACTIVE)
     tested = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
     other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
     return TransactionData(
@@ -120,7 +120,7 @@ def _work(standing: Standing) -> TransactionData:
 
 def _with_run(state: RunState) -> TransactionData:
     """Return data in which the run had a hold and then reached this state."""
-    work = _work(Standing.ACTIVE)
+    work = _work(ShownState.ACTIVE)
     requests: Mapping[RunState, tuple[Request, ...]] = {
         RunState.HELD: (),
         RunState.CHARGED: (Charge(amount=SuMinutes(15), **_RUN_FIELDS, **_END_FIELDS),),

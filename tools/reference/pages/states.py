@@ -18,7 +18,7 @@ def states_page() -> str:
         "## An allocation",
         "",
     ]
-    lines += [f"- *{each.value}*: {_STANDINGS[each]}" for each in allocation.Standing]
+    lines += [f"- *{each.value}*: {_SHOWN_STATES[each]}" for each in allocation.ShownState]
     lines += [
         "",
         (
@@ -40,7 +40,7 @@ def states_page() -> str:
         "",
     ]
     lines += _table(
-        ("", *(each.value for each in allocation.Standing)),
+        ("", *(each.value for each in allocation.ShownState)),
         ((name, *outcomes) for name, outcomes in allocation_outcomes()),
     )
     lines += [
@@ -78,11 +78,11 @@ def states_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-_STANDINGS: Mapping[allocation.Standing, str] = {
-    allocation.Standing.PLANNED: "it has not begun",
-    allocation.Standing.ACTIVE: "it has begun and is not over",
-    allocation.Standing.FROZEN: "staff stopped new holds, and it is not over",
-    allocation.Standing.ENDED: "it is over, or staff ended it early",
+_SHOWN_STATES: Mapping[allocation.ShownState, str] = {
+    allocation.ShownState.PLANNED: "it has not begun",
+    allocation.ShownState.ACTIVE: "it has begun and is not over",
+    allocation.ShownState.FROZEN: "staff stopped new holds, and it is not over",
+    allocation.ShownState.ENDED: "it is over, or staff ended it early",
 }
 
 

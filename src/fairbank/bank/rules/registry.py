@@ -86,7 +86,7 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
                 Detail.ALLOCATION_IN_USE if over else Detail.ALLOCATION_OPEN,
                 project=old.id,
                 allocation=each.id,
-                facts={"state": each.standing(context.at).value},
+                facts={"state": each.shown_state(context.at).value},
             )
     run = data.held_run_of(old.id)
     if run is not None:

@@ -11,7 +11,7 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET, structs
 
-from fairbank.bank.allocation import AllocationEvent, Standing
+from fairbank.bank.allocation import AllocationEvent, ShownState
 from fairbank.bank.query import AllocationQuery, Balance, Page
 from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Done
@@ -70,7 +70,7 @@ class ChosenAllocations(NamedTuple):
 
     projects: frozenset[int] | None
     allocations: AllocationFilters
-    state: Standing | None
+    state: ShownState | None
 
     @property
     def at_any_time(self) -> bool:
@@ -82,7 +82,7 @@ def chosen_allocations(
     projects: Projects, allocations: AllocationsChosen, in_state: InState = None
 ) -> ChosenAllocations:
     """Combine the filters of the query."""
-    state = None if in_state is None else Standing(in_state)
+    state = None if in_state is None else ShownState(in_state)
     return ChosenAllocations(projects, allocations, state)
 
 
@@ -134,7 +134,7 @@ def _find(
         visibility=visibility,
         projects=chosen.projects,
         **chosen.allocations._asdict(),
-        stands=None if state is None else (state, services.clock.now()),
+        shown_state=None if state is None else (state, services.clock.now()),
         open_at=services.clock.now() if is_current else None,
         or_latest=chosen.projects is not None or not visibility.everything,
         lenders=services.allocations.parents_of(request.identity, chosen.projects),

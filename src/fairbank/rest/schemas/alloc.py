@@ -107,7 +107,7 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         gname=project.gname,
         start=iso(allocation.start),
         end=iso(allocation.end),
-        state=allocation.standing(now).value,
+        state=allocation.shown_state(now).value,
     )
 
 

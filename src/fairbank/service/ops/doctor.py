@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.health import HealthCheck
@@ -188,7 +188,7 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
     now = clock.now()
     with store.reading() as reader:
         for each in reader.scan(Allocation):
-            if each.resource not in billed and each.standing(now) is not Standing.ENDED:
+            if each.resource not in billed and each.shown_state(now) is not ShownState.ENDED:
                 yield HealthCheck(
                     f"allocation {each.id} is of {each.resource}, which no partition bills:"
                     " so far no job can draw on it",

@@ -125,7 +125,10 @@ class MemoryReader:
                 or (each.shared and each.project in query.lenders)
             )
             and is_one_of(each.id, query.ids)
-            and (query.stands is None or each.standing(query.stands[1]) is query.stands[0])
+            and (
+                query.shown_state is None
+                or each.shown_state(query.shown_state[1]) is query.shown_state[0]
+            )
             and (query.open_at is None or self._is_open(each, query.open_at, query.or_latest))
             and allocation_matches(each, query.resource, query.category, query.active_at)
         )

@@ -24,7 +24,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from fairbank.bank.allocation import AllocationState, Standing
+from fairbank.bank.allocation import AllocationState, ShownState
 from fairbank.bank.entry import OF_TERMS, Kind
 from fairbank.bank.query import (
     AllocationQuery,
@@ -112,7 +112,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
         is_in(_a.id, query.ids),
         equal(_a.resource, query.resource),
         equal(_a.category, query.category),
-        true() if query.stands is None else _stands(*query.stands),
+        true() if query.shown_state is None else _is_shown_as(*query.shown_state),
         true() if query.open_at is None else _is_open(query.open_at, query.or_latest),
         covers(query.active_at),
     ]
@@ -172,18 +172,18 @@ def expired(now: Instant, limit: int) -> Select[Any]:
     )
 
 
-def _stands(standing: Standing, now: Instant) -> Condition:
-    """Return `Allocation.standing` as SQL."""
-    match standing:
-        case Standing.ENDED:
+def _is_shown_as(shown: ShownState, now: Instant) -> Condition:
+    """Return `Allocation.shown_state` as SQL."""
+    match shown:
+        case ShownState.ENDED:
             return or_(_a.state == AllocationState.ENDED.value, _a.end_at <= now)
-        case Standing.FROZEN:
+        case ShownState.FROZEN:
             return and_(_a.state == AllocationState.FROZEN.value, _a.end_at > now)
-        case Standing.PLANNED:
+        case ShownState.PLANNED:
             return and_(
                 _a.state == AllocationState.ACTIVE.value, _a.end_at > now, _a.start_at > now
             )
-        case Standing.ACTIVE:
+        case ShownState.ACTIVE:
             return and_(
                 _a.state == AllocationState.ACTIVE.value, _a.end_at > now, _a.start_at <= now
             )
@@ -193,7 +193,7 @@ def _is_open(at: Instant, or_latest: bool) -> Condition:
     """Return the condition for allocations that have not ended, and with `or_latest` for the latest
     of each project and resource.
     """
-    has_not_ended = not_(_stands(Standing.ENDED, at))
+    has_not_ended = not_(_is_shown_as(ShownState.ENDED, at))
     if not or_latest:
         return has_not_ended
     later = allocation.alias()
