@@ -403,6 +403,9 @@ agents = [{os.getuid()}]
 [clusters.local.partitions.cpu]
 resource = "cpu"
 weights = "CPU=1.0,Mem=0.5G"
+# node_cpus = 64          # size of each node, for quotes of --exclusive and --mem=0
+# node_memory = "256G"
+# def_mem_per_cpu = "2G"  # memory of jobs that request none
 
 [clusters.local.partitions.gpu]
 resource = "gpu"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def largest_node(machine: SlurmMachine, partition: str) -> NodeSize | None:
     """Return the most CPUs, memory and GRES of a node of the partition; None without nodes.
 
-    If its nodes differ, a quote of whole nodes is then no less than the price.
+    If its nodes differ, a quote of so many whole nodes is then no less than their price.
     """
     sizes = _sizes(machine, partition)
     if not sizes:
