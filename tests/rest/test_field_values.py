@@ -248,7 +248,7 @@ def test_invalid_role_is_refused(shared_world: World, role: object) -> None:
     [
         ("PUT", "/project/1/member/7", "role", {"role": "boss"}, "coordinator, member, pi"),
         ("PATCH", "/alloc/1", "event", {"event": "explode", **WHY}, "end, freeze, reopen, thaw"),
-        ("POST", "/job", "do", report(1, do="dance"), "adjust, complete, hold"),
+        ("POST", "/job", "do", report(1, do="dance"), "adjust, complete, hold, predebit"),
     ],
 )
 def test_unknown_word_is_refused_with_the_accepted_words(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from litestar import Response
 
-from fairbank.bank.requests import Request
 from fairbank.bank.rules import Done, Outcome
 from fairbank.rest.problems import RefusalError
 from fairbank.rest.schemas.answers import Granted, ItemResponse
@@ -30,22 +29,15 @@ def done_of(outcome: Outcome) -> Done:
 
 
 def granted_response(
-    outcome: Outcome,
-    context: AppContext,
-    report: Request | None = None,
-    warnings: Sequence[str] = (),
+    outcome: Outcome, context: AppContext, warnings: Sequence[str] = ()
 ) -> ItemResponse[Granted]:
-    """Return the body for a granted outcome, with the report as in `granted_answer`, or raise
-    RefusalError.
-    """
-    return item_response("granted", context, granted_answer(done_of(outcome), report, warnings))
+    """Return the body for a granted outcome, or raise RefusalError."""
+    return item_response("granted", context, granted_answer(done_of(outcome), warnings))
 
 
-def created_response(
-    outcome: Outcome, context: AppContext, report: Request | None = None
-) -> Response[ItemResponse[Granted]]:
+def created_response(outcome: Outcome, context: AppContext) -> Response[ItemResponse[Granted]]:
     """Return 201, or 200 if the same key was granted before, or raise RefusalError."""
-    body = granted_response(outcome, context, report)
+    body = granted_response(outcome, context)
     return Response(body, status_code=200 if body.data.again else 201)
 
 

@@ -118,11 +118,13 @@ CREATE VIEW public.predebits AS
     run.held AS amount,
     journal.comment AS comments,
     run.job_id,
-    'executing'::text AS status,
+        CASE run.state
+            WHEN 'held'::text THEN 'executing'::text
+            ELSE 'completed'::text
+        END AS status,
     run.owner AS owner_uid
    FROM (public.run
-     LEFT JOIN public.journal ON ((journal.id = run.id)))
-  WHERE (run.state = 'held'::text);
+     LEFT JOIN public.journal ON ((journal.id = run.id)));
 CREATE VIEW public.activity AS
  SELECT credits.activity_id,
     credits.allocation_id,
@@ -135,6 +137,7 @@ UNION ALL
     predebits.amount,
     predebits.comments
    FROM public.predebits
+  WHERE (predebits.status = 'executing'::text)
 UNION ALL
  SELECT debits.activity_id,
     debits.allocation_id,
@@ -307,7 +310,7 @@ ALTER TABLE ONLY public.project ALTER COLUMN id SET DEFAULT nextval('public.proj
 ALTER TABLE ONLY public.registry ALTER COLUMN id SET DEFAULT nextval('public.registry_id_seq'::regclass);
 ALTER TABLE ONLY public.token ALTER COLUMN id SET DEFAULT nextval('public.token_id_seq'::regclass);
 INSERT INTO public.alembic_version VALUES ('0001');
-INSERT INTO public.allocation VALUES (2, 2, 'cpu', 'research', 1758464000, 1821536000, 'active', false, 0, 9700, 650, 2705, 0, 19, '\x614f3e8008fbe7fe66360407977065f590f94e4f43d209fd01764aa9d19bd63c');
+INSERT INTO public.allocation VALUES (2, 2, 'cpu', 'research', 1758464000, 1821536000, 'active', false, 0, 9700, 650, 2705, 0, 19, '\xe2ee34230291130a842d87f497d4102b50606765e322693cfa0f9107cb350c6f');
 INSERT INTO public.allocation VALUES (1, 1, 'cpu', 'research', 1758464000, 1821536000, 'active', true, 600, 5710, 33, 0, 0, 7, '\xe9e2f0079af5698186a4a40c3173122dcf05bf3524574b9957796171039b6fad');
 INSERT INTO public.journal VALUES (1, 0, 1, 1790000000, 'project', 0, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":1,"gname":"college","gid":4000,"account":"college","parent":null}', '\x3561184bf7682c99886776742e74e30949a883c2e5c6ad5158e5383190724517');
 INSERT INTO public.journal VALUES (3, 0, 2, 1790000400, 'project', 0, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":2,"gname":"physics","gid":4001,"account":"phys","parent":1}', '\xc174a658e548bc6683d9ba24bf170f52e86d0a0044871265454951bf40e6f63e');
@@ -344,7 +347,7 @@ INSERT INTO public.journal VALUES (59, 2, 15, 1790011600, 'refund', 100, 45, 100
 INSERT INTO public.journal VALUES (61, 2, 16, 1790012000, 'lapse', 1204, 49, 1002, 0, NULL, NULL, NULL, 9700, 600, 2705, 0, 0, NULL, NULL, '\xa5aa8846d0eeffc7e33f0af9d9808dc048464a3f090b2bc71a0db281fb2427c9');
 INSERT INTO public.journal VALUES (63, 2, 17, 1790012400, 'refund', 50, 45, 1002, 0, 1001, NULL, NULL, 9700, 550, 2705, 0, 0, 'another one', NULL, '\xde44e3b5388014b51e8a00c6add35a413b20d9963841bbf86c06c3dfaf8b1ada');
 INSERT INTO public.journal VALUES (65, 2, 18, 1790012800, 'recharge', 100, 45, 1002, 0, NULL, NULL, NULL, 9700, 650, 2705, 0, 0, 'it was not the node', '{"undoes":59}', '\x3c33304ec61806a785d4d9e76c719af696400268064ea4ebbfac39b3b8ddf9f5');
-INSERT INTO public.journal VALUES (67, 2, 19, 1790013200, 'refusal', 1000000, NULL, 1003, 0, NULL, 'hold.9', '\xdc1b2def2fbec22ff61766034e7ca4e9', 9700, 650, 2705, 0, 0, 'no', '{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}', '\x614f3e8008fbe7fe66360407977065f590f94e4f43d209fd01764aa9d19bd63c');
+INSERT INTO public.journal VALUES (67, 2, 19, 1790013200, 'refusal', 1000000, NULL, 1003, 0, NULL, 'hold.9', '\xdc1b2def2fbec22ff61766034e7ca4e9', 9700, 650, 2705, 0, 0, 'no', '{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":{"granted":9700,"charged":650,"held":2705}}', '\xe2ee34230291130a842d87f497d4102b50606765e322693cfa0f9107cb350c6f');
 INSERT INTO public.journal VALUES (71, 0, 12, 1790013600, 'declined', 0, NULL, NULL, 0, NULL, 'nowhere', '\x1ded0c2785c8027d75800627cd1de173', 0, 0, 0, 0, 0, 'no', '{"reason":"UNKNOWN_ALLOCATION","detail":"none","asked":0,"available":0,"allocation":77,"project":null,"account":null,"resource":null,"owner":null,"run":null,"start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}', '\xa01db35bb3ccab95f6d9ff8469eec6fdfcc2bd57e97c3fbd5d2b7a8ebb2dde7a');
 INSERT INTO public.journal VALUES (73, 1, 7, 1790014000, 'charge', 33, 73, 1002, 0, NULL, NULL, NULL, 5710, 33, 0, 600, 0, NULL, '{"run":["local",8,1789999908,0],"project":1,"partition":"","start":1790000000,"until":1790003600,"outcome":"COMPLETED","elapsed_seconds":120,"ended":1790003600,"written_off":0}', '\xe9e2f0079af5698186a4a40c3173122dcf05bf3524574b9957796171039b6fad');
 INSERT INTO public.member VALUES (1, 1001, 'pi');

@@ -27,7 +27,7 @@ CREATE TABLE allocation (
 	FOREIGN KEY(project) REFERENCES project (id)
 );
 INSERT INTO "allocation" VALUES(1,1,'cpu','research',1758464000,1821536000,'active',1,600,5710,33,0,0,7,X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
-INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,0,9700,650,2705,0,19,X'046E77CF883B13D447BC7E41EBCA8F0EEB854A62B2C8FA771093E7F4A2751617');
+INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,0,9700,650,2705,0,19,X'64DF6C14E8AE821F2062C6D2CDB65AE2C2547AAFCE44E0539C7B116DD2023D5D');
 CREATE TABLE journal (
 	id INTEGER NOT NULL, 
 	allocation BIGINT NOT NULL, 
@@ -87,7 +87,7 @@ INSERT INTO "journal" VALUES(32,2,15,1790011600,'refund',100,25,1002,0,NULL,NULL
 INSERT INTO "journal" VALUES(33,2,16,1790012000,'lapse',1204,27,1002,0,NULL,NULL,NULL,9700,600,2705,0,0,NULL,NULL,X'A9C3AD284F1E736C7D339723B6DDE6E6CDD2D3B57AEE70A4754F6D340D97096F');
 INSERT INTO "journal" VALUES(34,2,17,1790012400,'refund',50,25,1002,0,1001,NULL,NULL,9700,550,2705,0,0,'another one',NULL,X'3691B4E1A645EBAF5EDD04C609732E9EA6A84B372A37253AC07BDC8BDC5767B8');
 INSERT INTO "journal" VALUES(35,2,18,1790012800,'recharge',100,25,1002,0,NULL,NULL,NULL,9700,650,2705,0,0,'it was not the node','{"undoes":32}',X'2D41CF4EDA78ED09E9A017A36BC2F9472F2C694BF6241BD0D0850DC522926F03');
-INSERT INTO "journal" VALUES(36,2,19,1790013200,'refusal',1000000,NULL,1003,0,NULL,'hold.9',X'DC1B2DEF2FBEC22FF61766034E7CA4E9',9700,650,2705,0,0,'no','{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}',X'046E77CF883B13D447BC7E41EBCA8F0EEB854A62B2C8FA771093E7F4A2751617');
+INSERT INTO "journal" VALUES(36,2,19,1790013200,'refusal',1000000,NULL,1003,0,NULL,'hold.9',X'DC1B2DEF2FBEC22FF61766034E7CA4E9',9700,650,2705,0,0,'no','{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":{"granted":9700,"charged":650,"held":2705}}',X'64DF6C14E8AE821F2062C6D2CDB65AE2C2547AAFCE44E0539C7B116DD2023D5D');
 INSERT INTO "journal" VALUES(37,0,12,1790013600,'declined',0,NULL,NULL,0,NULL,'nowhere',X'1DED0C2785C8027D75800627CD1DE173',0,0,0,0,0,'no','{"reason":"UNKNOWN_ALLOCATION","detail":"none","asked":0,"available":0,"allocation":77,"project":null,"account":null,"resource":null,"owner":null,"run":null,"start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}',X'630660D01FCC7ED0915ED1DC1E1BD923AA97BA2255212B6CE0068598EFAA5325');
 INSERT INTO "journal" VALUES(38,1,7,1790014000,'charge',33,38,1002,0,NULL,NULL,NULL,5710,33,0,600,0,NULL,'{"run":["local",8,1789999908,0],"project":1,"partition":"","start":1790000000,"until":1790003600,"outcome":"COMPLETED","elapsed_seconds":120,"ended":1790003600,"written_off":0}',X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
 CREATE TABLE member (
@@ -252,14 +252,14 @@ INSERT INTO "user_sum" VALUES(1,1002,33,0,NULL);
 INSERT INTO "user_sum" VALUES(2,1002,650,0,5000);
 INSERT INTO "user_sum" VALUES(2,1003,0,2705,NULL);
 CREATE INDEX run_open ON run (until_at) WHERE state = 'held';
-CREATE INDEX run_owner ON run (owner, id);
+CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX run_project ON run (project, id);
 CREATE INDEX run_allocation ON run (allocation, id);
-CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
-CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
-CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
+CREATE INDEX run_owner ON run (owner, id);
 CREATE INDEX journal_undoing ON journal (allocation, seq) WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open');
+CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
 CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
+CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
 CREATE INDEX token_uid ON token (uid);
 CREATE INDEX nonce_expires ON nonce (expires_at);
 CREATE INDEX member_uid ON member (uid);
@@ -299,10 +299,10 @@ CREATE VIEW credits AS
     WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'transfer-out');
 CREATE VIEW predebits AS
     SELECT run.id AS activity_id, run.allocation AS allocation_id, run.held AS amount,
-           journal.comment AS comments, run.job_id AS job_id, 'executing' AS status,
+           journal.comment AS comments, run.job_id AS job_id,
+           CASE run.state WHEN 'held' THEN 'executing' ELSE 'completed' END AS status,
            run.owner AS owner_uid
-    FROM run LEFT JOIN journal ON journal.id = run.id
-    WHERE run.state = 'held';
+    FROM run LEFT JOIN journal ON journal.id = run.id;
 CREATE VIEW debits AS
     SELECT (SELECT max(run.id) FROM run
             WHERE run.allocation = user_sum.allocation AND run.owner = user_sum.uid
@@ -318,6 +318,7 @@ CREATE VIEW failures AS
 CREATE VIEW activity AS
     SELECT activity_id, allocation_id, amount, comments FROM credits
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM predebits
+    WHERE status = 'executing'
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM debits
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM failures;
 CREATE VIEW balances AS

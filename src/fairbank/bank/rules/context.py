@@ -26,7 +26,7 @@ _FROZEN = AllocationState.FROZEN
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """Granted request: its entry, and the sums of the allocation after it.
+    """Granted request: its entry and the kind of it, and the sums of the allocation after it.
 
     `written_off` is the part of a cost that is not charged, `cpu_counted` the processor seconds
     that count if the report has too many. `again` marks the answer to a repeated request.
@@ -41,6 +41,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     available: int = 0
     written_off: int = 0
     cpu_counted: int | None = None
+    kind: Kind | None = None
     again: bool = False
 
 
@@ -115,6 +116,7 @@ def done(
         allocation.available if allocation else 0,
         written_off,
         cpu_counted,
+        entry.kind,
     )
 
 

@@ -34,6 +34,7 @@ def again(entry: Entry) -> Outcome:
         available=entry.available,
         written_off=facts.get("written_off", 0),
         cpu_counted=facts.get("cpu_counted"),
+        kind=entry.kind,
         again=True,
     )
 

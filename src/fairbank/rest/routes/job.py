@@ -14,7 +14,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.query import RefusalQuery, RunQuery
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts
-from fairbank.bank.requests import Request, SubmittedRequest
+from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
@@ -102,10 +102,10 @@ async def report_run(
     if isinstance(data, PredebitReport):
         of_predebit = request.services.reports.of_predebit
         data = await sync_to_thread(of_predebit, request.identity, data)
-    reported, outcome = await _apply(request, data)
+    outcome = await _apply(request, data)
     if isinstance(outcome, Refusal):
         raise RefusalError(outcome, await _help(request, outcome))
-    return created_response(outcome, request.context, reported)
+    return created_response(outcome, request.context)
 
 
 @write_route(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
@@ -124,8 +124,8 @@ async def report_runs(
     refusals = [result for result in results if isinstance(result, Refusal)]
     known = iter(await _help_for_batch(request, refusals))
     rows = [
-        _report_answer(item, result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
-        for item, result in zip(prepared, results, strict=True)
+        _report_answer(result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
+        for result in results
     ]
     return list_response("report", request.context, rows)
 
@@ -140,14 +140,11 @@ def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
         )
 
 
-async def _apply(request: ApiRequest, report: RunReport) -> tuple[Request | None, Outcome]:
-    """Apply one report; return its request, None in a dry run, and its outcome.
-
-    No thread is needed if all that it names is in the cache, as usually.
-    """
+async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
+    """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
     service = request.services.reports
     if request.dry_run:
-        return None, await sync_to_thread(service.dry_run, request.identity, report)
+        return await sync_to_thread(service.dry_run, request.identity, report)
     if service.can_prepare_now([report]):
         prepared = service.requests(request.identity, [report])[0]
     else:
@@ -155,7 +152,7 @@ async def _apply(request: ApiRequest, report: RunReport) -> tuple[Request | None
         prepared = (await prepare(service.prepare, request.identity, [report]))[0]
     if isinstance(prepared, FairbankError):
         raise prepared
-    return prepared.request, (await request.write_queue.apply([prepared]))[0]
+    return (await request.write_queue.apply([prepared]))[0]
 
 
 async def _help(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
@@ -201,14 +198,10 @@ def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
 _REPORT_FIELDS = fields_of_body(RunReport)
 
 
-def _report_answer(
-    item: SubmittedRequest | FairbankError, result: Outcome | FairbankError, known: RemedyFacts
-) -> ReportAnswer:
+def _report_answer(result: Outcome | FairbankError, known: RemedyFacts) -> ReportAnswer:
     match result:
         case Done():
-            reported = item.request if isinstance(item, SubmittedRequest) else None
-            granted = granted_answer(result, reported)
-            return ReportAnswer(status=200 if result.again else 201, granted=granted)
+            return ReportAnswer(status=200 if result.again else 201, granted=granted_answer(result))
         case Refusal():
             problem = problem_of_refusal(result, known, fields=_REPORT_FIELDS)
             return ReportAnswer(

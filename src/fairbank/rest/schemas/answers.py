@@ -91,8 +91,8 @@ class Granted(Amounts, frozen=True, kw_only=True):
 
     `entry` is null if nothing had to be written. `again`: the entry was written before, by the same
     request. `cpu_counted` is set if the end of a run reported more `cpu_seconds` than its
-    processors had: only so many count. Answers to reports also have the `amount` under the name of
-    what the report did: `held`, `charged` or `released`; that of an adjust is a change of its hold.
+    processors had: only so many count. If the entry holds, charges or releases credit, the `amount`
+    is there under that name, too; that of an adjust is a change of its hold.
     """
 
     entry: int | None

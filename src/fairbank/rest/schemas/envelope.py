@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, Struct, structs
 
+from fairbank.bank.entry import Kind
 from fairbank.bank.refusals import Refusal, RemedyFacts, remedies
-from fairbank.bank.requests import Charge, Hold, Release, Request
 from fairbank.bank.rules import Done
 from fairbank.bank.run import RunState
 from fairbank.core.time import iso
@@ -123,11 +123,9 @@ def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
     return kind(**{name: getattr(record, name) for name in names}, **fields)
 
 
-def granted_answer(
-    done: Done, report: Request | None = None, warnings: Sequence[str] = ()
-) -> Granted:
-    """Return the result of a granted request; `report` is the request if a run was reported."""
-    kind, amount = type(report), done.amount
+def granted_answer(done: Done, warnings: Sequence[str] = ()) -> Granted:
+    """Return the result of a granted request."""
+    kind, amount = done.kind, done.amount
     return Granted(
         entry=done.entry or None,
         amount=amount,
@@ -135,9 +133,9 @@ def granted_answer(
         run=done.run,
         available=done.available,
         written_off=done.written_off,
-        held=amount if kind is Hold else UNSET,
-        charged=amount if kind is Charge else UNSET,
-        released=amount if kind is Release else UNSET,
+        held=amount if kind is Kind.HOLD else UNSET,
+        charged=amount if kind is Kind.CHARGE else UNSET,
+        released=amount if kind is Kind.RELEASE else UNSET,
         cpu_counted=UNSET if done.cpu_counted is None else done.cpu_counted,
         again=done.again,
         warnings=list(warnings) or UNSET,

@@ -115,7 +115,11 @@ def run(context: Context, options: Namespace) -> int:
     has_gpus = any(row["gpus"] for row in rows)
     listing = Listing(
         "fairbank.queue/1",
-        _columns(options, has_gpus=has_gpus),
+        [
+            column
+            for column in _columns(options)
+            if column.head != "GPUS" or has_gpus or options.form
+        ],
         rows,
         f"{caption(context, unit=False)}   {counted(len(rows), 'job')} waiting{where}",
         notes=notes,
@@ -124,12 +128,11 @@ def run(context: Context, options: Namespace) -> int:
     return show(context, listing) or code
 
 
-def _columns(options: Namespace, *, has_gpus: bool) -> list[Column]:
+def _columns(options: Namespace) -> list[Column]:
     """Return the columns: LIKELY only with --start, which then has the place of START."""
-    columns = [column for column in COLUMNS if column.head != "GPUS" or has_gpus or options.form]
     if not options.start:
-        return [column for column in columns if column.head != "LIKELY"]
-    return [column._replace(drop=3) if column.head == "START" else column for column in columns]
+        return [column for column in COLUMNS if column.head != "LIKELY"]
+    return [column._replace(drop=3) if column.head == "START" else column for column in COLUMNS]
 
 
 def _likely_starts(context: Context, directory: str | None) -> tuple[Mapping[str, int], int]:
@@ -173,5 +176,5 @@ COMMAND = Command(
     run,
     asks=False,
     watch=True,
-    columns=COLUMNS,
+    columns=_columns,
 )
