@@ -22,9 +22,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 LIGHT := -p no:schemathesis -p no:pytest_cov -p no:faker -p no:platformdirs
 ALONE := -p no:xdist
 # All tests in parallel, those of a module in one process because they share fixtures. A few
-# selected tests are faster in one process.
-BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),\
-	--numprocesses auto --maxprocesses 4 --dist loadscope)
+# selected tests are faster in one process. Slow tests wait for servers a third of their time, so
+# there are 4 processes also on 2 processors.
+beside = $(if $(strip $(ARGS)$(TESTS)),$(ALONE),\
+	--numprocesses $(1) --maxprocesses 4 --dist loadscope)
 # pytest exits with 5 when it finds no test. With ARGS or TESTS that is no failure of one half,
 # because the other half may have them all. The file NONE says that the quick half had none.
 half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), \
@@ -60,9 +61,10 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 test: $(VENV)/.dev ## run the tests, PostgreSQL included; print the time of each part
 	$(call say,test: the quick half)
 	@rm -f $(NONE)
-	$(call half,$(LIGHT) $(BESIDE) -m 'not slow and not campaign and not slurm',touch $(NONE))
+	$(call half,$(LIGHT) $(call beside,auto) -m 'not slow and not campaign and not slurm',\
+		touch $(NONE))
 	$(call say,test: the slow half)
-	$(call half,$(BESIDE) -m 'slow and not campaign and not slurm',\
+	$(call half,$(call beside,4) -m 'slow and not campaign and not slurm',\
 		{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
 
 test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages (as root: installs them)

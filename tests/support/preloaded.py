@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-from fairbank.rest.app import document
 from tests.support import supervisor
 from tests.support.supervisor import ProcessSpec, supervise
 
@@ -148,7 +147,8 @@ def main() -> None:
     """Fork a supervisor for each message, with the message's files as its input and output."""
     for module in MODULES:
         import_module(module)
-    document()  # half of what a server computes at its start; the same for each
+    # Half of what a server computes at its start; the same for each.
+    import_module("fairbank.rest.app").document()
     gc.freeze()  # the collector of a fork would write to, and so copy, all that it shares
     line = socket.socket(fileno=os.dup(0))
     while files := socket.recv_fds(line, 16, 2)[1]:
