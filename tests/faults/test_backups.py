@@ -47,7 +47,7 @@ def check_backups_in_other_store(
         assert restored.command("backup", "create", str(second_backup)).returncode == 0
         assert restored.command("audit", "verify").returncode == 0
     restored_back = server.command(
-        "restore", str(second_backup), "--replace"
+        "restore", str(second_backup), "--replace", "--yes"
     )  # into the store of the running server
     assert restored_back.returncode == 0, restored_back.stderr
     assert heads(server.store) == heads(target)

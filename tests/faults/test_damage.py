@@ -79,7 +79,7 @@ def test_damaged_backup_changes_nothing(
                 restore(bank.store, path, replace=True)
             assert heads(bank.store) == before, what
             count += 1
-        done = bank.command("restore", str(path), "--replace")
+        done = bank.command("restore", str(path), "--replace", "--yes")
         assert (done.returncode, heads(bank.store)) == (8, before), done.stderr
         assert findings(bank.store) == ()
     log_figure(f"{count} damaged backups refused")
@@ -123,13 +123,13 @@ def test_killed_restore_changes_everything_or_nothing(
     run(create_project(Wire(running_bank.socket), "physics", 4_000, credit=10 * SU))
     old = heads(running_bank.store)
     begun = time.monotonic()
-    assert running_bank.command("restore", str(backup), "--replace").returncode == 0
+    assert running_bank.command("restore", str(backup), "--replace", "--yes").returncode == 0
     longest = time.monotonic() - begun
     new = heads(running_bank.store)
     for _ in range(rounds(40, 3)):
         before = heads(running_bank.store)
         kills += kill_after(
-            running_bank.begin("restore", str(backup), "--replace"),
+            running_bank.begin("restore", str(backup), "--replace", "--yes"),
             rng.uniform(longest / 3, longest),
         )
         assert heads(running_bank.store) in (before, new)

@@ -63,7 +63,7 @@ async def restore_when_idle(server: FairbankServer, backup: Path) -> None:
         "physics",
         "history",
     }
-    done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
+    done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace", "--yes")
     assert done.returncode == 0, done.stderr
     await check_restored_balances(wire, expected_balances(backup))
     await check_accepts_runs(server)
@@ -93,7 +93,9 @@ async def restore_under_load(
             seen = len(answer_log.latencies)
 
             await wait_for(answer_log.has_latencies(seen + 201), "clients at work")
-            done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
+            done = await asyncio.to_thread(
+                server.command, "restore", str(backup), "--replace", "--yes"
+            )
             assert done.returncode == 0, done.stderr
         seen = len(answer_log.latencies)
         await wait_for(
