@@ -18,6 +18,7 @@ from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import JobFacts, explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.explain.start_range import SimulatedRuns
 from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
@@ -37,7 +38,7 @@ def explain(
         NOW,
         plan=scene.both().plan,
         facts=JobFacts(**facts),
-        history=history,
+        runs=None if history is None else SimulatedRuns(history),
         allowed=None,
     )
 

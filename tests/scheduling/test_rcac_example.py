@@ -13,6 +13,7 @@ from fairbank.report.explanation import JobExplanation, lines
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.explain.start_range import SimulatedRuns
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
@@ -49,13 +50,15 @@ def test_jobs_of_less_than_three_hours_run_on_the_six_and_others_wait() -> None:
     assert output.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-3]")}
     for number in (4, 5):
         with pytest.raises(NotFound, match="does not wait"):
-            explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
+            explain_on_nodes(
+                example().snapshot, SchedulerParameters(), number, NOW, runs=SimulatedRuns(seen())
+            )
 
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_waiting_jobs_get_reason_and_start_time(number: int) -> None:
     explanation = explain_on_nodes(
-        example().snapshot, SchedulerParameters(), number, NOW, history=seen()
+        example().snapshot, SchedulerParameters(), number, NOW, runs=SimulatedRuns(seen())
     )
     job = next(each for each in example().pending if each.number == number)
     ahead = [str(each) for each in explanation.ahead]
@@ -76,7 +79,9 @@ def test_large_job_may_start_before_its_plan_unless_short_jobs_delay_it() -> Non
     first job is expected to use its limit of 179 minutes, because she has no history.
     """
     snapshot = example().snapshot
-    explanation = explain_on_nodes(snapshot, SchedulerParameters(), 2, NOW, history=seen())
+    explanation = explain_on_nodes(
+        snapshot, SchedulerParameters(), 2, NOW, runs=SimulatedRuns(seen())
+    )
     assert explanation.expected == NOW + 180 * MINUTE
     assert explanation.likely is not None
     assert explanation.likely.earliest >= NOW + 85 * MINUTE
@@ -99,7 +104,9 @@ def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
     history: RunTimeHistory[str] = RunTimeHistory()
     for ratio in range(1, 101):
         history.add("ann", ratio, 100)
-    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
+    explanation = explain_on_nodes(
+        scene.snapshot, SchedulerParameters(), 2, NOW, runs=SimulatedRuns(history)
+    )
     assert explanation.likely is not None
     assert isinstance(explanation.likely, StartRange)
     earliest, latest = explanation.likely.earliest, explanation.likely.latest

@@ -20,6 +20,7 @@ from fairbank.scheduling.explain.run_times import (
 )
 from fairbank.scheduling.explain.start_range import (
     MIN_RUNS,
+    SimulatedRuns,
     affordable_passes,
     start_range,
     start_range_on_nodes,
@@ -160,40 +161,42 @@ def short_and_long() -> Scene:
 
 
 def test_range_on_nodes_uses_the_history_of_users() -> None:
-    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    runs = SimulatedRuns(known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH))
     scene = short_and_long()
     plan = scene.both().plan
-    first = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 2, NOW)
+    first = start_range_on_nodes(scene.snapshot, SchedulerParameters(), runs, 2, NOW)
     assert first == StartRange(NOW + HOUR, NOW + 3 * HOUR, NOW + 5 * HOUR, 100, 100)
-    behind = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
+    behind = start_range_on_nodes(scene.snapshot, SchedulerParameters(), runs, 3, NOW)
     assert behind == StartRange(
         NOW + HOUR + 1_800, NOW + 3 * HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100
     )
     assert [each.at for each in plan.reservations] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
-    assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW) == behind
+    assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), runs, 3, NOW) == behind
     assert scene.both().plan == plan
 
 
 def test_later_jobs_are_left_out_of_simulated_runs() -> None:
-    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    runs = SimulatedRuns(known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH))
     scene = short_and_long()
-    with_all = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
+    with_all = start_range_on_nodes(scene.snapshot, SchedulerParameters(), runs, 3, NOW)
     scene.waits(4, minutes=60, user="ann")
     assert (
         start_range_on_nodes(
-            scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset({2})
+            scene.snapshot, SchedulerParameters(), runs, 3, NOW, ahead=frozenset({2})
         )
         == with_all
     )
     without = start_range_on_nodes(
-        scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset()
+        scene.snapshot, SchedulerParameters(), runs, 3, NOW, ahead=frozenset()
     )
     assert without == StartRange(NOW + HOUR, NOW + 3 * HOUR, NOW + 5 * HOUR, 100, 100)
 
 
 def test_end_of_a_reservation_lets_a_job_start() -> None:
     scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
-    expected = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
+    expected = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), SimulatedRuns(known()), 1, NOW
+    )
     assert isinstance(expected, StartRange)
     assert (expected.earliest, expected.latest) == (NOW + 90 * 60, NOW + 90 * 60)
 
@@ -223,10 +226,10 @@ def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
     assert scene.both().plan.reason(3) == "QOSMaxJobsPerUserLimit"
     assert start_range_on_nodes(
-        scene.snapshot, SchedulerParameters(), known(), 3, NOW
+        scene.snapshot, SchedulerParameters(), SimulatedRuns(known()), 3, NOW
     ) == StartRange(NOW + HOUR, NOW + HOUR, NOW + HOUR, 100, 100)
     behind = start_range_on_nodes(
-        scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
+        scene.snapshot, SchedulerParameters(), SimulatedRuns(known()), 3, NOW, ahead=frozenset()
     )
     assert behind == StartRange(NOW + HOUR, NOW + HOUR, NOW + HOUR, 100, 100)
 
@@ -239,7 +242,7 @@ def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
     scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
     expected = start_range_on_nodes(
-        scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
+        scene.snapshot, SchedulerParameters(), SimulatedRuns(known()), 3, NOW, ahead=frozenset()
     )
     assert expected == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
 
@@ -248,7 +251,7 @@ def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     assert (
-        start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 2, NOW)
+        start_range_on_nodes(scene.snapshot, SchedulerParameters(), SimulatedRuns(known()), 2, NOW)
         is NoStartRange.NO_START
     )
 
@@ -263,28 +266,32 @@ def test_job_that_may_start_later_has_a_range_as_well() -> None:
         .waits(2, minutes=50, priority=9)
         .waits(3, minutes=60, eligible=NOW + HOUR)
     )
-    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=known())
+    explanation = explain_on_nodes(
+        scene.snapshot, SchedulerParameters(), 3, NOW, runs=SimulatedRuns(known())
+    )
     assert (explanation.code, explanation.position) == ("BeginTime", None)
     assert explanation.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, NOW + 70 * 60, 100, 100)
 
 
 @pytest.mark.parametrize(
-    ("history", "missing_range_reason"),
-    [(known(), NoStartRange.NOT_QUEUED), (None, None)],
+    ("runs", "missing_range_reason"),
+    [(SimulatedRuns(known()), NoStartRange.NOT_QUEUED), (None, None)],
     ids=["asked", "not asked"],
 )
 def test_held_job_has_no_position(
-    history: RunTimeHistory[str] | None, missing_range_reason: NoStartRange | None
+    runs: SimulatedRuns | None, missing_range_reason: NoStartRange | None
 ) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
-    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=history)
+    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, runs=runs)
     assert (explanation.likely, explanation.missing_range_reason) == (None, missing_range_reason)
 
 
 def test_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
     scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
-    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
+    explanation = explain_on_nodes(
+        scene.snapshot, SchedulerParameters(), 1, NOW, runs=SimulatedRuns(known())
+    )
     assert (explanation.code, explanation.position) == ("BeginTime", None)
     assert (explanation.likely, explanation.missing_range_reason) == (None, NoStartRange.NO_START)
 
@@ -294,7 +301,7 @@ def test_change_is_suggested_only_if_it_beats_the_likely_start() -> None:
     half of the runs it ends within three. With another partition the job would start when n2 is
     free: in four hours, which beats the reserved start only, or in two.
     """
-    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    runs = SimulatedRuns(known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH))
     for minutes, suggestion in ((240, None), (120, EarlierStart("-p left,right", NOW + 2 * HOUR))):
         left, right = (
             PartitionRules(name=name, nodes=(node,))
@@ -306,7 +313,7 @@ def test_change_is_suggested_only_if_it_beats_the_likely_start() -> None:
             .runs(2, "n2", minutes, user="eve", partition="right")
             .waits(3, minutes=60, user="bob", partitions=("left",))
         )
-        result = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=history)
+        result = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, runs=runs)
         assert result.likely is not None
         assert result.likely.median == NOW + 3 * HOUR
         assert result.advice is not None

@@ -25,7 +25,7 @@ from fairbank.scheduling.explain.explanation import (
 )
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.explain.start_range import typical_starts
+from fairbank.scheduling.explain.start_range import SimulatedRuns, typical_starts
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES, SchedulePlan
@@ -136,6 +136,7 @@ def explain(
         # A held job has no range of starts, so accounting is not asked.
         is_held = job.held is not None
         history = RunTimeHistory() if is_held else _run_times(directory, queue.now, notes)
+    tick = progress and partial(progress, "simulated runs")
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -143,9 +144,8 @@ def explain(
         queue.now,
         plan=plan,
         facts=facts,
-        history=history,
+        runs=None if history is None else SimulatedRuns(history, tick=tick),
         allowed=allowed,
-        tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
 

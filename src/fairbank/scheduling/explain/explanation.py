@@ -15,7 +15,7 @@ from fairbank.scheduling.explain.answer import (
     StartRange,
 )
 from fairbank.scheduling.explain.checks import JobCredit, job_checks, least_nodes
-from fairbank.scheduling.explain.deadline import deadline_outlook
+from fairbank.scheduling.explain.deadline import DeadlineOutlook, deadline_outlook
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
 from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
 from fairbank.scheduling.explain.job_view import JobView, job_view
@@ -24,8 +24,7 @@ from fairbank.scheduling.explain.rule_checks import (
     reason_figures,
     requested_nodes,
 )
-from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.explain.start_range import RUNS, Tick, start_range_on_nodes
+from fairbank.scheduling.explain.start_range import SimulatedRuns, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
@@ -84,10 +83,8 @@ def explain_on_nodes(
     *,
     plan: SchedulePlan[PendingJob, Placement] | None = None,
     facts: JobFacts = NO_FACTS,
-    history: RunTimeHistory[str] | None = None,
+    runs: SimulatedRuns | None = None,
     allowed: AllowedChanges | None = ANY_CHANGE,
-    runs: int = RUNS,
-    tick: Tick | None = None,
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
 
@@ -101,34 +98,25 @@ def explain_on_nodes(
         now: time in seconds since 1970.
         plan: plan of the passes if it is known already.
         facts: facts that the scheduler does not know.
-        history: run times of ended jobs; None: compute no range.
+        runs: simulated runs; None: compute no range.
         allowed: the changes that the site lets the job make; None: search none.
-        runs: number of simulated runs.
-        tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
     refusal, stated = facts.refusal, facts.stated
     if stated is not None:
-        allowed = None
-        plan = plan._replace(
-            starts=[start for start in plan.starts if start.job.number != number],
-            reasons={**plan.reasons, number: stated.code},
-        )
+        plan = _with_stated_wait(plan, number, stated)
     view = _with_lasting_cause(job_view(snapshot, plan, number, now))
-    code = view.code if refusal is None else refusal.held_as or view.code
-    waits = _waits(view, facts.awaiting) if stated is None else stated.clause
-    headline = _headline(view, waits, refusal)
-    likely = None
-    if history is not None and (stated is None or stated.is_simulated):
-        likely = _likely_start(snapshot, parameters, history, view, runs, tick)
+    likely = advice = None
+    if runs is not None and (stated is None or stated.is_simulated):
+        likely = _likely_start(snapshot, parameters, runs, view)
+    if allowed is not None and stated is None:
+        advice = suggest_earlier_start(snapshot, parameters, plan, number, now, allowed, likely)
     start_range = likely if isinstance(likely, StartRange) else None
     deadline = deadline_outlook(view, start_range)
-    if deadline is not None and deadline.risk.value:
-        headline += f" {deadline.risk.value}"
     return Explanation(
         number=number,
-        code=code,
-        headline=headline,
+        code=view.code if refusal is None else refusal.held_as or view.code,
+        headline=_headline(view, facts, deadline),
         checks=(
             *job_checks(view, credit=facts.credit, awaiting=facts.awaiting, refusal=refusal),
             *facts.more_checks,
@@ -140,13 +128,19 @@ def explain_on_nodes(
         expected=None if view.reservation is None else view.reservation.at,
         likely=start_range,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
-        advice=(
-            None
-            if allowed is None
-            else suggest_earlier_start(snapshot, parameters, plan, number, now, allowed, likely)
-        ),
+        advice=advice,
         refusal=refusal,
         remedy=facts.release or longest_limit_remedy(view),
+    )
+
+
+def _with_stated_wait(
+    plan: SchedulePlan[PendingJob, Placement], number: int, stated: StatedWait
+) -> SchedulePlan[PendingJob, Placement]:
+    """Return the plan in which the job waits for what slurmctld says."""
+    return plan._replace(
+        starts=[start for start in plan.starts if start.job.number != number],
+        reasons={**plan.reasons, number: stated.code},
     )
 
 
@@ -168,12 +162,7 @@ def _with_lasting_cause(view: JobView) -> JobView:
 
 
 def _likely_start(
-    snapshot: OnNodes,
-    parameters: SchedulerParameters,
-    history: RunTimeHistory[str],
-    view: JobView,
-    runs: int,
-    tick: Tick | None,
+    snapshot: OnNodes, parameters: SchedulerParameters, runs: SimulatedRuns, view: JobView
 ) -> StartRange | NoStartRange:
     """Return the range of likely starts, or the reason why there is none."""
     if not view.is_queued and view.code not in TIMED:
@@ -182,16 +171,24 @@ def _likely_start(
     is_alone = view.is_queued and view.job.het_job is None
     ahead = frozenset(view.ahead) if is_alone else None
     number = view.job.number
-    return start_range_on_nodes(
-        snapshot, parameters, history, number, view.now, ahead=ahead, runs=runs, tick=tick
-    )
+    return start_range_on_nodes(snapshot, parameters, runs, number, view.now, ahead=ahead)
 
 
 DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 
 
-def _headline(view: JobView, waits: str, refusal: BankRefusal | None) -> str:
-    """Return the sentence: the clause why it waits, and that of the bank if it refuses the job."""
+def _headline(view: JobView, facts: JobFacts, deadline: DeadlineOutlook | None) -> str:
+    """Return the sentences: why the job waits, that of the bank if it refuses the job, and that of
+    a deadline at risk.
+    """
+    waits = _waits(view, facts.awaiting) if facts.stated is None else facts.stated.clause
+    sentences = _wait_and_refusal(view, waits, facts.refusal)
+    if deadline is None or not deadline.risk.value:
+        return sentences
+    return f"{sentences} {deadline.risk.value}"
+
+
+def _wait_and_refusal(view: JobView, waits: str, refusal: BankRefusal | None) -> str:
     refused = "" if refusal is None else refusal.detail.removesuffix(".")
     if refusal is not None and refusal.held_as is not None:
         return f"Job {view.job.name} is held by the bank ({refusal.held_as}): {refused}."

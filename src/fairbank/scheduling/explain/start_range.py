@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from fairbank.scheduling.event_loop import (
     EventScheduler,
@@ -49,6 +50,16 @@ TESTS_PER_PASS = 16
 
 Tick = Callable[[int, int], None]
 """Function that is called after each run with the number of runs made, and their maximum."""
+
+
+class SimulatedRuns(NamedTuple):
+    """At most `limit` simulated runs, in which jobs take run times of the history. `tick` is called
+    after each.
+    """
+
+    history: RunTimeHistory[str]
+    limit: int = RUNS
+    tick: Tick | None = None
 
 
 def start_range(
@@ -99,14 +110,11 @@ def _quantile(starts: Sequence[int], runs: int) -> int | None:
 def start_range_on_nodes(
     snapshot: OnNodes,
     parameters: SchedulerParameters,
-    history: RunTimeHistory[str],
+    runs: SimulatedRuns,
     number: int,
     now: int,
     *,
     ahead: Collection[int] | None = None,
-    runs: int = RUNS,
-    seed: int = 1,
-    tick: Tick | None = None,
 ) -> StartRange | NoStartRange:
     """Return the range under Slurm's two passes, which run when a job ends, a reservation begins or
     ends, or a job becomes eligible. No job arrives. The snapshot stays as it is.
@@ -114,16 +122,13 @@ def start_range_on_nodes(
     Args:
         snapshot: machine, queue and running jobs.
         parameters: SchedulerParameters of slurm.conf.
-        history: run times of ended jobs.
+        runs: the simulated runs.
         number: number of the job.
         now: time in seconds.
         ahead: numbers of the jobs that wait for its nodes before it (`Explanation.ahead`). The
             others start now or are left out, which shortens the runs: no job behind can delay it
             under backfill. None: no job is left out. So it is for a job that waits for a limit,
             which jobs behind may use up.
-        runs: number of runs.
-        seed: seed of the random numbers.
-        tick: called after each run.
     """
     after = apply_plan(snapshot, run_passes(snapshot, parameters, now), now)
     job = after.queue.job(number)
@@ -138,7 +143,7 @@ def start_range_on_nodes(
     times = _times(after, now)
 
     def simulate(rng: Random, max_passes: int) -> SimulatedStart:
-        sampler = RunTimeSampler(history, rng)
+        sampler = RunTimeSampler(runs.history, rng)
 
         def run_time(job: PendingJob, limit: int, elapsed: int) -> int:
             return sampler.run_time(job.user, limit, elapsed)
@@ -149,7 +154,7 @@ def start_range_on_nodes(
             copy, scheduler, now, number, run_time=run_time, max_passes=max_passes
         )
 
-    return start_range(simulate, runs=runs, seed=seed, passes=passes, tick=tick)
+    return start_range(simulate, runs=runs.limit, passes=passes, tick=runs.tick)
 
 
 def typical_starts(

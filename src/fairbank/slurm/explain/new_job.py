@@ -23,7 +23,7 @@ from fairbank.core.tres import parse_memory
 from fairbank.scheduling.explain.answer import StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.explain.start_range import Tick
+from fairbank.scheduling.explain.start_range import SimulatedRuns, Tick
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands, output_of
 from fairbank.slurm.explain.queue_input import groups_of_users, read_queue
@@ -130,10 +130,8 @@ def _simulate(
         number,
         queue.now,
         plan=plan,
-        history=history,
+        runs=SimulatedRuns(history, RUNS, tick),
         allowed=None,
-        runs=RUNS,
-        tick=tick,
     ).likely
 
 
