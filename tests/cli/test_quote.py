@@ -116,6 +116,7 @@ JOB = ("quote", "-A", "chem_qmc", "-t", "60", "--as", AYLA)
         ("-c 8", 8, "1 node, 8 cores, 8 GiB"),
         # --mem=0: 256 GiB x 0.5 = 128 for each node.
         ("-c 8 --mem=0", 128, "1 node, 8 cores, 256 GiB"),
+        ("-c 8 --mem-per-cpu=0", 128, "1 node, 8 cores, 256 GiB"),  # Slurm takes it as --mem=0
         ("-N 2 --mem=0", 256, "2 nodes, 2 cores, 512 GiB"),
         # --exclusive: 64 cores x 1 = 64, and 1 GiB for each of them.
         ("-c 8 --exclusive", 64, "1 node, 64 cores, 64 GiB"),
