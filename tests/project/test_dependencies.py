@@ -198,9 +198,3 @@ def test_only_the_canvas_may_import_matplotlib(
     monkeypatch.setattr(purity, "ALLOWED", {("base.canvas", "matplotlib")})
     (fault,) = impurities(build(base__canvas=text, base__units=text))
     assert fault.startswith("fairbank/base/units.py:2: base is pure and may not import matplotlib")
-
-
-def test_each_exception_names_a_module_of_the_package(checkout: Path) -> None:
-    graph = Graph(checkout / "src/fairbank")
-    used = {(item.source, item.target.partition(".")[0]) for item in graph.imports}
-    assert used >= purity.ALLOWED

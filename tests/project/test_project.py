@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 import fairbank
 from tools.dependencies.graph import Graph
+from tools.dependencies.purity import ALLOWED
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +26,17 @@ def project(checkout: Path) -> dict[str, Any]:
     return read
 
 
+@pytest.fixture(scope="module")
+def graph(checkout: Path) -> Graph:
+    """Return the imports of the package, which take seconds to read."""
+    return Graph(checkout / "src" / "fairbank")
+
+
 def test_version_is_the_same_in_both_places(project: dict[str, Any]) -> None:
     assert fairbank.__version__ == project["version"]
 
 
-def test_imported_libraries_are_declared(checkout: Path, project: dict[str, Any]) -> None:
+def test_imported_libraries_are_declared(graph: Graph, project: dict[str, Any]) -> None:
     """A library that only the tests or another library install may be missing on a user's
     machine.
     """
@@ -38,7 +45,6 @@ def test_imported_libraries_are_declared(checkout: Path, project: dict[str, Any]
         canonicalize_name(Requirement(line).name) for line in [*project["dependencies"], *extras]
     }
     provided_by = packages_distributions()
-    graph = Graph(checkout / "src" / "fairbank")
     undeclared = [
         f"{graph.location(item)}: {item.target}"
         for item in graph.imports
@@ -47,6 +53,11 @@ def test_imported_libraries_are_declared(checkout: Path, project: dict[str, Any]
         and not declared & {canonicalize_name(name) for name in provided_by.get(top, [])}
     ]
     assert undeclared == []
+
+
+def test_each_exception_of_purity_names_a_module_of_the_package(graph: Graph) -> None:
+    used = {(item.source, item.target.partition(".")[0]) for item in graph.imports}
+    assert used >= ALLOWED
 
 
 def test_licence_text_is_complete(checkout: Path, project: dict[str, Any]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fairbank.store.migration import migrate
 from tests.contracts.conftest import (
     IN_SQL,
     migrated_file,
@@ -33,11 +33,9 @@ __all__ = [
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(migrated_file: Path, tmp_path: Path) -> Path:
     """Yield an SQLite file with an empty ledger."""
-    path = tmp_path / "fairbank.sqlite"
-    migrate(f"sqlite:///{path}")
-    return path
+    return Path(shutil.copy(migrated_file, tmp_path / "fairbank.sqlite"))
 
 
 @pytest.fixture
