@@ -548,10 +548,25 @@ def test_deadline_is_compared_with_the_expected_start(
     assert note in result.headline
 
 
-def test_deadline_is_compared_with_the_likely_range() -> None:
+def history_of_ann() -> RunTimeHistory[str]:
     history: RunTimeHistory[str] = RunTimeHistory()
     for part in (10, 20, 30, 90, 100) * 4:
         history.add("ann", part, 100)
+    return history
+
+
+def test_component_has_the_likely_start_of_the_whole() -> None:
+    """Component 2 fits now, but waits for component 3, and so for job 1 of ann to end."""
+    scene = Scene(rack(2)).runs(1, "n1", 120, user="ann", since=0)
+    scene.waits(2, het_job=2).waits(3, het_job=2)
+    (first, second) = (explain(scene, number, history=history_of_ann()) for number in (2, 3))
+    assert first.likely is not None
+    assert first.likely.earliest > NOW
+    assert first.likely == second.likely
+
+
+def test_deadline_is_compared_with_the_likely_range() -> None:
+    history = history_of_ann()
 
     def outlook(minutes: int) -> tuple[bool, str]:
         scene = Scene(rack(1)).runs(1, "n1", 120, user="ann", since=0)
