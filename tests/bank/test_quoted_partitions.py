@@ -18,6 +18,7 @@ from fairbank.bank.quoted_partitions import (
     cheaper_partition,
     cheapest_first,
     deciding,
+    less_memory,
     smaller_requests,
 )
 from fairbank.cluster.allocated_tres import NodeSize
@@ -25,6 +26,7 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import parse_duration
+from fairbank.core.tres import BillingRule, parse_weights
 
 CLUSTER = Cluster(
     "lab",
@@ -77,6 +79,27 @@ def test_least_changes_that_fit_are_named() -> None:
         CheaperRequest("nodes", "2", 9_600),
         CheaperRequest("qos", "low", 9_600),
     ]
+
+
+def with_memory(gibibytes: int, available: int, rule: BillingRule) -> Quote:
+    """Return the quote of 8 CPUs (1 SU each) on two nodes, with a GiB at 1/2 SU, for an hour."""
+    weights = parse_weights("CPU=1,Mem=0.5G")
+    partition = Partition("cpu", "cpu", weights, rule)
+    counts = {"cpu": Fraction(8), "node": Fraction(2), "mem": Fraction(gibibytes * 1024)}
+    price = bill(JobRequest("lab", "cpu", counts, 3_600), Cluster("lab", {"cpu": partition}))
+    return Quote(price, 1, available, fits=price.amount <= available)
+
+
+def test_memory_from_which_on_the_cpus_set_the_price_is_named() -> None:
+    """64 GiB cost 32 SU; the 8 CPUs cost 8 SU, as much as 16 GiB: 8 GiB on each of two nodes."""
+    rule = BillingRule.MAX_TRES
+    cheaper = CheaperRequest("mem", "8G", 480)
+    assert less_memory(with_memory(64, 2_000, rule), rule) == cheaper
+    assert less_memory(with_memory(64, 500, rule), rule) == cheaper
+    assert less_memory(with_memory(64, 479, rule), rule) is None  # that would not fit either
+    assert less_memory(with_memory(16, 2_000, rule), rule) is None  # the CPUs set it
+    rule = BillingRule.SUM
+    assert less_memory(with_memory(64, 9_000, rule), rule) is None
 
 
 @given(

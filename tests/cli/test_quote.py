@@ -33,8 +33,9 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
     )
     assert "fits" not in result.out
     assert "not priced: --licenses (licenses); the price may be higher" in result.err
-    data = json.loads(fairbank("quote", script, "--json", "--as", AYLA).out)
-    assert (data["quote"]["fits"], data["not_read"]) == (None, ["--licenses"])
+    listed = fairbank("quote", script, "--json", "--as", AYLA)
+    data = json.loads(listed.out)
+    assert (listed.code, data["quote"]["fits"], data["not_read"]) == (1, None, ["--licenses"])
     assert data["warnings"][-1].startswith("not priced: --licenses")
     assert (
         fairbank("quote", script, "--tres", "cpu=64", "--as", AYLA).code == 0

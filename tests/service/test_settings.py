@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
+from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.service.settings import example, read_settings
 
@@ -222,3 +224,69 @@ def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, messa
     qos = f"{text}\n[clusters.local.qos_resources]\ndebug = 'debug'\n"
     file.write_text(f"{qos}\n[clusters.local.capacity]\ndebug = 64\n")
     assert read_settings(file).cluster_map()["local"].capacity == {"debug": 64}
+
+
+def partition_with(file: Path, lines: str, of_cluster: str = "") -> Partition:
+    """Return partition cpu of the example with more lines in its table and that of its cluster."""
+    text = example(Path("/srv"), "memory:")
+    text = text.replace("[clusters.local]\n", f"[clusters.local]\n{of_cluster}\n")
+    file.write_text(text.replace('Mem=0.5G"\n', f'Mem=0.5G"\n{lines}\n', 1))
+    return read_settings(file).cluster_map()["local"].partitions["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "of_cluster", "memory"),
+    [
+        ("", "", None),
+        ('def_mem_per_cpu = "2G"', "", Memory(2_048, MemoryUnit.CPU)),
+        ("def_mem_per_node = 0", "", Memory(0)),
+        ("", "def_mem_per_cpu = 1000", Memory(1_000, MemoryUnit.CPU)),
+        ('def_mem_per_node = "4000M"', "def_mem_per_cpu = 1000", Memory(4_000)),
+    ],
+)
+def test_default_memory_of_a_partition_precedes_that_of_its_cluster(
+    file: Path, lines: str, of_cluster: str, memory: Memory | None
+) -> None:
+    assert partition_with(file, lines, of_cluster).default_memory == memory
+
+
+def test_size_of_nodes_is_read_in_units_of_slurm(file: Path) -> None:
+    lines = 'node_cpus = 64\nnode_memory = "256G"\nnode_gres = "gpu:a100:3,gpu:1(S:0-1)"'
+    gres = {"gres/gpu": 4, "gres/gpu:a100": 3}
+    assert partition_with(file, lines).size == NodeSize(64, 262_144, gres)
+    assert partition_with(file, 'node_memory = 8000\nnode_gres = ""').size == (
+        NodeSize(None, 8_000, {})
+    )
+    assert partition_with(file, "").size == NodeSize()
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("node_cpus = 0", "from 1 to 2147483647"),
+        ('node_cpus = "64"', "from 1 to 2147483647"),
+        ('node_memory = "256X"', "16G or 4000M"),
+        ('node_memory = ""', "16G or 4000M"),
+        ("node_memory = -1", "from 0 to 2147483647 or text"),
+        ("node_memory = nan", "or text"),
+        ("node_memory = 0", "such as 256G"),
+        ('node_memory = "999999999999T"', "at most 2147483647 MiB"),
+        ('node_gres = "gpu:-1"', "gpu:v100:2"),
+        ('def_mem_per_cpu = "1,5G"', "16G or 4000M"),
+        ("def_mem_per_node = 1\ndef_mem_per_cpu = 1", "keep one of both"),
+    ],
+)
+def test_invalid_size_of_nodes_is_refused_with_its_key(file: Path, line: str, remedy: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        partition_with(file, line)
+    assert error.value.field == f"clusters.local.partitions.cpu.{line.split()[0]}"
+    assert remedy in (error.value.remedy or "")
+
+
+def test_default_partition_must_be_one_of_the_cluster(file: Path) -> None:
+    partition_with(file, "", 'default_partition = "gpu"')
+    assert read_settings(file).cluster_map()["local"].default_partition == "gpu"
+    with pytest.raises(InvalidInput) as error:
+        partition_with(file, "", 'default_partition = "nosuch"')
+    assert error.value.field == "clusters.local.default_partition"
+    assert error.value.remedy == "there are: cpu, gpu"

@@ -223,3 +223,22 @@ def test_deadline_of_slurmctld_is_read(stack: BankStack, record_figure: RecordFi
     assert not checks["deadline"]["ok"]
     record_figure(show_why(stack, job))
     stack.slurm.root("scancel", str(job))
+
+
+def test_quote_of_a_busy_partition_says_when_its_job_is_likely_to_start(
+    stack: BankStack, record_figure: RecordFigure
+) -> None:
+    """All six nodes of cpu are taken for 20 minutes; before that, and in gpu, a job starts now."""
+    slurm = stack.slurm
+    stack.set_available(TEAM, RICH)
+    slurm.empty()
+    words = ("quote", "-A", TEAM, "-p", "cpu", "-c4", "-t", "60", "--as", str(UID))
+    quote = json.loads(fairbank(stack, *words, "--json"))["quote"]
+    assert quote["likely_start"]["simulated_runs"] == 0
+    job = slurm.submit(USER, "-N6", "--exclusive", "--time=20", script=LONG)
+    slurm.wait_for(job, "RUNNING")
+    start = json.loads(fairbank(stack, *words, "--json"))["quote"]["likely_start"]
+    assert start["simulated_runs"] > 0
+    assert time.time() < parse_instant(start["latest"]) <= time.time() + 20 * 60
+    record_figure(fairbank(stack, *words))
+    slurm.root("scancel", str(job))

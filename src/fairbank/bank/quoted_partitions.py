@@ -9,12 +9,13 @@ from typing import Literal, NamedTuple
 from fairbank.bank.pricing import Quote, cost
 from fairbank.cluster.partition import Cluster
 from fairbank.core.time import show_duration
+from fairbank.core.tres import BillingRule, is_max_candidate
 
 
 class CheaperRequest(NamedTuple):
     """Change of one option that makes a job cheaper, with the price of the changed job."""
 
-    change: Literal["time_limit", "nodes", "partition", "qos"]
+    change: Literal["time_limit", "nodes", "partition", "qos", "mem"]
     value: str
     total: int
 
@@ -44,6 +45,29 @@ def cheaper_partition(quotes: Sequence[Quote]) -> CheaperRequest | None:
     if best is None or (same and best.total >= decided.total):
         return None
     return CheaperRequest("partition", best.bill.partition, best.total)
+
+
+def less_memory(quote: Quote, rule: BillingRule) -> CheaperRequest | None:
+    """Return the memory of each node from which on another TRES sets the price.
+
+    None if memory does not set it, and if the job would not fit with that either.
+    """
+    bill = quote.bill
+    memory = next((line for line in bill.lines if line.what == "mem" and line.counts), None)
+    others = [
+        line.weighted
+        for line in bill.lines
+        if line.what != "mem" and is_max_candidate(line.what, rule)
+    ]
+    if memory is None or not is_max_candidate("mem", rule) or not any(others):
+        return None
+    mebibytes = int(max(others) / memory.weight / bill.counts["node"])
+    billing = bill.billing - memory.weighted + max(others)
+    total = cost(billing, bill.factor, bill.seconds) * quote.tasks
+    if not mebibytes or total >= quote.total or not (quote.fits or total <= quote.available):
+        return None
+    size = f"{mebibytes}M" if mebibytes % 1024 else f"{mebibytes // 1024}G"
+    return CheaperRequest("mem", size, total)
 
 
 def smaller_requests(

@@ -18,6 +18,7 @@ from fairbank.bank.quoted_partitions import (
     cheaper_partition,
     cheapest_first,
     deciding,
+    less_memory,
     smaller_requests,
 )
 from fairbank.bank.refusals import Reason, Refusal, nearest
@@ -108,7 +109,9 @@ class Quotes(UseCases):
         quotes = [offer.quote for offer in offers]
         decided = deciding(quotes)
         refusal = next(offer.refusal for offer in offers if offer.quote is decided)
-        cheaper = list(filter(None, [cheaper_partition(quotes)]))
+        rule = cluster.partition(decided.bill.partition).billing_rule
+        change = cheaper_partition(quotes) if len(quotes) > 1 else less_memory(decided, rule)
+        cheaper = [] if change is None else [change]
         if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
             nodes = max(int(request.counts.get("node", 1)), 1)
             cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]

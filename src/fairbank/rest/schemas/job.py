@@ -258,10 +258,11 @@ class PartitionQuote(Amounts, frozen=True, kw_only=True):
 class CheaperChange(Amounts, frozen=True, kw_only=True):
     """Change of one option of a job: its new value, and the price `total` of all tasks then.
 
-    In `nodes` each node keeps its tasks, CPUs, GPUs and memory.
+    In `nodes` each node keeps its tasks, CPUs, GPUs and memory. `mem` is the memory of each node
+    with which another TRES sets the price; nothing is known of what the job needs.
     """
 
-    change: Literal["time_limit", "nodes", "partition", "qos"]
+    change: Literal["time_limit", "nodes", "partition", "qos", "mem"]
     value: str
     total: int
 

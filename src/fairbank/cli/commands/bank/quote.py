@@ -88,14 +88,13 @@ def run(context: Context, options: Namespace) -> int:
     context.keep_source(answer)
     card = answer["data"]
     start = _likely_start(context, options, request, card, job)
+    code = TOO_LITTLE if not card["fits"] else NOT_DONE if unread else 0
     if options.form is None and not options.format:
         _show_quote(context, request, card, job, unread, start)
     else:
         card["likely_start"] = start and start_range_data(start.range)
         _list_quote(context, card, [] if options.tres else job.doubts, unread)
-    if not card["fits"]:
-        return TOO_LITTLE
-    return NOT_DONE if unread else 0
+    return code
 
 
 def _resources(options: Namespace, job: JobDescription) -> dict[str, object]:
@@ -114,8 +113,9 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
         warnings.append(_not_priced(unread))
         for each in (card, *card["partitions"]):
             each["fits"] = None if each["fits"] else False
-    warnings += [_cheaper(change, context.format) for change in card["cheaper"]]
     form = context.options.form
+    if form != "json":  # there it is a field
+        warnings += [_cheaper(change, context.format) for change in card["cheaper"]]
     quote = _without_lines(card)
     quote["partitions"] = [_without_lines(each) for each in card["partitions"]]
     facts = {"tasks": card["tasks"]} if form != "json" else {}
@@ -376,6 +376,7 @@ def _short(number: Fraction) -> str:
 
 
 _CHANGES = {
+    "mem": "less memory, if it is enough: --mem={value}",
     "nodes": "fewer nodes, of the same size: {value}",
     "partition": "only one partition: -p {value}",
     "qos": "another QOS, if you may use it: -q {value}",
