@@ -64,6 +64,11 @@ class ValidationFault(NamedTuple):
         return _BOUND.fullmatch(self.text) is not None
 
     @property
+    def is_unknown_value(self) -> bool:
+        """True if the value is none of the accepted ones. msgspec's sentence repeats it then."""
+        return self.text.startswith(("Invalid enum value", "Invalid value"))
+
+    @property
     def message(self) -> str:
         """msgspec's sentence in plain words: "expected a whole number, or nothing, got text"."""
         text = _PATTERN.sub(

@@ -86,8 +86,7 @@ def _invalid_body(fault: ValidationFault, body: bytes, kind: Any) -> InvalidInpu
     # The rest of the body may be no JSON; then the value cannot be found.
     with suppress(msgspec.DecodeError, UnicodeDecodeError, LookupError, RecursionError):
         if path:
-            is_named = fault.message.startswith("invalid")
-            wrong = "not an accepted value" if is_named else fault.message
+            wrong = "not an accepted value" if fault.is_unknown_value else fault.message
             message = f"{path} is {_value_at(path, body)}, {wrong}"
     if kind is ReportBatch and not path:
         return InvalidInput(
