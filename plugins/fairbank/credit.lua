@@ -2,7 +2,8 @@
 
 local use = ...
 local text, price, request = use("text"), use("price"), use("request")
-local has_member = use("policy_file").has_member
+local policy_file = use("policy_file")
+local has_member, forced_value = policy_file.has_member, policy_file.forced_value
 
 local M = {}
 
@@ -27,10 +28,11 @@ local function counts_text(counts)
 end
 
 -- Return the user's other projects that could pay, by how the user chooses one.
-local function other_projects(policy, job, project, resource, amount)
+local function other_projects(policy, job, project, bill)
   local names = {}
   for _, other in ipairs(policy.projects) do
-    local pays = (other.available[resource] or 0) >= amount and not other.partition
+    local pays = (other.available[bill.resource] or 0) >= bill.amount
+      and not forced_value(policy, "partition", other.account, bill.now)
     if other ~= project and pays and has_member(other, job.uid) then
       table.insert(names, policy.account == "group" and other.group or other.account)
     end
@@ -51,7 +53,7 @@ local function remedies(policy, job, project, partition, counts, bill)
     table.insert(lines, "a smaller job that fits: " .. prefix .. "at most " .. counts_text(reduced))
   end
   local line = "more credit: ask for a deposit to " .. project.account
-  local names = other_projects(policy, job, project, bill.resource, bill.amount)
+  local names = other_projects(policy, job, project, bill)
   if #names > 0 then
     local option = policy.account == "group" and "newgrp " or "--account="
     line = line .. ", or use another project: " .. text.options(option, names)

@@ -2,7 +2,7 @@
 -- is reported. src/fairbank/slurm/policy_file.py writes it, and
 -- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
-local M = { VERSION = 4, SIZE_MAX = 4 * 1024 * 1024 }
+local M = { VERSION = 5, SIZE_MAX = 4 * 1024 * 1024 }
 
 local function pattern_reader(pattern, max_length)
   return function(text)
@@ -57,7 +57,8 @@ local FIELDS = {
     count, count, count, count,
   },
   gpu = { name, name }, weight = { name, tres, count },
-  project = { name, count, name, optional, optional, optional, uids },
+  project = { name, count, name, optional, uids },
+  short = { name, optional, optional, count, count },
   balances = { one_of("included", "omitted") }, balance = { name, resource, integer },
 }
 
@@ -112,18 +113,25 @@ function ADD.weight(policy, partition, tres_name, number)
   table.insert(policy.partitions[partition].weights, { name = tres_name, number = number })
 end
 
-function ADD.project(policy, group, gid, account, qos, partition, reservation, members)
+function ADD.project(policy, group, gid, account, qos, members)
   if policy.by_gid[gid] or policy.by_account[account] then return "is repeated" end
-  if partition ~= "" and not policy.partitions[partition] then
-    return "names no partition from above"
-  end
   local project = {
-    group = group, gid = gid, account = account, qos = nonempty(qos),
-    partition = nonempty(partition), reservation = nonempty(reservation), members = members,
+    group = group, gid = gid, account = account, qos = nonempty(qos), members = members,
     available = {},
   }
   policy.by_gid[gid], policy.by_account[account] = project, project
   table.insert(policy.projects, project)
+end
+
+function ADD.short(policy, account, partition, reservation, first, over)
+  if not policy.by_account[account] then return "names no account from above" end
+  if partition ~= "" and not policy.partitions[partition] then
+    return "names no partition from above"
+  end
+  table.insert(policy.short_terms, {
+    account = account, partition = nonempty(partition), reservation = nonempty(reservation),
+    first = first, over = over,
+  })
 end
 
 function ADD.balance(policy, account, billed, available)
@@ -177,6 +185,28 @@ function M.has_member(project, uid)
   return uid ~= nil and project.members:find(string.format(" %.0f ", uid), 1, true) ~= nil
 end
 
+-- Return true if a short-term allocation of another account has this partition or reservation now:
+-- it is then hidden from the job, and refused to it.
+function M.is_closed(policy, field, value, account, now)
+  for _, short in ipairs(policy.short_terms) do
+    if short[field] == value and short.account ~= account and short.first <= now
+      and now < short.over then
+      return true
+    end
+  end
+  return false
+end
+
+-- Return the value that all jobs of the account have in a field now, by a short-term allocation.
+function M.forced_value(policy, field, account, now)
+  for _, short in ipairs(policy.short_terms) do
+    if short.account == account and short[field] and short.first <= now and now < short.over then
+      return short[field]
+    end
+  end
+  return nil
+end
+
 -- Return the policy in the text, or nil and the error.
 function M.parse(text)
   local header, problem = read_header(text)
@@ -185,6 +215,7 @@ function M.parse(text)
     written = header.written, digest = header.digest, header = header.line, factors = {},
     resources = {},
     exempt = {}, partitions = {}, partition_names = {}, by_gid = {}, by_account = {}, projects = {},
+    short_terms = {},
   }
   local from, lines, has_end = #header.line + 1, 0, false
   while from <= #text do

@@ -4,7 +4,9 @@
 
 local use = ...
 local text, price, request, credit = use("text"), use("price"), use("request"), use("credit")
-local has_member = use("policy_file").has_member
+local policy_file = use("policy_file")
+local has_member, forced_value, is_closed =
+  policy_file.has_member, policy_file.forced_value, policy_file.is_closed
 
 local M = {}
 
@@ -119,7 +121,7 @@ local function is_account_unknown(policy, job)
     and #accounts_of(policy, job) > 1
 end
 
--- Set a field that all jobs of a project with its own partition or reservation have.
+-- Set a field that all jobs of a project with a short-term allocation have.
 local function force(job, verdict, field, value, project)
   if job[field] == value then return end
   if job.changes and is_new(job, field) then
@@ -144,24 +146,54 @@ local function listed_partitions(policy, list)
   return partitions, unlisted
 end
 
--- Return the partitions in which the job may run: none, one, or several.
-local function check_partitions(policy, job, project, verdict)
-  if project and project.reservation then
-    force(job, verdict, "reservation", project.reservation, project)
+-- Set or check the reservation. Slurm knows whether it exists.
+local function check_reservation(policy, job, project, verdict, now)
+  local account = project and project.account
+  local forced = forced_value(policy, "reservation", account, now)
+  if forced then
+    force(job, verdict, "reservation", forced, project)
+  elseif job.reservation and is_new(job, "reservation")
+    and is_closed(policy, "reservation", job.reservation, account, now) then
+    refuse(verdict, "reservation",
+      "there is no reservation " .. job.reservation .. " for you: leave out --reservation")
   end
-  if project and project.partition then
-    force(job, verdict, "partition", project.partition, project)
-    return { policy.partitions[project.partition] }
+end
+
+-- Return the names of partitions that are not closed to the account.
+local function open_names(policy, account, now)
+  local names = {}
+  for _, name in ipairs(policy.partition_names) do
+    if not is_closed(policy, "partition", name, account, now) then table.insert(names, name) end
+  end
+  return names
+end
+
+-- Return the partitions in which the job may run: none, one, or several.
+local function check_partitions(policy, job, project, verdict, now)
+  local account = project and project.account
+  local forced = forced_value(policy, "partition", account, now)
+  if forced then
+    force(job, verdict, "partition", forced, project)
+    return { policy.partitions[forced] }
   end
   local list = job.partition ~= "" and job.partition or nil
   if not list and policy.default ~= "" then list = policy.default end
   local partitions, unlisted = listed_partitions(policy, list)
   if not is_new(job, "partition") then return partitions end
-  local remedy = "write " .. text.options("--partition=", policy.partition_names)
+  local remedy = "write " .. text.options("--partition=", open_names(policy, account, now))
+  local closed = {}
+  for _, partition in ipairs(partitions) do
+    if is_closed(policy, "partition", partition.name, account, now) then
+      table.insert(closed, partition.name)
+    end
+  end
   if not list then
     refuse(verdict, "partition", "no partition is named: " .. remedy)
   elseif policy.list == "refuse" and list:find(",", 1, true) then
     refuse(verdict, "partition", "a job runs in one partition, not in " .. list .. ": " .. remedy)
+  elseif #closed > 0 then
+    refuse(verdict, "partition",
+      "there is no partition " .. text.join(closed, " and no ") .. " to submit to: " .. remedy)
   elseif #unlisted > 0 then
     apply(verdict, policy.unlisted, "partition", "there is no partition " ..
       text.join(unlisted, " and no ") .. " to submit to: " .. remedy)
@@ -176,9 +208,9 @@ local function has_gpu_type(partition, type)
   return false
 end
 
-local function gpu_partitions(policy, type)
+local function gpu_partitions(policy, open, type)
   local names = {}
-  for _, name in ipairs(policy.partition_names) do
+  for _, name in ipairs(open) do
     local partition = policy.partitions[name]
     if #partition.gpus > 0 and (not type or has_gpu_type(partition, type)) then
       table.insert(names, name)
@@ -188,9 +220,9 @@ local function gpu_partitions(policy, type)
 end
 
 -- Return the error of GPUs that the partition does not have, or nil.
-local function gpu_error(policy, partition, gpus)
+local function gpu_error(policy, partition, gpus, open)
   if #partition.gpus == 0 then
-    local others = gpu_partitions(policy, gpus[1].type)
+    local others = gpu_partitions(policy, open, gpus[1].type)
     local remedy = #others > 0
       and "write " .. text.options("--partition=", others) .. ", or ask for no GPU"
       or "ask for no GPU"
@@ -198,7 +230,7 @@ local function gpu_error(policy, partition, gpus)
   end
   for _, gpu in ipairs(gpus) do
     if gpu.type and not has_gpu_type(partition, gpu.type) then
-      local others = gpu_partitions(policy, gpu.type)
+      local others = gpu_partitions(policy, open, gpu.type)
       local elsewhere = #others > 0
         and ", or " .. text.options("--partition=", others) .. " for " .. gpu.type or ""
       local options = {}
@@ -214,7 +246,7 @@ local function gpu_error(policy, partition, gpus)
 end
 
 -- One of several partitions must have the GPUs: Slurm passes over the others.
-local function check_gpus(policy, job, partitions, verdict)
+local function check_gpus(policy, job, partitions, open, verdict)
   if #job.gpus == 0 or not (is_new(job, "gpus") or is_new(job, "partition")) then return end
   local first = job.gpus[1]
   if job.by_gres then
@@ -225,7 +257,7 @@ local function check_gpus(policy, job, partitions, verdict)
   end
   local first_error
   for _, partition in ipairs(partitions) do
-    local problem = gpu_error(policy, partition, job.gpus)
+    local problem = gpu_error(policy, partition, job.gpus, open)
     if not problem then return end
     first_error = first_error or problem
   end
@@ -280,10 +312,10 @@ end
 
 -- Return the lines on the credit in the partition where the job lacks most; none if all can be
 -- paid.
-local function credit_lines(policy, job, project, partitions, qos, minutes)
+local function credit_lines(policy, job, project, partitions, qos, minutes, now)
   local lines, most = {}, nil
   for _, partition in ipairs(partitions) do
-    local bill = { qos = qos, minutes = minutes }
+    local bill = { qos = qos, minutes = minutes, now = now }
     local messages = credit.check(policy, job, project, partition, bill)
     local missing = #messages > 0 and bill.amount - bill.available or nil
     if missing and (not most or missing > most) then lines, most = messages, missing end
@@ -312,8 +344,10 @@ function M.check(policy, job, now)
   if is_account_unknown(policy, job) then return verdict end
   local check_account = policy.account == "group" and check_group_account or check_member_account
   local project = check_account(policy, job, verdict)
-  local partitions = check_partitions(policy, job, project, verdict)
-  check_gpus(policy, job, partitions, verdict)
+  check_reservation(policy, job, project, verdict, now)
+  local partitions = check_partitions(policy, job, project, verdict, now)
+  local open = open_names(policy, project and project.account, now)
+  check_gpus(policy, job, partitions, open, verdict)
   local qos = check_qos(policy, job, project, verdict)
   local minutes = check_limit(job, partitions, verdict)
   -- Without a limit of its own, a job in several partitions gets that of the one it starts in.
@@ -326,7 +360,7 @@ function M.check(policy, job, now)
   local has_price = project and minutes and #verdict.errors == 0
   local is_checked = policy.balances == "included" and policy.price ~= "ignore"
   if has_price and is_checked and not M.is_stale(policy, now) then
-    for _, message in ipairs(credit_lines(policy, job, project, partitions, qos, minutes)) do
+    for _, message in ipairs(credit_lines(policy, job, project, partitions, qos, minutes, now)) do
       apply(verdict, policy.price, "price", message)
     end
   end

@@ -173,7 +173,7 @@ def fill_with_runs(store: Store) -> Store:
     )
     granted(
         store,
-        allocation(1, 300, resource="gpu", shared=True),
+        allocation(1, 300, resource="gpu", shared=True, partition="course", reservation="course 5"),
         allocation(2, 500, category="annual"),
     )
     granted(

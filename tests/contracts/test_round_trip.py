@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Role
 from fairbank.bank.query import UserRow
@@ -71,6 +72,16 @@ def test_negative_sums_are_rejected_by_every_store(
         ask(store, bank_request)
     assert bad.value.field == field
     assert contents(store) == before
+
+
+def test_short_term_allocation_keeps_its_partition_and_reservation(store: Store) -> None:
+    fill(store)
+    granted(store, allocation(1, 300, resource="gpu", partition="course", reservation="c 5"))
+    amend = Amend(allocation=3, project=1, resource="gpu", event=AllocationEvent.FREEZE)
+    granted(store, amend)
+    short = contents(store)[2][2]
+    assert (short.partition, short.reservation, short.state.value) == ("course", "c 5", "frozen")
+    assert not Audit(store).verify().findings
 
 
 def test_missing_and_given_values_are_stored_side_by_side(store: Store) -> None:

@@ -55,6 +55,8 @@ _FORGED: dict[str, Any] = {
     "details": "{}",
     "outcome": "FORGED",
     "digest": b"forged",
+    "partition": "forged",
+    "reservation": "forged",
 }
 
 

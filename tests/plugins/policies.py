@@ -16,6 +16,7 @@ from fairbank.slurm.policy_file import (
     PolicyBalance,
     PolicyPartition,
     PolicyProject,
+    PolicyShortTerm,
     SubmissionPolicy,
 )
 
@@ -44,15 +45,15 @@ LONG = PolicyPartition(Partition("long", "cpu", parse_weights("CPU=1.0"), Billin
 
 ASTRO = PolicyProject("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
 BIO = PolicyProject("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
-CHEM = PolicyProject(
-    "wg_chem", 60_653, "wg_chem", partition="gpu-t4", reservation="wg_chem", members=(60_604,)
-)
+CHEM = PolicyProject("wg_chem", 60_653, "wg_chem", members=(60_604,))
+COURSE = PolicyShortTerm("wg_chem", "gpu-t4", "wg_chem", 0, 2**40)  # at any time of a test
 
 SITE_POLICY = SubmissionPolicy(
     cluster="lab",
     written=WRITTEN,
     projects=(ASTRO, BIO, CHEM),
     partitions=(CPU, GPU, GPU_T4, LONG),
+    short_terms=(COURSE,),
     balances=(
         PolicyBalance("wg_astro", "cpu", 750),
         PolicyBalance("wg_astro", "gpu", 6000),
@@ -69,7 +70,11 @@ SITE_POLICY = SubmissionPolicy(
 """Strict rules, as of the profile "hadm"."""
 
 OPEN_POLICY = msgspec.structs.replace(
-    SITE_POLICY, account=AccountRule.MEMBER, default_partition="cpu", one_partition=False
+    SITE_POLICY,
+    account=AccountRule.MEMBER,
+    default_partition="cpu",
+    one_partition=False,
+    short_terms=(),
 )
 """What Slurm itself takes, as of the profile "slurm"."""
 
@@ -104,11 +109,9 @@ places = st.builds(
 def policies(draw: st.DrawFn) -> SubmissionPolicy:
     """Draw a policy that a file can hold."""
     partitions = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
-    forced = st.sampled_from([None, *(place.partition.name for place in partitions)])
+    closed = st.sampled_from([None, *(place.partition.name for place in partitions)])
     members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)
-    project = st.builds(
-        PolicyProject, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members
-    )
+    project = st.builds(PolicyProject, _names, st.integers(0, 2**32 - 2), _names, _maybe, members)
     projects = draw(
         st.lists(
             project,
@@ -124,6 +127,11 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
     balance = st.builds(
         PolicyBalance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15)
     )
+    times = st.integers(0, 10**10)
+    short_term = st.builds(
+        PolicyShortTerm, st.sampled_from(accounts or [""]), closed, _maybe, times, times
+    )
+    short_terms = st.lists(short_term, max_size=3 if accounts else 0).map(tuple)
     balances = st.lists(
         balance,
         max_size=3 if accounts else 0,
@@ -134,6 +142,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         written=draw(st.integers(0, 10**10)),
         projects=tuple(projects),
         partitions=tuple(partitions),
+        short_terms=draw(short_terms),
         balances=draw(st.none() | balances),
         qos_factors=draw(
             st.dictionaries(

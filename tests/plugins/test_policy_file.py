@@ -24,23 +24,23 @@ from fairbank.slurm.policy_file import (
     PolicyHeader,
     PolicyPartition,
     PolicyProject,
+    PolicyShortTerm,
     SubmissionPolicy,
     read_header,
     render,
 )
 from tests.plugins.interpreter import Lua
-from tests.plugins.policies import ASTRO, BIO, CPU, OPEN_POLICY, SITE_POLICY, policies
+from tests.plugins.policies import ASTRO, BIO, COURSE, CPU, OPEN_POLICY, SITE_POLICY, policies
 
 TEXT = render(SITE_POLICY)
 
 
 def project_of(table: Any) -> PolicyProject:
-    forced = (table.qos, table.partition, table.reservation)
     return PolicyProject(
         table.group,
         int(table.gid),
         table.account,
-        *forced,
+        table.qos,
         members=tuple(map(int, table.members.split())),
     )
 
@@ -68,6 +68,12 @@ def policy_of(table: Any) -> SubmissionPolicy:
         projects=tuple(project_of(project) for project in table.projects.values()),
         partitions=tuple(
             partition_of(table.partitions[name]) for name in table.partition_names.values()
+        ),
+        short_terms=tuple(
+            PolicyShortTerm(
+                short.account, short.partition, short.reservation, int(short.first), int(short.over)
+            )
+            for short in table.short_terms.values()
         ),
         balances=balances if table.balances == "included" else None,
         qos_factors={
@@ -215,8 +221,11 @@ WRONG: dict[str, SubmissionPolicy] = {
     "projects.wg_astro.account": msgspec.structs.replace(
         SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, account="a,b"),)
     ),
-    "projects.wg_astro.partition": msgspec.structs.replace(
-        SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
+    "short_terms": msgspec.structs.replace(
+        SITE_POLICY, short_terms=(msgspec.structs.replace(COURSE, partition="none"),)
+    ),
+    "short_terms.reservation": msgspec.structs.replace(
+        SITE_POLICY, short_terms=(msgspec.structs.replace(COURSE, reservation="a,b"),)
     ),
     "balances": msgspec.structs.replace(SITE_POLICY, balances=(PolicyBalance("nobody", "cpu", 1),)),
     "partitions.cpu": msgspec.structs.replace(
@@ -246,6 +255,8 @@ def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
 def test_admission_rules_are_those_of_the_plugins() -> None:
     names = frozenset({"cpu", "gpu", "gpu-t4", "long"})
     strict = read_admission_rules(TEXT.encode())
+    assert strict.with_candidate("wg_astro", ("cpu",), "gpu-t4") is None
+    assert strict.with_candidate("wg_astro", ("cpu",), "gpu") == ("gpu",)
     assert (strict.listed_partitions, strict.one_partition, strict.forced_partitions) == (
         names,
         True,
@@ -256,7 +267,9 @@ def test_admission_rules_are_those_of_the_plugins() -> None:
     assert (admitted.listed_partitions, admitted.one_partition) == (None, False)
     assert not strict.leaves_qos("wg_astro")  # the site has one QOS for all
     project = msgspec.structs.replace(ASTRO, qos="low")
-    lenient = msgspec.structs.replace(OPEN_POLICY, qos=None, projects=(project, BIO), balances=())
+    lenient = msgspec.structs.replace(
+        OPEN_POLICY, qos=None, projects=(project, BIO), short_terms=(), balances=()
+    )
     admitted = read_admission_rules(render(lenient).encode())
     assert (admitted.leaves_qos("wg_astro"), admitted.leaves_qos("wg_bio")) == (False, True)
     with pytest.raises(InvalidInput, match="damaged"):
@@ -282,11 +295,11 @@ def test_heading_has_the_time_and_detects_damage() -> None:
         read_header(b"\xff\x00")
 
 
-@pytest.mark.parametrize(("version", "age"), [(3, "older"), (5, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(4, "older"), (6, "newer")])
 def test_file_of_another_version_is_refused_as_older_or_newer(
     lua: Lua, version: int, age: str
 ) -> None:
-    text = TEXT.replace("fairbank-policy\t4", f"fairbank-policy\t{version}")
+    text = TEXT.replace("fairbank-policy\t5", f"fairbank-policy\t{version}")
     message = f"it is of the {age} version {version}; "
     with pytest.raises(InvalidInput, match=message) as refused:
         read_header(text.encode())

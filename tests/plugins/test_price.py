@@ -100,7 +100,9 @@ def test_any_price_is_that_of_the_bank(
     place = msgspec.structs.replace(
         place, partition=msgspec.structs.replace(place.partition, billing_rule=adding)
     )
-    policy = msgspec.structs.replace(SITE_POLICY, projects=(), balances=(), partitions=(place,))
+    policy = msgspec.structs.replace(
+        SITE_POLICY, projects=(), balances=(), short_terms=(), partitions=(place,)
+    )
     expected = bill(
         JobRequest("lab", place.partition.name, counts, minutes * 60, qos), cluster_of(policy)
     ).amount

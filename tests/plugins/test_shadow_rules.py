@@ -37,7 +37,7 @@ def test_plugins_refuse_what_shadow_counts(
     lua: Lua, policy: SubmissionPolicy, site: SiteRules
 ) -> None:
     policy = msgspec.structs.replace(
-        policy, projects=(ASTRO, BIO), price=PolicyAction.IGNORE, balances=None
+        policy, projects=(ASTRO, BIO), price=PolicyAction.IGNORE, short_terms=(), balances=None
     )
     check, table = lua.module("rules").check, lua.module("policy_file").parse(render(policy))
     cluster = BankCluster(

@@ -14,9 +14,15 @@ from fairbank.cluster.node import Gpus
 from fairbank.scheduling.explain.job_changes import gpu_option
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.admission_rules import read_admission_rules
-from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
+from fairbank.slurm.policy_file import (
+    PolicyAction,
+    PolicyBalance,
+    PolicyShortTerm,
+    SubmissionPolicy,
+    render,
+)
 from tests.plugins.interpreter import Lua, Result
-from tests.plugins.policies import ASTRO, OPEN_POLICY, SITE_POLICY, WRITTEN
+from tests.plugins.policies import ASTRO, COURSE, OPEN_POLICY, SITE_POLICY, WRITTEN
 
 NONE = 4294967294
 ALICE, BOB = 60_601, 60_602
@@ -344,6 +350,44 @@ def test_short_term_allocation_keeps_partition_and_reservation(
     assert modify(site(SITE_POLICY), record, **change).code == code
 
 
+def test_short_term_allocation_is_hidden_from_others_and_refused_to_them(site: Site) -> None:
+    """gpu-t4 and the reservation wg_chem are those of wg_chem; ALICE is a member of wg_astro."""
+    lua = site(SITE_POLICY)
+    refused = submit(lua, partition="gpu-t4")
+    assert refused.code == 2000
+    assert refused.user[0] == (
+        "there is no partition gpu-t4 to submit to: write --partition=cpu, --partition=gpu or"
+        " --partition=long"
+    )
+    assert "gpu-t4" not in submit(lua, partition="none").user[0].partition("write")[2]
+    assert "gpu-t4" not in submit(lua, tres_per_job="gres:gpu:t4:1").user[0]
+    refused = submit(lua, reservation="wg_chem")
+    assert (refused.code, refused.user[0]) == (
+        2052,
+        "there is no reservation wg_chem for you: leave out --reservation",
+    )
+    assert submit(lua, reservation="another").code == SUCCESS
+    assert modify(lua, {}, partition="gpu-t4").code == 2000
+    assert modify(lua, {"partition": "gpu-t4", "resv_name": "wg_chem"}, name="new").code == SUCCESS
+    forced = submit(lua, 60_604, group_id=60_653, partition=None)
+    assert (forced.code, forced.job["partition"], forced.job["reservation"]) == (
+        SUCCESS, "gpu-t4", "wg_chem",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seconds", [-61, 60], ids=["not begun", "over"])
+def test_short_term_allocation_counts_during_its_period_only(site: Site, seconds: int) -> None:
+    """It is now WRITTEN + 60."""
+    start = WRITTEN + 121 if seconds < 0 else WRITTEN
+    period = {"start": start, "end": start + seconds if seconds > 0 else start + 999}
+    course = msgspec.structs.replace(COURSE, **period)
+    lua = site(msgspec.structs.replace(SITE_POLICY, short_terms=(course,)))
+    assert submit(lua, partition="gpu-t4", reservation="wg_chem").code == SUCCESS
+    own = submit(lua, 60_604, group_id=60_653, partition="cpu", time_limit=1)
+    assert own.job["partition"] == "cpu"
+    assert "reservation" not in own.job
+
+
 def test_cheaper_change_is_accepted(site: Site) -> None:
     expensive = {"min_cpus": 64, "time_limit": 6000, "time_min": 6000}
     lua = site(SITE_POLICY)
@@ -599,7 +643,7 @@ ADMISSION = {
     "partition of the project": msgspec.structs.replace(
         OPEN_POLICY,
         qos=None,
-        projects=(msgspec.structs.replace(ASTRO, partition="cpu"),),
+        short_terms=(PolicyShortTerm("wg_astro", "cpu", None, WRITTEN, WRITTEN + 999),),
         balances=None,
     ),
     "unlisted partitions": msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN),

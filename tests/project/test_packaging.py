@@ -370,6 +370,32 @@ def test_image_recipe_names_existing_files(checkout: Path) -> None:
     assert json.loads(dict(steps)["CMD"]) == ["fairbank", "serve"]
 
 
+def test_apptainer_image_has_the_content_of_the_other(checkout: Path) -> None:
+    """It is read and not built, too."""
+    folder = checkout / "packaging" / "container"
+    container = (folder / "Containerfile").read_text().replace("\\\n", " ")
+    sections: dict[str, str] = {}
+    for stage in (folder / "fairbank.def").read_text().split("Bootstrap:")[1:]:
+        head, *parts = re.split(r"(?m)^%", stage)
+        for part in parts:
+            title, _, text = part.partition("\n")
+            sections[f"{head.split()[-1]} {title}"] = text
+    copied = [tuple(line.split()) for line in sections["build files"].splitlines() if line]
+    assert [source for source, _ in copied if not (checkout / source).exists()] == []
+    assert all(target == f"/source/{source}" for source, target in copied)
+    steps = [line.split() for line in container.splitlines() if line.startswith("COPY")]
+    other = [word for _, *words, _ in steps if "--from=build" not in words for word in words]
+    assert [source for source, _ in copied] == other
+    (environment,) = re.findall(r"(?m)^ENV (.*)$", container)
+    assert sections["final environment"].replace("export", "").split() == environment.split()
+    for title in ("build post", "final post", "final runscript"):
+        script = sections[title]
+        assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
+        for line in script.replace("\\\n", " ").splitlines():
+            if " install " in line or "venv" in line:
+                assert " ".join(line.split()) in " ".join(container.split())
+
+
 def test_compose_file_starts_the_bank_after_its_database(checkout: Path) -> None:
     yaml = pytest.importorskip("yaml")
     services = yaml.safe_load((checkout / "packaging" / "container" / "compose.yaml").read_text())[

@@ -11,7 +11,8 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.machine import read_partitions
 from fairbank.slurm.policy import SiteRules, build_policy, read_site_rules
-from fairbank.slurm.policy_file import AccountRule, SubmissionPolicy
+from fairbank.slurm.policy_file import AccountRule, PolicyShortTerm, SubmissionPolicy
+from tests.slurm.reconcile.jobs import NOW, a_project, an_allocation
 
 PARTITIONS = """\
 PartitionName=cpu Default=YES DefaultTime=NONE MaxTime=1-00:00:00
@@ -58,6 +59,28 @@ def test_unknown_profile_is_refused(tmp_path: Path) -> None:
 
 def test_limit_of_a_partition_is_its_default_else_its_maximum() -> None:
     assert [place.default_minutes for place in policy(SiteRules()).partitions] == [1440, 60]
+
+
+def test_short_term_allocations_are_those_that_are_not_over_in_partitions_of_the_cluster() -> None:
+    projects = [a_project(1, "chem"), a_project(2, "bio")]
+    course = {"partition": "gpu", "reservation": "course"}
+    allocations = [
+        an_allocation(1, 1, 0, **course),
+        an_allocation(2, 2, 0, reservation="night", start=NOW + 60),
+        an_allocation(3, 2, 0),
+        an_allocation(4, 2, 0, end=NOW, **course),
+        an_allocation(5, 2, 0, state="ended", **course),
+        an_allocation(6, 2, 0, partition="elsewhere"),
+        an_allocation(7, 9, 0, **course),
+    ]
+    built = build_policy(
+        SiteRules(), PRICES, projects, allocations,
+        partitions=read_partitions(PARTITIONS).rows, nodes=(), now=NOW,
+    )  # fmt: skip
+    assert built.short_terms == (
+        PolicyShortTerm("chem", "gpu", "course", NOW - 10**6, NOW + 10**6),
+        PolicyShortTerm("bio", None, "night", NOW + 60, NOW + 10**6),
+    )
 
 
 def test_default_memory_of_the_bank_counts_where_slurm_has_none() -> None:

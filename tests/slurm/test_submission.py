@@ -174,7 +174,8 @@ def test_both_plugins_show_each_message_once(controlled: Cluster) -> None:
         assert controlled.run("carol", "srun", "-p", "cpu", "-t", "5", "true", group=BIO).code == 0
 
 
-def test_messages_of_job_changes(controlled: Cluster) -> None:
+def test_messages_of_job_changes(controlled: Cluster, checkout: Path) -> None:
+    install(controlled, checkout, msgspec.structs.replace(SITE_POLICY, short_terms=()))
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
     pages = []
     for change in CHANGES:
@@ -230,7 +231,9 @@ def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None
     install(
         controlled,
         checkout,
-        msgspec.structs.replace(SITE_POLICY, price=PolicyAction.WARN, balances=balances),
+        msgspec.structs.replace(
+            SITE_POLICY, price=PolicyAction.WARN, balances=balances, short_terms=()
+        ),
     )
     jobs = []
     for partition, options, _ in BILLING:

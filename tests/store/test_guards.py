@@ -24,7 +24,8 @@ from tests.contracts.small_site import END, START, allocation, charge, contents,
 
 ALLOCATION = """
 INSERT INTO allocation VALUES
-(:id, :project, :resource, 'startup', :start, :end, 'active', {no}, 0, 0, 0, 0, 0, 1, {link})
+(:id, :project, :resource, 'startup', :start, :end, 'active', {no}, NULL, NULL,
+ 0, 0, 0, 0, 0, 1, {link})
 """
 
 

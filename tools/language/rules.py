@@ -20,6 +20,7 @@ SCRIPTS = (
     ".ci/run",
     "Makefile",
     "packaging/container/Containerfile",
+    "packaging/container/fairbank.def",
     "packaging/slurm/prolog_slurmctld",
     "plugins/build",
 )

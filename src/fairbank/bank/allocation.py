@@ -75,7 +75,8 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
     `overrun` is the furthest below zero that policy let `available` go, for usage beyond the
     credit. Invariant at every commit: deposited + credit_limit + overrun >= charged + held. `seq`
-    and `link` are those of the last entry.
+    and `link` are those of the last entry. A short-term allocation (HADM) has a Slurm partition, a
+    reservation or both, where all jobs of its project run during its period, and no others.
     """
 
     id: int
@@ -86,6 +87,8 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     end: Instant
     state: AllocationState = AllocationState.ACTIVE
     shared: bool = False
+    partition: str | None = None
+    reservation: str | None = None
     credit_limit: SuMinutes = SuMinutes(0)
     deposited: SuMinutes = SuMinutes(0)
     charged: SuMinutes = SuMinutes(0)

@@ -117,7 +117,10 @@ class Refund(BaseRequest, frozen=True, kw_only=True, tag="refund"):
 
 
 class Open(BaseRequest, frozen=True, kw_only=True, tag="open"):
-    """Create an allocation, valid at `t` if start <= t < end, with a first deposit if not 0."""
+    """Create an allocation, valid at `t` if start <= t < end, with a first deposit if not 0.
+
+    `partition` and `reservation` make it a short-term allocation.
+    """
 
     project: int
     resource: str
@@ -125,6 +128,8 @@ class Open(BaseRequest, frozen=True, kw_only=True, tag="open"):
     start: Instant
     end: Instant
     shared: bool = False
+    partition: str | None = None
+    reservation: str | None = None
     credit_limit: SuMinutes = SuMinutes(0)
     deposit: SuMinutes = SuMinutes(0)
 

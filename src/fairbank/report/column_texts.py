@@ -59,6 +59,7 @@ TEXTS: Mapping[str, str] = {
     "USER": "the user of the job",
     "PART": "the partition",
     "PARTITION": "the partition",
+    "RESERVATION": "the reservation of a short-term allocation",
     "jobs STATE": "the state of the job, as sacct names it",
     "ELAPSED": "run time; of a running job up to now",
     "jobs LIMIT": "the time limit",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +26,7 @@ from fairbank.slurm.policy_file import (
     PolicyBalance,
     PolicyPartition,
     PolicyProject,
+    PolicyShortTerm,
     SubmissionPolicy,
 )
 from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
@@ -60,6 +61,11 @@ def build_policy(
     _check_accounts(site, projects)
     funds = BankFunds(projects, allocations)
     resources = sorted(cluster.resources)
+    listed = tuple(
+        _partition(cluster.partitions[partition.name], partition, nodes)
+        for partition in partitions
+        if partition.name in cluster.partitions
+    )
     return SubmissionPolicy(
         cluster=cluster.name,
         written=now,
@@ -67,11 +73,8 @@ def build_policy(
             _project(project, site.projects.get(project.account, ProjectRules()))
             for project in projects
         ),
-        partitions=tuple(
-            _partition(cluster.partitions[partition.name], partition, nodes)
-            for partition in partitions
-            if partition.name in cluster.partitions
-        ),
+        partitions=listed,
+        short_terms=tuple(_short_terms(projects, allocations, listed, now)),
         balances=tuple(
             _balance(funds, project, resource, now)
             for project in projects
@@ -107,10 +110,29 @@ def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
         project.gid,
         project.account,
         qos=forced.qos,
-        partition=forced.partition,
-        reservation=forced.reservation,
         members=tuple(sorted(project.members)),
     )
+
+
+def _short_terms(
+    projects: Sequence[BankProject],
+    allocations: Sequence[BankAllocation],
+    partitions: Sequence[PolicyPartition],
+    now: int,
+) -> Iterator[PolicyShortTerm]:
+    """Yield the short-term allocations that are not over, except those in a partition of another
+    cluster.
+    """
+    accounts = {project.id: project.account for project in projects}
+    here = {None, *(place.partition.name for place in partitions)}
+    for each in allocations:
+        is_short_term = each.partition is not None or each.reservation is not None
+        if is_short_term and each.end > now and each.state != "ended" and each.partition in here:
+            account = accounts.get(each.project)
+            if account is not None:  # not of a removed project
+                yield PolicyShortTerm(
+                    account, each.partition, each.reservation, each.start, each.end
+                )
 
 
 def _partition(
@@ -152,10 +174,8 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
 
 class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Partition and reservation of all jobs of a short-term allocation, and a QOS of its own."""
+    """QOS of all jobs of a project."""
 
-    partition: str | None = None
-    reservation: str | None = None
     qos: str | None = None
 
 

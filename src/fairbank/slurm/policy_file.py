@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 4  # earlier ones were written before the first release
+VERSION = 5  # earlier ones were written before the first release
 POLICY_FILE = "fairbank/policy"
 """Path of the policy file in the directory of slurm.conf."""
 
@@ -55,17 +55,25 @@ class AccountRule(Enum):
 class PolicyProject(msgspec.Struct, frozen=True):
     """Unix group that may submit, its Slurm account, and its members' uids, who may see its
     balance.
-
-    A short-term allocation names the partition and reservation that all its jobs go to.
     """
 
     group: str
     gid: int
     account: str
     qos: str | None = None
-    partition: str | None = None
-    reservation: str | None = None
     members: tuple[int, ...] = ()
+
+
+class PolicyShortTerm(msgspec.Struct, frozen=True):
+    """Short-term allocation: while `start` <= now < `end` all jobs of the account go to its
+    partition and reservation, and no others.
+    """
+
+    account: str
+    partition: str | None
+    reservation: str | None
+    start: int
+    end: int
 
 
 class PolicyPartition(msgspec.Struct, frozen=True):
@@ -107,6 +115,7 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     written: int
     projects: tuple[PolicyProject, ...]
     partitions: tuple[PolicyPartition, ...]
+    short_terms: tuple[PolicyShortTerm, ...] = ()
     balances: tuple[PolicyBalance, ...] | None = None
     qos_factors: Mapping[str, Fraction] = {}
     qos_resources: Mapping[str, str] = {}
@@ -203,6 +212,7 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     _unique((place.partition.name for place in policy.partitions), "partitions")
     yield from chain.from_iterable(_partition_rows(place, scale) for place in policy.partitions)
     yield from _project_rows(policy)
+    yield from _short_term_rows(policy)
     yield from _balance_rows(policy)
 
 
@@ -237,27 +247,37 @@ def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
 def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     for name in ("group", "gid", "account"):
         _unique((getattr(project, name) for project in policy.projects), f"projects.{name}")
-    partitions = {place.partition.name for place in policy.partitions}
     for project in policy.projects:
         group = ids.name(project.group, field="projects.group")
         field = f"projects.{group}"
-        if project.partition is not None and project.partition not in partitions:
-            raise InvalidInput(
-                f"there is no partition {project.partition!r}",
-                field=f"{field}.partition",
-                remedy="list it among the partitions",
-            )
-        forced = (
-            _optional(getattr(project, name), f"{field}.{name}")
-            for name in ("qos", "partition", "reservation")
-        )
+        qos = _optional(project.qos, f"{field}.qos")
         members = "".join(
             f" {ids.uid(member, field=f'{field}.members')}"
             for member in _unique(project.members, f"{field}.members")
         )
         account = ids.name(project.account, field=f"{field}.account")
         gid = ids.uid(project.gid, field=f"{field}.gid")
-        yield ("project", group, gid, account, *forced, f"{members} ")
+        yield ("project", group, gid, account, qos, f"{members} ")
+
+
+def _short_term_rows(policy: SubmissionPolicy) -> Iterator[Row]:
+    accounts = {project.account for project in policy.projects}
+    partitions = {None, *(place.partition.name for place in policy.partitions)}
+    for each in policy.short_terms:
+        if each.account not in accounts or each.partition not in partitions:
+            raise InvalidInput(
+                f"no project or partition of the policy: {each.account!r}, {each.partition!r}",
+                field="short_terms",
+                remedy="list both too",
+            )
+        yield (
+            "short",
+            each.account,
+            _optional(each.partition, "short_terms.partition"),
+            _optional(each.reservation, "short_terms.reservation"),
+            _number(each.start, "short_terms.start"),
+            _number(each.end, "short_terms.end"),
+        )
 
 
 def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:

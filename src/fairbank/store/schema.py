@@ -104,6 +104,7 @@ allocation = Table(
     *_numbers("start_at", "end_at"),
     *_texts("state"),
     Column("shared", _Flag, nullable=False),
+    *_texts("partition", "reservation", null=True),
     *_numbers("credit_limit", "deposited", "charged", "held", "overrun", "seq"),
     Column("link", LargeBinary, nullable=False),
     CheckConstraint("start_at < end_at", name="allocation_period"),

@@ -162,6 +162,8 @@ CREATE TABLE public.allocation (
     end_at bigint NOT NULL,
     state text NOT NULL,
     shared boolean NOT NULL,
+    partition text,
+    reservation text,
     credit_limit bigint NOT NULL,
     deposited bigint NOT NULL,
     charged bigint NOT NULL,
@@ -310,8 +312,8 @@ ALTER TABLE ONLY public.project ALTER COLUMN id SET DEFAULT nextval('public.proj
 ALTER TABLE ONLY public.registry ALTER COLUMN id SET DEFAULT nextval('public.registry_id_seq'::regclass);
 ALTER TABLE ONLY public.token ALTER COLUMN id SET DEFAULT nextval('public.token_id_seq'::regclass);
 INSERT INTO public.alembic_version VALUES ('0001');
-INSERT INTO public.allocation VALUES (2, 2, 'cpu', 'research', 1758464000, 1821536000, 'active', false, 0, 9700, 650, 2705, 0, 19, '\xe2ee34230291130a842d87f497d4102b50606765e322693cfa0f9107cb350c6f');
-INSERT INTO public.allocation VALUES (1, 1, 'cpu', 'research', 1758464000, 1821536000, 'active', true, 600, 5710, 33, 0, 0, 7, '\xe9e2f0079af5698186a4a40c3173122dcf05bf3524574b9957796171039b6fad');
+INSERT INTO public.allocation VALUES (2, 2, 'cpu', 'research', 1758464000, 1821536000, 'active', false, NULL, NULL, 0, 9700, 650, 2705, 0, 19, '\xe2ee34230291130a842d87f497d4102b50606765e322693cfa0f9107cb350c6f');
+INSERT INTO public.allocation VALUES (1, 1, 'cpu', 'research', 1758464000, 1821536000, 'active', true, NULL, NULL, 600, 5710, 33, 0, 0, 7, '\xe9e2f0079af5698186a4a40c3173122dcf05bf3524574b9957796171039b6fad');
 INSERT INTO public.journal VALUES (1, 0, 1, 1790000000, 'project', 0, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":1,"gname":"college","gid":4000,"account":"college","parent":null}', '\x3561184bf7682c99886776742e74e30949a883c2e5c6ad5158e5383190724517');
 INSERT INTO public.journal VALUES (3, 0, 2, 1790000400, 'project', 0, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":2,"gname":"physics","gid":4001,"account":"phys","parent":1}', '\xc174a658e548bc6683d9ba24bf170f52e86d0a0044871265454951bf40e6f63e');
 INSERT INTO public.journal VALUES (5, 0, 3, 1790000800, 'member', 0, NULL, 1001, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":1,"uid":1001,"role":"pi"}', '\xc0797083f933ca7a70a8632c4a42be9f23669e371307d87c54a9eaa6d9f97736');

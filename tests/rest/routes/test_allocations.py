@@ -31,6 +31,7 @@ def test_allocation_is_granted_and_shown(world: World) -> None:
         "id": row["id"], "project": world.own["project"], "account": "chem", "gname": "chem",
         "resource": "gpu", "category": "research",
         "start": iso(NOW), "end": iso(NOW + 90 * DAY), "state": "active", "shared": True,
+        "partition": None, "reservation": None,
         "state_since": None, "state_reason": None,
         "credit_limit": 50, "deposited": 6_000,
         "charged": 0, "held": 0, "remaining": 6_050, "available": 6_050,
@@ -39,6 +40,19 @@ def test_allocation_is_granted_and_shown(world: World) -> None:
     assert data(world, f"/alloc/{row['id']}", MEMBER) == row
     assert made.json()["schema"] == "fairbank.allocation/1"
     assert made.json()["as_of"] == iso(NOW)
+
+
+def test_short_term_allocation_has_a_partition_of_its_resource(world: World) -> None:
+    unknown = world.ask("POST", "/alloc", SUPERUSER, json=grant(partition="std"))
+    assert (unknown.status_code, unknown.json()["field"]) == (400, "partition")
+    assert unknown.json()["detail"] == "no partition 'std' bills 'gpu'"
+    terms = {"start": iso(NOW + 180 * DAY), "end": iso(NOW + 190 * DAY), "resource": "cpu"}
+    body = grant(partition="std", reservation="course", **terms)
+    row = world.ask("POST", "/alloc", SUPERUSER, json=body).json()["data"]
+    assert (row["partition"], row["reservation"]) == ("std", "course")
+    for wrong in ("", "a,b", "x" * 256):
+        bad = world.ask("POST", "/alloc", SUPERUSER, json={**body, "reservation": wrong})
+        assert (bad.status_code, bad.json()["field"]) == (400, "reservation")
 
 
 def test_grant_with_a_key_happens_once(world: World) -> None:

@@ -92,6 +92,22 @@ def test_lost_epilog_is_charged_to_the_minute(site: CommandSite) -> None:
     assert site.available() == 560
 
 
+def test_what_a_restart_of_slurmctld_without_an_agent_loses_is_restored(site: CommandSite) -> None:
+    """The plug-in keeps what it cannot hand over in memory: here the end of a job, both reports of
+    another one that the outage policy let start, and the end of one that never began.
+    """
+    ended, unknown = site.job(1), site.job(2)
+    never_began = site.job(3, state="CANCELLED", elapsed=0)
+    site.report(ended)
+    site.report(never_began)
+    assert site.available() == 600 - 240 - 240
+    site.set_accounting(ended, unknown, never_began)
+    rows = {row["job_id"]: (row["kind"], row["amount"]) for row in site.reconcile("--fix")}
+    assert rows == {1: ("OPEN", 40), 2: ("MISSING", 40), 3: ("OPEN", 0)}
+    assert site.available() == 600 - 40 - 40
+    assert site.reconcile() == []
+
+
 def test_incomplete_record_is_charged_from_the_reported_start(site: CommandSite) -> None:
     """If the bank received the end too, reconcile finds no difference."""
     job = site.job(1)

@@ -294,6 +294,14 @@ def test_slurm_without_plugins_is_reported() -> None:
     ]
 
 
+def test_ends_that_a_restart_would_lose_are_named_while_no_agent_is_connected() -> None:
+    status = {**AGENT.status, "plugins": []}
+    for agent in (None, msgspec.structs.replace(AGENT, status=status)):
+        (check,) = [each for each in slurm_checks.plugin_checks(WITH_PLUGINS, agent) if not each.ok]
+        assert "more than 300 s (MinJobAge) before are lost" in check.what
+        assert "fairbank reconcile --fix" in (check.remedy or "")
+
+
 def test_prolog_script_replaces_the_plugin() -> None:
     script = {
         **WITH_PLUGINS,
@@ -329,12 +337,8 @@ def test_plugin_and_agent_settings_must_match(parameters: str, expected: str) ->
     assert failed_checks(
         slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, AGENT)
     ) == [expected]
-    assert (
-        failed_checks(
-            slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, None)
-        )
-        == []
-    )  # another check reports a missing agent
+    absent = slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, None)
+    assert expected not in failed_checks(absent)
 
 
 def test_agent_faults_are_reported() -> None:

@@ -194,6 +194,8 @@ class Fold:
             start=facts["start"],
             end=facts["end"],
             shared=facts["shared"],
+            partition=facts.get("partition"),
+            reservation=facts.get("reservation"),
             state=AllocationState(facts["state"]),
         )
 

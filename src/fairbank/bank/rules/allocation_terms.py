@@ -43,6 +43,8 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
         start=request.start,
         end=request.end,
         shared=request.shared,
+        partition=request.partition,
+        reservation=request.reservation,
         credit_limit=request.credit_limit,
     )
     if (outside := refuse_grant(context, _replace(fresh, deposited=request.deposit))) is not None:
@@ -59,6 +61,7 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
 
 def _facts_of_terms(allocation: Allocation) -> dict[str, object]:
     """Return the terms for an entry. The credit limit is in the sums."""
+    short_term = {"partition": allocation.partition, "reservation": allocation.reservation}
     return {
         "project": allocation.project,
         "resource": allocation.resource,
@@ -67,6 +70,7 @@ def _facts_of_terms(allocation: Allocation) -> dict[str, object]:
         "end": allocation.end,
         "shared": allocation.shared,
         "state": allocation.state.value,
+        **{name: value for name, value in short_term.items() if value is not None},
     }
 
 

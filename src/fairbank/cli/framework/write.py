@@ -211,8 +211,16 @@ def _details(context: Context, row: Row) -> dict[str, object]:
     match row["kind"]:
         case "open":
             terms = {**details, "credit_limit": row["credit_limit"]}
-            names = ("category", "start", "end", "shared", "credit_limit")
-            return shown_terms(context, {name: terms[name] for name in names if terms[name]})
+            names = (
+                "category",
+                "start",
+                "end",
+                "shared",
+                "credit_limit",
+                "partition",
+                "reservation",
+            )
+            return shown_terms(context, {name: terms[name] for name in names if terms.get(name)})
         case "terms":
             changed = {
                 key: instant_of(value) if key in ("start", "end") else value

@@ -182,6 +182,10 @@ def open_allocation(
         start=parse_when(data.start, field="start"),
         end=parse_when(data.end, field="end"),
         shared=data.shared,
+        partition=_partition(request, data),
+        reservation=(
+            None if data.reservation is None else ids.name(data.reservation, field="reservation")
+        ),
         credit_limit=SuMinutes(data.credit_limit),
         deposit=SuMinutes(data.amount),
         key=check_key(key),
@@ -191,6 +195,28 @@ def open_allocation(
     done = done_of(request.services.allocations.open(request.identity, bank_request))
     warnings = unbilled_warnings(bank_request.resource, request.services.clusters)
     return Response(_changed(request, done, warnings), status_code=200 if done.again else 201)
+
+
+def _partition(request: ApiRequest, data: NewAllocation) -> str | None:
+    """Return the partition of a short-term allocation. Raises InvalidInput for one that does not
+    bill its resource.
+    """
+    if data.partition is None:
+        return None
+    clusters = request.services.clusters.values()
+    known = {
+        name
+        for cluster in clusters
+        for name, partition in cluster.partitions.items()
+        if partition.resource == data.resource
+    }
+    if data.partition not in known:
+        raise InvalidInput(
+            f"no partition {data.partition!r} bills {data.resource!r}",
+            field="partition",
+            remedy=f"these do: {', '.join(sorted(known)) or 'none'}; add it to the bank's settings",
+        )
+    return data.partition
 
 
 def _changed(

@@ -86,7 +86,11 @@ class NewRole(Body, frozen=True, kw_only=True):
 
 
 class NewAllocation(Body, frozen=True, kw_only=True):
-    """Credit of one project, named by number or account, on one resource from `start` to `end`."""
+    """Credit of one project, named by number or account, on one resource from `start` to `end`.
+
+    `partition`, `reservation` or both make it a short-term allocation: during its period all jobs
+    of its project run there, and no others.
+    """
 
     project: Id | None = None
     account: Name | None = None
@@ -97,6 +101,8 @@ class NewAllocation(Body, frozen=True, kw_only=True):
     amount: Limit = 0
     credit_limit: Limit = 0
     shared: bool = False
+    partition: Name | None = None
+    reservation: Name | None = None
     comment: Reason
 
 

@@ -73,7 +73,8 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions, QOS and prices that a policy admits.
 
     `listed_partitions` is None if it admits partitions that it does not list; `one_partition`
-    refuses several; `forced_partitions` is the partition of all jobs of an account. `qos` is the
+    refuses several; `forced_partitions` is the partition of all jobs of an account, and
+    `closed_partitions` are those of short-term allocations, for no other account. `qos` is the
     QOS of all jobs, `forced_qos` that of all jobs of an account. `prices` is None if it refuses no
     job for its price. Jobs of the users `exempt` are not judged.
     """
@@ -81,6 +82,7 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     listed_partitions: frozenset[str] | None
     one_partition: bool
     forced_partitions: Mapping[str, str]
+    closed_partitions: frozenset[str] = frozenset()
     qos: str | None = None
     forced_qos: Mapping[str, str] = {}
     prices: PolicyPrices | None = None
@@ -116,7 +118,8 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
         return prices is None or all(prices.is_paid(job, name, now) for name in job.partitions)
 
     def _is_listed(self, partition: str) -> bool:
-        return self.listed_partitions is None or partition in self.listed_partitions
+        is_listed = self.listed_partitions is None or partition in self.listed_partitions
+        return is_listed and partition not in self.closed_partitions
 
 
 def read_admission_rules(text: bytes) -> AdmissionRules:
@@ -132,12 +135,15 @@ def read_admission_rules(text: bytes) -> AdmissionRules:
         rows[kind].append(fields)
     refuse = [[PolicyAction.REFUSE.value]]
     checks_price = rows["price"] == refuse and rows["balances"] == [["included"]]
+    # As of the policy, which is written again every few minutes.
+    short = [row for row in rows["short"] if int(row[3]) <= header.written < int(row[4])]
     return AdmissionRules(
         listed_partitions=(
             frozenset(row[0] for row in rows["partition"]) if rows["unlisted"] == refuse else None
         ),
         one_partition=rows["list"] == [["refuse"]],
-        forced_partitions={row[2]: row[4] for row in rows["project"] if row[4]},
+        forced_partitions={row[0]: row[1] for row in short if row[1]},
+        closed_partitions=frozenset(row[1] for row in short),
         qos=next((row[0] for row in rows["qos"] if row[0]), None),
         forced_qos={row[2]: row[3] for row in rows["project"] if row[3]},
         prices=_prices(rows, header.written) if checks_price else None,

@@ -216,6 +216,8 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
     plugins = split_list(config.get("PrEpPlugins", ""))
     if "prep/fairbank" in plugins:
         yield HealthCheck("slurmctld loads prep/fairbank", True)
+        if agent is None or not agent.status["plugins"]:
+            yield _lost_ends(config)
         yield from _parameters(config, agent)
     elif uses_prolog_script(config):
         text = f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}"
@@ -236,6 +238,21 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
         yield HealthCheck(
             text, loads_lua(config, key), f"{key}=lua in slurm.conf, with our files next to it"
         )
+
+
+def _lost_ends(config: Config) -> HealthCheck:
+    """Say what the plug-in cannot hand over without an agent."""
+    age = config.get("MinJobAge", "300").partition(" ")[0]
+    text = (
+        "ends of jobs wait in slurmctld's memory for the agent: if slurmctld is restarted before"
+        f" the agent connects, those of jobs that ended more than {age} s (MinJobAge) before are"
+        " lost"
+    )
+    remedy = (
+        "start the agent; if slurmctld was restarted meanwhile, charge them from accounting:"
+        " fairbank reconcile --fix"
+    )
+    return HealthCheck(text, False, remedy)
 
 
 def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:

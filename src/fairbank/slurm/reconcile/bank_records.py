@@ -80,6 +80,8 @@ class BankAllocation(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     state: str
     shared: bool
+    partition: str | None = None
+    reservation: str | None = None
     deposited: int
     charged: int
     held: int

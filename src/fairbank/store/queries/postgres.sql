@@ -12,7 +12,8 @@ FROM unnest($8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean
 LEFT JOIN run USING (cluster, job_id, submitted, restart)
 ),
 locked AS MATERIALIZED (
-SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
+SELECT id, project, resource, category, start_at, end_at, state, shared, partition, reservation,
+       credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id = ANY (ARRAY(
     SELECT unnest($1::bigint[])
@@ -31,7 +32,7 @@ FOR NO KEY UPDATE
 )
 SELECT locked.*, NULL::bigint[] FROM locked
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $13::int))
 
 -- name: registry

@@ -3,7 +3,8 @@
 
 -- name: allocations
 -- Those named by number, and what is wanted of the funds.
-SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
+SELECT id, project, resource, category, start_at, end_at, state, shared, partition, reservation,
+       credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id IN (
     SELECT json_extract(value, '$[0]') FROM json_each(?)

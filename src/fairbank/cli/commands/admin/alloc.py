@@ -57,6 +57,8 @@ COLUMNS = (
     Column("HELD", Summand("held"), right=True, extra=True),
     Column("LIMIT", Summand("limit"), right=True, extra=True),
     Column("SHARED", lambda row, form: "yes" if row["shared"] else "no", extra=True),
+    Column("PARTITION", text("partition"), extra=True),
+    Column("RESERVATION", text("reservation"), extra=True),
     Column("GROUP", text("gname"), extra=True),
 )
 USER_COLUMNS = (

@@ -36,6 +36,10 @@ def _add_create(parser: Parser) -> None:
     add_option(parser, "--amount AMOUNT", "what is deposited at once: 100, 12.5, 20k, 90m")
     add_option(parser, "--credit-limit AMOUNT", "how far below zero the available credit may go")
     add_option(parser, "--shared", "the project's children may draw on it too")
+    about = "short-term allocation: during its period all jobs of the project run there, no others"
+    add_option(parser, "--partition NAME", about)
+    about = "the same for a reservation of Slurm; both may be given"
+    add_option(parser, "--reservation NAME", about)
     add_writing(parser)
 
 
@@ -51,6 +55,8 @@ def _create(context: Context, options: Namespace) -> int:
         "amount": _limit(options.amount, "--amount") or 0,
         "credit_limit": _limit(options.credit_limit, "--credit-limit") or 0,
         "shared": options.shared,
+        "partition": options.partition,
+        "reservation": options.reservation,
     }
     period = f"{context.format.moment(int(start or 0))} .. {context.format.moment(int(end or 0))}"
     question = (
@@ -234,6 +240,7 @@ VERBS = {
             '{} -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
             '{} -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
             '{} -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
+            '{} -A course -r gpu --end now+3days --partition course --reason "spring school"',
         ),
         _add_create,
         _create,
