@@ -359,7 +359,7 @@ SCENES = (
     Scene(
         usage_threshold,
         "QOSUsageThreshold",
-        "UsageThreshold of QOS low is 3e+06, and the fair share of this job by its weight is ",
+        "UsageThreshold of QOS low is 3,000,000, and the fair share of this job by its weight is 1",
         "UsageThreshold of QOS low",
     ),
     Scene(licences, "Licenses", "1 of 2 licences of matlab are free; this job asks for 2"),
