@@ -205,6 +205,18 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
     )
 
 
+def test_explanation_without_slurmdbd_says_that_no_age_counts(
+    run: Run, slurm: RecordedSlurm
+) -> None:
+    """sacctmgr does not answer there, and is not asked."""
+    config = printed("fair-tree", "config").replace("accounting_storage/slurmdbd", "(null)")
+    slurm.set_output("scontrol-show-config", config)
+    slurm.set_output("scontrol-show-job", printed("fair-tree", "jobs"))
+    result = run("prio", "--explain", "-j", "12")
+    assert (result.code, "not known" in result.err) == (0, False)
+    assert "    without slurmdbd Slurm counts no age" in result.out.splitlines()
+
+
 def test_explanation_without_limits_says_what_is_missing(run: Run, slurm: RecordedSlurm) -> None:
     result = run("prio", "--explain", "-j", "12")
     assert (result.code, "per hour" in result.out) == (0, False)

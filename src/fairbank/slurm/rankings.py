@@ -32,7 +32,7 @@ from fairbank.slurm.output import RecordedOutput, SlurmOutput
 from fairbank.slurm.parsers.config import TRES, read_tracked_tres
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
-from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.parsers.values import AssociationFactors, ParsedRows, QosFactors
 
 
 class Shares(NamedTuple):
@@ -148,12 +148,11 @@ def read_factor_notes(directory: str | None) -> tuple[FactorNotes, Sequence[str]
     Raises NotFound for a missing file, Unavailable if Slurm does not answer.
     """
     source = output_of(directory)
-    jobs, qos, associations = (
-        source.pending_jobs(),
-        source.qos_factors(),
-        source.association_factors(),
-    )
-    settings = source.priority_settings()
+    settings, jobs = source.priority_settings(), source.pending_jobs()
+    qos: ParsedRows[QosFactors] = ParsedRows(())
+    associations: ParsedRows[AssociationFactors] = ParsedRows(())
+    if settings.factors.accounted:  # without slurmdbd sacctmgr answers nothing
+        qos, associations = source.qos_factors(), source.association_factors()
     inputs = FactorInputs(
         settings.factors,
         settings.fair_share,
