@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 import psycopg
 import pytest
 from psycopg import errors
 from sqlalchemy import create_engine, text
 
+from tests.contracts.databases import ReusedDatabases
 from tests.support.postgres import PostgresServer
 
 ALLOCATIONS = """
@@ -68,6 +70,34 @@ def test_databases_of_tests_are_separate(postgres18: PostgresServer) -> None:
             connection.execute("CREATE TABLE mine ()")
         with psycopg.connect(postgres18.conninfo(second)) as connection:
             assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize("alters", [False, True])
+def test_next_test_finds_the_rows_of_the_template(postgres18: PostgresServer, alters: bool) -> None:
+    """In the same database, even if a session was left open; in another one if it was altered."""
+    with postgres18.fresh_database() as template:
+        with psycopg.connect(postgres18.conninfo(template)) as connection:
+            connection.execute("CREATE TABLE head (id bigserial PRIMARY KEY, size bigint)")
+            connection.execute("INSERT INTO head VALUES (0, 7)")
+        with closing(ReusedDatabases(postgres18, template)) as databases:
+            with databases.database() as first:
+                forgotten = psycopg.connect(postgres18.conninfo(first))
+                forgotten.execute("UPDATE head SET size = 8")
+                forgotten.execute("INSERT INTO head (size) VALUES (9)")
+                forgotten.commit()
+                forgotten.execute("LOCK head")
+                if alters:
+                    forgotten.execute("ALTER TABLE head ADD CHECK (size < 10)")
+                    forgotten.commit()
+            forgotten.close()
+            with (
+                databases.database() as second,
+                psycopg.connect(postgres18.conninfo(second)) as connection,
+            ):
+                assert (second == first) != alters
+                assert connection.execute("TABLE head").fetchall() == [(0, 7)]
+                number = connection.execute("INSERT INTO head VALUES (DEFAULT, 1) RETURNING id")
+                assert number.fetchone() == (1,)
 
 
 def test_database_is_dropped_after_a_server_crash_with_open_sessions(
