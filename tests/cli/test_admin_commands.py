@@ -67,8 +67,15 @@ def test_written_heads_are_read_back(
     assert fairbank("audit", "verify", "--heads", file, services=services).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(written))
     assert fairbank("audit", "verify", "--heads", "-", services=services).code == 0
+    answer = fairbank("audit", "heads", "--json", services=FakeServices()).out
+    assert (json.loads(answer)["schema"], json.loads(answer)["bank"]) == (
+        "fairbank.head/1",
+        "fairbank",
+    )
+    file.write_text(answer)
+    assert fairbank("audit", "verify", "--heads", file, services=services).code == 0
     heads = {0: Head(0, 3, b"\x01" * 32), 7: Head(7, 12, b"\xff" * 32)}
-    assert services.calls == [("verify", None, heads)] * 2
+    assert services.calls == [("verify", None, heads)] * 3
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
@@ -180,7 +187,8 @@ def test_checks_as_json(fairbank: Run) -> None:
         fairbank("doctor", "-P", "-n", services=services).out
         == "ok|the store opens|\nx|no agent|add one\n"
     )
-    assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
+    status = json.loads(fairbank("status", "--json").out)
+    assert (status["bank"], status["data"][0]["status"]) == ("fairbank", "ok")
 
 
 def test_agent_and_its_status(fairbank: Run) -> None:

@@ -42,6 +42,7 @@ READING = {
     "alloc show": (CPU,),
     "alloc users": (CPU,),
     "audit verify": (),
+    "audit heads": (),
     "doctor": (),
     "queue": ("--from", str(GOLDEN / "slurm-22.05" / "waiting")),
 }
@@ -55,7 +56,7 @@ WRITING = {
     "hold", "charge", "release",
 }  # fmt: skip
 ON_THE_HOST = {
-    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay",
+    "init", "serve", "backup create", "backup verify", "restore", "replay",
     "simulate", "whatif", "report sitefactor",
     "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
@@ -169,7 +170,12 @@ def test_removal_needs_yes_without_a_terminal(
     [
         name
         for name in ALL
-        if name not in SHELLS | ON_THE_HOST | AGENTS | QUEUE_COMMANDS | {"audit verify", "queue"}
+        if name
+        not in SHELLS
+        | ON_THE_HOST
+        | AGENTS
+        | QUEUE_COMMANDS
+        | {"audit verify", "audit heads", "queue"}
     ],
 )
 def test_every_client_command_accepts_a_server(name: str) -> None:

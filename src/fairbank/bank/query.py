@@ -9,6 +9,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Kind, StateSince
+from fairbank.bank.project import Member
 from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import ZoneOffsets
@@ -266,6 +267,13 @@ class Usage(msgspec.Struct, frozen=True):
     def key(self) -> tuple[str | int, str, str]:
         """Group and unit, the order of all rows."""
         return self.group, self.resource, self.clusters
+
+
+class ListedMember(msgspec.Struct, frozen=True):
+    """Member of a project, by a row of the bank or through the project's Unix group."""
+
+    member: Member
+    by_group: bool
 
 
 class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

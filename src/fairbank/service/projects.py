@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.project import Member, Project, Role
-from fairbank.bank.query import Page, ProjectQuery
+from fairbank.bank.query import ListedMember, Page, ProjectQuery
 from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, Request, SetMember
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import NotFound
@@ -27,11 +27,23 @@ class Projects(UseCases):
         remedy = "list yours with: fairbank project list"
         return only(found, f"project {number}", "project", remedy)
 
-    def members(self, identity: Identity, number: int, page: Page) -> list[Member]:
-        """Return the members by uid; `page.after` is a uid. Raises NotFound."""
+    def members(self, identity: Identity, number: int, page: Page) -> list[ListedMember]:
+        """Return the members by uid, those through the Unix group too; `page.after` is a uid.
+
+        Raises NotFound. It may query LDAP: call it from a worker thread.
+        """
         project = self.get(identity, number)
+        by_group = self._context.memberships.by_group(project)
         with self._store.reading() as reader:
-            return reader.members(project.id, page)
+            rows = reader.members(project.id, page)
+        listed = {
+            uid: ListedMember(Member(project.id, uid, Role.MEMBER), by_group=True)
+            for uid in by_group
+            if page.after is None or uid > page.after
+        }
+        # A row of the bank overrides the group. One beyond this page is cut off with its group's.
+        listed |= {row.uid: ListedMember(row, by_group=False) for row in rows}
+        return [listed[uid] for uid in sorted(listed)[: page.size]]
 
     def create(self, identity: Identity, request: CreateProject) -> Outcome:
         """Create a project. Raises Forbidden."""

@@ -90,6 +90,7 @@ def services(
     key: bytes,
     waiting_max: int = 10_000,
     groups_of: Callable[[int], frozenset[int]] | None = None,
+    members_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
     monotonic: Callable[[], float] = time.monotonic,
     make_queue: WriteQueueFactory = WriterThreads,
@@ -106,6 +107,7 @@ def services(
         key: key of the tokens' digests.
         waiting_max: the most requests that may wait.
         groups_of: returns a user's Unix groups; None if groups make no members.
+        members_of: returns the users of a Unix group; None if groups make no members.
         actor: user in whose name the upkeep writes.
         monotonic: clock for the age of cached rows.
         make_queue: constructor of the write queue.
@@ -117,7 +119,7 @@ def services(
         handler=queue,
         clock=clock,
         project_cache=ProjectCache(store, monotonic),
-        memberships=Memberships(store, groups_of, monotonic),
+        memberships=Memberships(store, groups_of, monotonic, members_of),
         clusters=clusters,
         policy=policy,
         key=key,

@@ -12,7 +12,7 @@ from pathlib import Path
 from fairbank.core.errors import Conflict, FairbankError
 from fairbank.rest.auth.keyfile import read_secret
 from fairbank.rest.auth.munge import LIBRARY, Munge
-from fairbank.rest.auth.peers import groups_of
+from fairbank.rest.auth.peers import groups_of, members_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.server import serve
@@ -53,6 +53,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         key=read_secret(Path(settings.secret_file)),
         waiting_max=settings.server.waiting_max,
         groups_of=groups_of if settings.server.unix_groups else None,
+        members_of=members_of if settings.server.unix_groups else None,
         actor=os.getuid(),
         shares_days=settings.history.fair_share_days or None,
         make_queue=partial(start_write_queue, settings.store, settings.server.log)

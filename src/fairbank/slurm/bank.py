@@ -126,7 +126,7 @@ class BankClient:
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
         projects = []
         for done, row in enumerate(rows, 1):
-            members = () if row.get("removed") else list(self._rows(f"/project/{row['id']}/member"))
+            members = () if row.get("removed") else self._members(int(row["id"]))
             projects.append(parse_project(row, members))
             progress("projects", done, len(rows))
         return projects
@@ -161,6 +161,11 @@ class BankClient:
             objections += map(_objection, read_answers(rows, len(bodies), field="server"))
             progress("post", len(objections), len(reports))
         return objections
+
+    def _members(self, project: int) -> list[dict[str, Any]]:
+        """Return the members by rows of the bank: Slurm's side knows the Unix groups itself."""
+        rows = self._rows(f"/project/{project}/member")
+        return [row for row in rows if row["via"] == "bank"]
 
     def _rows(
         self, path: str, query: Mapping[str, object] | None = None

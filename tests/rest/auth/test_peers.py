@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 from contextlib import closing
 
 import pytest
 
-from fairbank.rest.auth.peers import Peer, groups_of, peer_of
+from fairbank.rest.auth.peers import Peer, groups_of, members_of, peer_of
 from tests.rest.server.echo_server import (
     EchoServer,
     as_user,
@@ -101,3 +102,12 @@ def test_groups_are_those_of_the_system() -> None:
 @pytest.mark.parametrize("uid", [54_321, 2**32 - 1, 2**32, 2**70, -1, -2])
 def test_uid_without_a_login_has_no_groups(uid: int) -> None:
     assert groups_of(uid) == frozenset()
+
+
+def test_users_of_a_group_are_those_whose_groups_contain_it() -> None:
+    user = pwd.getpwuid(os.getuid())
+    listed = next((group for group in grp.getgrall() if group.gr_mem), None)
+    assert user.pw_uid in members_of(user.pw_gid)
+    for gid in {user.pw_gid, user.pw_gid if listed is None else listed.gr_gid}:
+        assert all(gid in groups_of(uid) for uid in members_of(gid))
+    assert members_of(2**31 + 11) == frozenset()

@@ -67,4 +67,4 @@ def test_head_requires_the_same_permissions(shared_world: World) -> None:
 
 
 def test_health_shows_no_data(shared_world: World) -> None:
-    assert shared_world.ask("GET", "/health").text == '{"status":"ok"}\n'
+    assert shared_world.ask("GET", "/health").text == '{"status":"ok","bank":"fairbank"}\n'

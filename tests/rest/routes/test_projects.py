@@ -280,8 +280,26 @@ def test_members_are_added_and_removed(world: World) -> None:
         ).status_code
         == 200
     )
-    assert {"uid": STRANGER, "role": "member"} in data(world, f"{path}/member")
+    assert {"uid": STRANGER, "role": "member", "via": "bank"} in data(world, f"{path}/member")
     assert data(world, path)["members"] == data(world, f"{path}/member")
     assert ids_of(data(world, "/project", STRANGER)) == [world.own["project"]]
     assert world.ask("DELETE", f"{path}/member/{STRANGER}", COORDINATOR).status_code == 200
     assert data(world, "/project", STRANGER) == []
+
+
+def test_members_through_the_unix_group_are_listed_as_such() -> None:
+    """The group has a member of the bank's, too, whose role there counts."""
+    with create_world(members_of=lambda gid: frozenset({5, MEMBER, 9_000})) as world:
+        rows, path = [], f"/project/{world.own['project']}/member?limit=2"
+        after = ""
+        while after is not None:
+            answer = world.ask("GET", f"{path}&after={after}" if after else path, PI).json()
+            rows += [(row["uid"], row["role"], row["via"]) for row in answer["data"]]
+            after = answer["next"]
+        assert rows == [
+            (5, "member", "group"),
+            (PI, "pi", "bank"),
+            (COORDINATOR, "coordinator", "bank"),
+            (MEMBER, "member", "bank"),
+            (9_000, "member", "group"),
+        ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import socket
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 EXTENSION = "fairbank.peer"
@@ -49,3 +51,17 @@ def groups_of(uid: int) -> frozenset[int]:
     except KeyError:
         return frozenset()
     return frozenset(os.getgrouplist(user.pw_name, user.pw_gid))
+
+
+def members_of(gid: int) -> frozenset[int]:
+    """Return the users of a group: those that it lists, and those whose primary group it is, as far
+    as this host lists its users.
+
+    It may query LDAP: call it in a worker thread.
+    """
+    members = {user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid}
+    with suppress(KeyError):  # no such group
+        for name in grp.getgrgid(gid).gr_mem:
+            with suppress(KeyError):  # no such user
+                members.add(pwd.getpwnam(name).pw_uid)
+    return frozenset(members)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Annotated, Literal
 
 from litestar import Response, delete, patch, post, put
@@ -139,10 +138,11 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
 
 @read_route("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListResponse[MemberRow]:
-    """List the members of a project, by uid."""
+    """List the members of a project, by uid. `via` is `group` for members through its Unix
+    group."""
     found = request.services.projects.members(request.identity, project, page.and_one)
     return page_response(
-        "member", request.context, page.limit, found, member_row, attrgetter("uid")
+        "member", request.context, page.limit, found, member_row, lambda row: row.member.uid
     )
 
 

@@ -43,9 +43,9 @@ from fairbank.service.access.tokens import unknown_cluster_warnings
 
 
 @open_route("/health", sync_to_thread=False)
-def show_health() -> Health:
-    """Confirm that the server answers. The response contains no data of the bank."""
-    return Health()
+def show_health(request: ApiRequest) -> Health:
+    """Confirm that the server answers. Of the bank, the response contains only the name."""
+    return Health(bank=request.context.name)
 
 
 @read_route("/whoami", opt={"scope": "none"})

@@ -9,8 +9,8 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
 from fairbank.bank.pricing import usable_now
-from fairbank.bank.project import Member, Project
-from fairbank.bank.query import Balance, UserRow
+from fairbank.bank.project import Project
+from fairbank.bank.query import Balance, ListedMember, UserRow
 from fairbank.cluster.partition import Cluster, one_su
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.answers import Amounts, RoleWord
@@ -157,10 +157,11 @@ def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 class MemberRow(Struct, frozen=True, kw_only=True):
-    """A member of a project."""
+    """A member of a project, by a row of the bank or through the project's Unix group."""
 
     uid: int
     role: RoleWord
+    via: Literal["bank", "group"]
 
 
 class ProjectRow(Struct, frozen=True, kw_only=True):
@@ -191,13 +192,15 @@ def project_row(project: Project) -> ProjectRow:
     return ProjectRow(**structs.asdict(project))
 
 
-def project_card(project: Project, members: list[Member]) -> ProjectCard:
+def project_card(project: Project, members: list[ListedMember]) -> ProjectCard:
     """Return a project with its members."""
     return ProjectCard(
         **structs.asdict(project_row(project)), members=[member_row(member) for member in members]
     )
 
 
-def member_row(member: Member) -> MemberRow:
-    """Return a member's uid and role."""
-    return MemberRow(uid=member.uid, role=member.role.value)
+def member_row(listed: ListedMember) -> MemberRow:
+    """Return a member's uid and role, and what makes the user a member."""
+    member = listed.member
+    via: Literal["bank", "group"] = "group" if listed.by_group else "bank"
+    return MemberRow(uid=member.uid, role=member.role.value, via=via)

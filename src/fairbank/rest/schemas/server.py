@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """The server answers."""
+    """The server answers. `bank` is its name (`server.name`)."""
 
     status: Literal["ok"] = "ok"
+    bank: str
 
 
 def myself(identity: Identity, user: str | None) -> Myself:

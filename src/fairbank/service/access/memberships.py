@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from fairbank.bank.project import Role
+from fairbank.bank.project import Project, Role
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.store.contract import Store
 
@@ -23,6 +23,7 @@ class Memberships:
         store: Store,
         groups_of: Callable[[int], frozenset[int]] | None,
         monotonic: Callable[[], float] = time.monotonic,
+        members_of: Callable[[int], frozenset[int]] | None = None,
     ) -> None:
         """Create an empty cache.
 
@@ -30,8 +31,10 @@ class Memberships:
             store: the bank's store.
             groups_of: returns the Unix groups of a user; None if groups do not count.
             monotonic: clock for the age of cached groups.
+            members_of: returns the users of a Unix group; None if groups do not count.
         """
         self._store, self._groups_of, self._monotonic = store, groups_of, monotonic
+        self._members_of = members_of
         self._by_group: dict[int, tuple[float, frozenset[int]]] = {}
 
     def roles(self, uid: int) -> Mapping[int, Role]:
@@ -50,6 +53,12 @@ class Memberships:
                 )
                 self._store_in_cache(uid, by_group)
         return {**dict.fromkeys(by_group, Role.MEMBER), **rows}
+
+    def by_group(self, project: Project) -> frozenset[int]:
+        """Return the users who are members of a project through its Unix group."""
+        if self._members_of is None or project.removed:
+            return frozenset()
+        return self._members_of(project.gid)
 
     def _cached(self, uid: int) -> frozenset[int] | None:
         """Return a user's projects by Unix group; None if they are unknown or too old."""

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.command import Command, Noun, host_command
+from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_config, add_option
 from fairbank.cli.framework.output import Listing, show
@@ -27,6 +27,13 @@ COLUMNS = (
     Column("JOURNAL", text("journal"), right=True),
     Column("ENTRY", text("entry"), right=True),
     Column("FINDING", text("what")),
+)
+
+
+HEAD_COLUMNS = (
+    Column("JOURNAL", text("journal"), right=True),
+    Column("SEQ", text("seq"), right=True),
+    Column("LINK", text("link")),
 )
 
 
@@ -106,7 +113,7 @@ def read_heads(path: str) -> dict[int, Head]:
             remedy="name a file that fairbank audit heads wrote",
         ) from error
     heads = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_one_a_line(lines), 1):
         try:
             journal, seq, link = json.loads(line)
             heads[int(journal)] = Head(int(journal), int(seq), bytes.fromhex(link))
@@ -125,14 +132,30 @@ def read_heads(path: str) -> dict[int, Head]:
     return heads
 
 
+def _one_a_line(lines: list[str]) -> list[str]:
+    """Return the heads one a line, also those of `fairbank audit heads --json`."""
+    try:
+        rows = json.loads("".join(lines))["data"]
+        return [json.dumps([row["journal"], row["seq"], row["link"]]) for row in rows]
+    except (ValueError, TypeError, KeyError):
+        return lines  # the usual form, or one that is reported with its line
+
+
 def _heads(context: Context, options: Namespace) -> int:
     from fairbank.service.ops.audit import Audit
-    from fairbank.setup.bank_settings import opened_store
+    from fairbank.setup.bank_settings import opened_store, settings_of
 
-    with opened_store(options.config) as store:
+    settings = settings_of(options.config)
+    context.bank = settings.server.name
+    with opened_store(options.config, settings) as store:
         heads = Audit(store).journal_heads()
-    for head in heads:
-        context.print_text(json.dumps([head.allocation, head.seq, head.link.hex()]))
+    rows = [
+        {"journal": head.allocation, "seq": head.seq, "link": head.link.hex()} for head in heads
+    ]
+    if options.form or options.format:
+        return show(context, Listing("fairbank.head/1", HEAD_COLUMNS, rows))
+    for row in rows:
+        context.print_text(json.dumps(list(row.values())))
     return 0
 
 
@@ -147,11 +170,13 @@ COMMAND = Noun(
             asks=False,
             columns=COLUMNS,
         ),
-        "heads": host_command(
+        "heads": Command(
             "show the last link of each journal, to be stored elsewhere",
-            ("{} > monday.heads", "{} | ssh safe tee monday.heads", "{} | wc -l"),
+            ("{} > monday.heads", "{} | ssh safe tee monday.heads", "{} --json"),
             add_config,
             _heads,
+            asks=False,
+            columns=HEAD_COLUMNS,
         ),
     },
 )

@@ -43,6 +43,7 @@ MEMBERS = (
     Column("USER", text("user")),
     Column("UID", text("uid"), right=True),
     Column("ROLE", text("role")),
+    Column("VIA", lambda row, form: "Unix group" if row["via"] == "group" else row["via"]),
 )
 
 

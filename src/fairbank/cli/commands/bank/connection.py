@@ -52,7 +52,7 @@ def _answered(context: Context, deadline: float) -> float:
     while True:
         began = time.monotonic()
         try:
-            client.get("/health")
+            context.keep_source(client.get("/health"))
             return time.monotonic() - began
         except Unavailable:
             if time.monotonic() >= deadline:
