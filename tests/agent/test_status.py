@@ -45,8 +45,13 @@ def test_status_as_text_and_as_json(site: Site, agent: RunningAgent, plugin: Plu
     assert lines["prologs"] == "0 waiting; verdicts: granted 2, refused 1"
     assert lines["holds"] == "granted 2, refused 1"
     assert lines["ends"] == "granted 1"
-    status = json.loads(agent.command("agent", "status", "--json").stdout)
-    assert status["verdicts"] == {"granted": 2, "refused": 1}
+    answer = json.loads(agent.command("agent", "status", "--json").stdout)
+    assert (answer["schema"], answer["warnings"]) == ("fairbank.agent-status/1", [])
+    status = answer["data"]
+    assert {row["verdict"]: row["count"] for row in status["verdicts"]} == {
+        "granted": 2,
+        "refused": 1,
+    }
     assert status["outbox"]["reports"] == 0
 
 

@@ -23,8 +23,8 @@ def test_every_state_can_be_reached() -> None:
 ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"}
 
 
-@pytest.mark.parametrize("state", S)
-@pytest.mark.parametrize("event", E)
+@pytest.mark.parametrize("state", ROAD)
+@pytest.mark.parametrize("event", set(E) - {E.REMOVE})
 def test_event_outside_the_table_is_refused(state: AllocationState, event: AllocationEvent) -> None:
     after = NEXT.get((state, event))
     story = play_story(

@@ -218,7 +218,10 @@ def test_agent_and_its_status(fairbank: Run) -> None:
         "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at"
         " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in result.out
     )
-    assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
+    answer = json.loads(fairbank("agent", "status", "--json", services=services).out)
+    assert (answer["schema"], answer["amounts_in"]) == ("fairbank.agent-status/1", "SU-minutes")
+    assert answer["data"]["outbox"] == STATUS["outbox"]
+    assert answer["data"]["verdicts"] == [{"verdict": "closed: deferred", "count": 2}]
     status_calls = [("agent", "/etc/fairbank/agent.toml"), ("agent_status", "/x/agent.sock")]
     assert services.calls == [("agent", "/c"), *status_calls, *status_calls]
 

@@ -52,7 +52,7 @@ WRITING = {
     "project create", "project set", "project remove", "project add-user", "project remove-user",
     "token create", "token revoke",
     "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end",
-    "alloc close", "alloc reopen", "alloc cap",
+    "alloc close", "alloc reopen", "alloc remove", "alloc cap",
     "hold", "charge", "release",
 }  # fmt: skip
 ON_THE_HOST = {
@@ -74,7 +74,7 @@ BY_HAND = {"hold", "charge", "release"}
 NEEDS_NO_REASON = BY_HAND | {
     "project create", "project set", "project remove", "project add-user", "project remove-user",
     "token create", "token revoke",
-    "alloc cap",
+    "alloc cap", "alloc remove",
 }  # fmt: skip
 """None of these moves credit, except for reports of runs."""
 FORMAT_OPTIONS = (

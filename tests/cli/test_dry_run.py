@@ -146,6 +146,7 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("alloc", "reopen", CPU, *X), 7, "is active already"),
     (("alloc", "end", 999, *X), 3, "there is no allocation 999"),
     (("alloc", "close", CPU, *X, "--as", AYLA), 4, "you may not change allocations here"),
+    (("alloc", "remove", CPU), 7, f"credit has moved in allocation {CPU}"),
     (("alloc", "cap", CPU, AYLA, 5, "--as", AYLA), 4, "users manage only roles below their own"),
     (("alloc", "cap", CPU, MINH, 5, "--as", JORGE), 4, "you may not cap users here"),
     (("project", "create", "other", "--gid", 50_070), 7, "has gid 50070"),
@@ -266,6 +267,7 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
     (("alloc", "end", FROZEN, *X), ["terms"]),
     (("alloc", "reopen", FROZEN, "--end", "2029-01-01", *X), ["terms"]),
     (("alloc", "close", FROZEN, *X), ["terms"]),
+    (("alloc", "remove", FROZEN), ["terms"]),
     (("alloc", "cap", CPU, MINH, 100), ["cap"]),
     (("alloc", "cap", CPU, MINH, "none", *X), ["cap"]),
     (("project", "create", "fresh", "--gid", 50_072), ["project"]),
@@ -304,7 +306,7 @@ def test_dry_run_shows_changes_and_writes_nothing(
     for same in {"account", "resource"} & done.keys():
         assert last[same] == done[same]
     if kinds[0] not in ("project", "member", "token"):
-        number = done["id"] if kinds[0] in ("open", "terms") else done["allocation"]
+        number = done.get("id", done.get("allocation"))
         written = json.loads(
             output_of(changing("statement", number, "-l", "--limit", 0, "--json"))
         )["data"][-1]

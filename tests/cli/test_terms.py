@@ -363,3 +363,30 @@ def test_shared_credit_of_a_parent_is_not_the_projects_own(changing: Run) -> Non
     assert f'"id": {CPU}' in output_of(changing("balance", "-A", "child", "--json"))
     refused = output_of(changing("deposit", "-A", "child", "-r", "cpu", 5, *X), 3)
     assert "child has no allocation of cpu" in " ".join(refused.split())
+
+
+# --- corrections of a wrong grant ---
+
+
+def test_wrong_grant_is_set_right_and_removed(changing: Run) -> None:
+    """A grant of the wrong resource and category, and one that is not to be there at all."""
+    terms = ("-A", "bio_fold", "-r", "tpu", "--start", "2026-01-01", "--end", "2027-01-01", *X)
+    made = json.loads(output_of(changing("alloc", "create", *terms, "--json")))["data"]["id"]
+    words = ("alloc", "set", made, "--new-resource", "vpu", "--category", "startup", *X)
+    assert f"allocation {made}: bio_fold/vpu" in output_of(changing(*words))
+    shown = json.loads(output_of(changing("alloc", "show", made, "--json")))["data"][0]
+    assert (shown["resource"], shown["category"]) == ("vpu", "startup")
+    charged = " ".join(output_of(changing("alloc", "set", CPU, "--category", "x", *X), 7).split())
+    assert f"jobs were charged to allocation {CPU}, or hold credit of it" in charged
+    deposited = output_of(changing("alloc", "remove", GPU, "--yes"), 7)
+    assert f"credit has moved in allocation {GPU}" in " ".join(deposited.split())
+    gone = changing("alloc", "remove", made, "--yes")
+    assert f"bring it back: fairbank undo {entry_number(gone)}" in " ".join(gone.out.split())
+    assert f" {made} " not in output_of(changing("alloc", "list", "-A", "bio_fold", "-n"))
+    assert f"{made}|removed" in output_of(
+        changing("alloc", "list", "--state", "removed", "-n", "-P", "-o", "ALLOC,STATE")
+    )
+    output_of(changing("undo", entry_number(gone), "--reason", "it was right"))
+    assert "active" in output_of(changing("alloc", "show", made))
+    assert changing("alloc", "set", made, "--new-resource", "Not A Name", *X).code == 2
+    assert changing("alloc", "remove", made, "--yes", "--as", JORGE).code in (3, 4)

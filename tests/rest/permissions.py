@@ -76,6 +76,9 @@ show_allocation  unknown 401  404     404     404     404     404     404     40
 amend_allocation own     401  404     403     403     403     403     200     404     404     403
 amend_allocation foreign 401  404     404     404     404     403     200     404     404     403
 amend_allocation unknown 401  404     404     404     404     404     404     404     404     403
+remove_allocation own    401  404     403     403     403     403     409     404     404     403
+remove_allocation foreign 401 404     404     404     404     403     409     404     404     403
+remove_allocation unknown 401 404     404     404     404     404     404     404     404     403
 list_users       own     401  404     200     200     200     200     200     404     404     200
 list_users       foreign 401  404     404     404     404     200     200     404     404     404
 list_users       unknown 401  404     404     404     404     404     404     404     404     404

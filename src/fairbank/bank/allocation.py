@@ -21,6 +21,7 @@ class AllocationState(Enum):
     ACTIVE = "active"
     FROZEN = "frozen"
     ENDED = "ended"
+    REMOVED = "removed"
 
 
 class AllocationEvent(Enum):
@@ -28,6 +29,7 @@ class AllocationEvent(Enum):
     THAW = "thaw"
     END = "end"
     REOPEN = "reopen"
+    REMOVE = "remove"
 
 
 _S, _E = AllocationState, AllocationEvent
@@ -42,6 +44,10 @@ NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
     (_S.ACTIVE, _E.END): _S.ENDED,
     (_S.FROZEN, _E.END): _S.ENDED,
     (_S.ENDED, _E.REOPEN): _S.ACTIVE,
+    # Only while no credit has moved in it. Only an undo brings it back.
+    (_S.ACTIVE, _E.REMOVE): _S.REMOVED,
+    (_S.FROZEN, _E.REMOVE): _S.REMOVED,
+    (_S.ENDED, _E.REMOVE): _S.REMOVED,
 }
 
 
@@ -52,12 +58,14 @@ class ShownState(IdentityEnum):
     ACTIVE = "active"
     FROZEN = "frozen"
     ENDED = "ended"
+    REMOVED = "removed"
 
 
 _SHOWN_STATES: Mapping[AllocationState, ShownState] = {
     _S.ACTIVE: ShownState.ACTIVE,
     _S.FROZEN: ShownState.FROZEN,
     _S.ENDED: ShownState.ENDED,
+    _S.REMOVED: ShownState.REMOVED,
 }
 
 
@@ -116,15 +124,18 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
         reported.
 
         Only the period counts. An allocation that staff ended before its start keeps a period of
-        one second, because no period is empty; it pays for nothing.
+        one second, because no period is empty; it pays for nothing. Nor does a removed one.
         """
-        return self.start <= start < self.end and not (
-            self.end == self.start + 1 and self.state is AllocationState.ENDED
+        return (
+            self.start <= start < self.end
+            and not (self.end == self.start + 1 and self.state is AllocationState.ENDED)
+            and self.state is not AllocationState.REMOVED
         )
 
     def state_at(self, now: int) -> AllocationState:
         """Return the state that events start from: ended after its end, recorded or not."""
-        return AllocationState.ENDED if self.end <= now else self.state
+        is_over = self.end <= now and self.state is not AllocationState.REMOVED
+        return AllocationState.ENDED if is_over else self.state
 
     def shown_state(self, now: int) -> ShownState:
         """Return the state by the clock: an active allocation that has not begun is planned."""
@@ -135,11 +146,14 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:
-    """Return the first allocation whose period overlaps [start, end), or None.
+    """Return the first allocation whose period overlaps [start, end), or None. Removed ones are ignored.
 
     Args:
         start: first second of the period.
         end: first second after it.
         others: allocations of one project and resource.
     """
-    return next((other for other in others if other.start < end and start < other.end), None)
+    for other in others:
+        if other.start < end and start < other.end and other.state is not AllocationState.REMOVED:
+            return other
+    return None

@@ -90,6 +90,8 @@ class LockSet(msgspec.Struct, kw_only=True):
     """Projects to be removed: with all allocations, open runs and child projects."""
     renaming: set[int] = msgspec.field(default_factory=set)
     """Projects of which a rule needs to know whether they were ever used."""
+    relabelling: set[int] = msgspec.field(default_factory=set)
+    """Allocations of which a rule needs to know what moved credit in them."""
     with_parents: bool = False
     """True adds all parents of the loaded projects."""
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
@@ -225,6 +227,11 @@ def _add_rows(locks: LockSet, request: requests.OtherRequest) -> None:
         case requests.Amend():
             locks.allocations.add(request.allocation)
             locks.add_filter(request.project, request.resource, ALL_OF_IT)
+            if request.new_resource is not None:
+                locks.add_filter(request.project, request.new_resource, ALL_OF_IT)
+            removes = request.event is AllocationEvent.REMOVE
+            if request.new_resource is not None or request.category is not None or removes:
+                locks.relabelling.add(request.allocation)
             reopens = request.event is AllocationEvent.REOPEN
             if request.end is not None or request.credit_limit is not None or reopens:
                 locks.projects.add(request.project)  # a removed project gets no time or credit
@@ -298,6 +305,7 @@ def _add_undo(locks: LockSet, request: requests.Undo) -> None:
         _add_user(locks, request.allocation, request.uid, request.project, request.by)
     elif request.project is not None and request.resource is not None:
         locks.subjects.add((request.allocation, TERMS))
+        locks.relabelling.add(request.allocation)
         locks.projects.add(request.project)
         locks.add_filter(request.project, request.resource, ALL_OF_IT)
 

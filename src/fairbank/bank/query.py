@@ -133,6 +133,11 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     or_latest: bool = False
     lenders: frozenset[int] = frozenset()
 
+    @property
+    def hides_removed(self) -> bool:
+        """True unless removed allocations are asked for by state or by number."""
+        return self.ids is None and self.shown_state is None
+
 
 class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of queries for rows of a period: `since` <= time < `until`."""

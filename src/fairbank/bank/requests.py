@@ -138,8 +138,8 @@ class Amend(BaseRequest, frozen=True, kw_only=True, tag="amend"):
     """Change terms of an allocation; None leaves a term unchanged. The event END also ends the
     period now.
 
-    `project` and `resource` are those of the allocation. They never change, and name the
-    allocations that its period must not overlap.
+    `project` and `resource` are those of the allocation, and name the allocations that its period
+    must not overlap. `new_resource` and `category` can be set while nothing was charged.
     """
 
     allocation: int
@@ -150,6 +150,8 @@ class Amend(BaseRequest, frozen=True, kw_only=True, tag="amend"):
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
+    category: str | None = None
+    new_resource: str | None = None
 
 
 class Expire(BaseRequest, frozen=True, kw_only=True, tag="expire"):

@@ -9,7 +9,16 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of, link_of, subject_of, undone_by
+from fairbank.bank.entry import (
+    EFFECTS,
+    REGISTRY,
+    Entry,
+    Kind,
+    facts_of,
+    link_of,
+    subject_of,
+    undone_by,
+)
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.requests import SubmittedRequest, digest
 from fairbank.bank.run import RunRecord, RunState, UserSums
@@ -43,6 +52,8 @@ class LoadedEntries(NamedTuple):
     """Entries that have undone an entry which the batch undoes."""
     of_terms: Iterable[Entry] = ()
     """All entries about the terms, cap or role that an undo of the batch changes."""
+    moving: Iterable[tuple[int, Kind]] = ()
+    """Kinds of entries that moved credit in allocations of which the batch needs to know it."""
 
 
 class RegistryRows(NamedTuple):
@@ -131,6 +142,7 @@ class TransactionData:
         self.run_entries = {entry.id: entry for entry in loaded.of_runs}
         self.undoing_entries = {undone_by(entry): entry for entry in loaded.undoing}
         self._term_entries = {entry.id: entry for entry in loaded.of_terms}
+        self._moving = tuple(loaded.moving)
         self.registry = registry.head
         self.projects = {project.id: project for project in registry.projects}
         self.members = {(member.project, member.uid): member for member in registry.members}
@@ -196,6 +208,14 @@ class TransactionData:
             project = facts_of(entry)["project"]
             about_same = [other for other in about_same if facts_of(other)["project"] == project]
         return sorted(about_same, key=_SEQ)
+
+    def kinds_moved(self, allocation: int) -> set[Kind]:
+        """Return the kinds of entries that ever moved credit in an allocation.
+
+        They are loaded only if the batch changes its category or resource, or removes it.
+        """
+        new = {each.kind for each in self.entries if each.allocation == allocation}
+        return {kind for of, kind in self._moving if of == allocation} | (new & EFFECTS.keys())
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         """Return what a user was charged and holds, and the cap; zero for a user without a row."""
@@ -293,6 +313,10 @@ class TransactionData:
             self.registry = RegistryHead(entry.seq, entry.link)
             return
         after = _replace(allocation, seq=entry.seq, link=entry.link)
+        before = self.allocations[after.id]
+        if before.resource != after.resource:
+            self._allocation_ids[before.project, before.resource].remove(after.id)
+            self._list_allocation(after)
         self.allocations[after.id] = after
         self.changes.touched.add(after.id)
         if entry.kind is _TERMS:

@@ -69,6 +69,8 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
+    category: str | None = None
+    new_resource: str | None = None
 
 
 class Allocations(UseCases):
@@ -214,9 +216,14 @@ class Allocations(UseCases):
         return self._apply(identity, request)
 
     def amend(
-        self, identity: Identity, number: int, terms: TermChanges, comment: str, key: str | None
+        self,
+        identity: Identity,
+        number: int,
+        terms: TermChanges,
+        comment: str | None,
+        key: str | None,
     ) -> Outcome:
-        """Change the terms of an allocation. Raises Forbidden, NotFound."""
+        """Change the terms of an allocation, or remove it. Raises Forbidden, NotFound."""
         allocation = self.get(identity, number)
         check_allowed(identity, Action.AMEND_ALLOCATION)
         request = Amend(

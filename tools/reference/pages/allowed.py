@@ -40,8 +40,13 @@ _AT = {
     ShownState.ACTIVE: _DURING,
     ShownState.FROZEN: _DURING,
     ShownState.ENDED: Instant(2_500),
+    ShownState.REMOVED: _DURING,
 }
-_STORED = {ShownState.FROZEN: AllocationState.FROZEN, ShownState.ENDED: AllocationState.ENDED}
+_STORED = {
+    ShownState.FROZEN: AllocationState.FROZEN,
+    ShownState.ENDED: AllocationState.ENDED,
+    ShownState.REMOVED: AllocationState.REMOVED,
+}
 _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
 _RUN_FIELDS: Mapping[str, Any] = {

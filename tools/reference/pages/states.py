@@ -55,6 +55,10 @@ def states_page() -> str:
         "been in time, also after `end` and after the sweep, which skips frozen allocations.",
         "`thaw` accepts it again. Usage is charged in any case.",
         "",
+        "`remove` is for a wrong grant: it is refused (ALLOCATION_USED) once credit has moved in",
+        "the allocation. Lists show a removed allocation only if they are asked for that state,",
+        "and another may take its period. `fairbank undo ENTRY` brings it back.",
+        "",
     ]
     lines += ["## A run", ""]
     lines += _table(
@@ -83,6 +87,7 @@ _SHOWN_STATES: Mapping[allocation.ShownState, str] = {
     allocation.ShownState.ACTIVE: "it has begun and is not over",
     allocation.ShownState.FROZEN: "staff stopped new holds, and it is not over",
     allocation.ShownState.ENDED: "it is over, or staff ended it early",
+    allocation.ShownState.REMOVED: "staff removed it before credit had moved in it",
 }
 
 

@@ -12,6 +12,7 @@ from fairbank.bank.audit.registry import ExpectedRegistry
 from fairbank.bank.audit.runs import RowAgain, RunRows, after, may_follow, new_run, no_row
 from fairbank.bank.audit.transfers import TRANSFER_KINDS, RecordedTransfer, transfer_of
 from fairbank.bank.entry import (
+    EFFECTS,
     OF_CREDIT,
     OF_RUNS,
     OF_TERMS,
@@ -56,6 +57,7 @@ class Fold:
         self._sums = (0, 0, 0)
         self._limit = self._overrun = 0
         self._undoable: dict[int, Kind] = {}
+        self._moved: set[Kind] = set()
         self.transfers: Counter[RecordedTransfer] = Counter()
         """Transfers out of the allocation, and those into it as negative numbers."""
 
@@ -86,6 +88,10 @@ class Fold:
         # ValueError includes unreadable JSON.
         except (KeyError, TypeError, ValueError, OverflowError) as bad:
             self._findings.add(f"its details cannot be read: {unreadable(bad)}", entry)
+        if entry.kind in EFFECTS:
+            self._moved.add(entry.kind)
+            if self.allocation is not None and self.allocation.state is AllocationState.REMOVED:
+                self._findings.add("it moves credit in an allocation that was removed", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
     def _check_chain(self, entry: Entry) -> None:
@@ -184,7 +190,7 @@ class Fold:
             self._undoable[entry.id] = entry.kind
 
     def _terms(self, entry: Entry) -> None:
-        facts = facts_of(entry)
+        facts, before = facts_of(entry), self.allocation
         self._limit = entry.credit_limit
         self.allocation = Allocation(
             id=self.journal,
@@ -198,6 +204,12 @@ class Fold:
             reservation=facts.get("reservation"),
             state=AllocationState(facts["state"]),
         )
+        if self._moved and self.allocation.state is AllocationState.REMOVED:
+            self._findings.add("it removes an allocation in which credit has moved", entry)
+        if before is not None and Kind.CHARGE in self._moved:
+            named = (before.category, before.resource)
+            if named != (self.allocation.category, self.allocation.resource):
+                self._findings.add("it changes category or resource after a charge", entry)
 
     # --- rows ---
 

@@ -102,6 +102,10 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
             Detail.OPENING: Case(
                 "{kind}", "end it early: fairbank alloc end {allocation} --reason '...'"
             ),
+            Detail.RESOURCE: Case(
+                "{kind} of another resource",
+                "set it back: fairbank alloc set {allocation} --new-resource NAME --reason '...'",
+            ),
             Detail.PROJECT: Case(
                 "{kind}",
                 "change it again: fairbank project set PROJECT; or remove it: fairbank project"
@@ -174,6 +178,24 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
             Detail.SWEPT: Case(
                 "entry {of_entry} only records that allocation {allocation} ended at"
                 " {near_end:time}"
+            ),
+        },
+    ),
+    "ALLOCATION_USED": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the allocation was used already",
+        "Category and resource of an allocation change only while no job was charged to it or"
+        " holds credit of it. It is removed only while no credit has moved in it, not by deposits"
+        " either. Else its journal would tell of another allocation.",
+        ("resource", "category", "allocation", "entry"),
+        "end it, and open the right one: fairbank alloc end {allocation} --reason '...'",
+        details={
+            Detail.MOVED: Case(
+                "credit has moved in allocation {allocation}",
+                "withdraw what is left and end it: fairbank alloc end {allocation} --reason '...'",
+            ),
+            Detail.CHARGED_OR_HELD: Case(
+                "jobs were charged to allocation {allocation}, or hold credit of it"
             ),
         },
     ),

@@ -50,6 +50,8 @@ class Detail(Enum):
     ENDED = "ended"
     HAS_ENDED = "has-ended"
     SWEPT = "swept"
+    MOVED = "moved"
+    CHARGED_OR_HELD = "charged-or-held"
     # categories
     OTHER_CATEGORY = "other-category"
     NO_RESOURCE = "no-resource"
@@ -80,6 +82,7 @@ class Detail(Enum):
     RELEASE = "release"
     LAPSE = "lapse"
     OPENING = "open-allocation"
+    RESOURCE = "resource"
     PROJECT = "project"
     TOKEN = "token"  # noqa: S105 (a kind of entry)
 

@@ -56,6 +56,7 @@ class Reason(Enum):
     OVERLAP = auto()
     WRONG_STATE = auto()
     ALLOCATION_EXPIRED = auto()
+    ALLOCATION_USED = auto()
     TOO_LARGE = auto()
     INVALID_PERIOD = auto()
     UNKNOWN_ENTRY = auto()
@@ -229,6 +230,7 @@ def nearest(
         and each.resource == resource
         and (each.project == chain[0] or each.shared)
         and not each.covers(start)
+        and each.state is not AllocationState.REMOVED
         and (each.state is not AllocationState.ENDED or each.end <= start)
     )
     return min(

@@ -11,13 +11,14 @@ from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Amend, Expire, Open, SetCap
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done
 from fairbank.bank.rules.grants import refuse_grant
-from fairbank.bank.rules.registry import above, refuse_project, removed_project
+from fairbank.bank.rules.registry import above, refuse_project, removed_allocation, removed_project
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
 _ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED
+_REMOVED = AllocationState.REMOVED
 _NO_CHANGE = frozenset({(after, event) for (_, event), after in NEXT.items()})
 _replace = msgspec.structs.replace
 
@@ -80,8 +81,8 @@ def _put_terms(context: RuleContext, new: Allocation) -> Done:
 
 
 def amend(context: RuleContext, request: Amend) -> Outcome:
-    """Change period, credit limit, sharing or state. A credit limit cannot fall below its used
-    part.
+    """Change period, credit limit, sharing or state, and while nothing was charged category and
+    resource. A credit limit cannot fall below its used part.
 
     An allocation whose period is over has ended, even before upkeep records it. It gets more time
     only by the event REOPEN with an end in the future.
@@ -92,6 +93,8 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
     gives_time = event is AllocationEvent.REOPEN or (request.end is not None and request.end > now)
     gives_credit = (request.credit_limit or 0) > old.credit_limit
+    if event is None and (removed := removed_allocation(old)) is not None:
+        return removed
     if (gives_time or gives_credit) and (gone := removed_project(context.data, old)) is not None:
         return gone
     # An event starts from the state by the clock, but a freeze outlives the end.
@@ -112,13 +115,37 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
         end=end,
         shared=old.shared if request.shared is None else request.shared,
         credit_limit=old.credit_limit if request.credit_limit is None else request.credit_limit,
+        category=request.category or old.category,
+        resource=request.new_resource or old.resource,
     )
+    is_new_grant = (new.category, new.resource) != (old.category, old.resource)
     refusal = (
-        _objection(context.data, old, new)
+        _used(context.data, old, new)
+        or _objection(context.data, old, new)
         or _over(old, new, event, now)
-        or refuse_grant(context, new, old)
+        or refuse_grant(context, new, None if is_new_grant else old)
     )
     return refusal if refusal is not None else _put_terms(context, new)
+
+
+def _used(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | None:
+    """Refuse to remove an allocation in which credit has moved, and to change category or resource
+    of one that jobs were charged to or hold credit of.
+    """
+    changed = (new.category, new.resource) != (old.category, old.resource)
+    removes = new.state is _REMOVED and old.state is not _REMOVED
+    if not changed and not removes:
+        return None
+    moved = data.kinds_moved(old.id)
+    if not (moved if removes else old.held or Kind.CHARGE in moved):
+        return None
+    return Refusal(
+        Reason.ALLOCATION_USED,
+        Detail.MOVED if removes else Detail.CHARGED_OR_HELD,
+        allocation=old.id,
+        project=old.project,
+        resource=old.resource,
+    )
 
 
 def _over(
@@ -151,15 +178,21 @@ def put_back(context: RuleContext, before: Entry) -> Outcome:
     old, facts = context.data.allocations[before.allocation], facts_of(before)
     if (gone := removed_project(context.data, old)) is not None:  # the earlier terms may give time
         return gone
+    if facts["resource"] != old.resource:
+        facts_of_refusal = Facts(kind=before.kind.value)
+        return Refusal(
+            Reason.CANNOT_UNDO, Detail.RESOURCE, allocation=old.id, facts=facts_of_refusal
+        )
     new = _replace(
         old,
+        category=facts["category"],
         state=AllocationState(facts["state"]),
         start=Instant(facts["start"]),
         end=Instant(facts["end"]),
         shared=facts["shared"],
         credit_limit=SuMinutes(before.credit_limit),
     )
-    refusal = _objection(context.data, old, new)
+    refusal = _used(context.data, old, new) or _objection(context.data, old, new)
     return refusal if refusal is not None else _put_terms(context, new)
 
 
@@ -201,8 +234,8 @@ def _objection(data: TransactionData, old: Allocation, new: Allocation) -> Refus
     """Return why new terms are refused: their period, or their credit limit."""
     if new.end <= new.start:
         return _empty_period(new, old.id)
-    others = (each for each in data.allocations_of(old.project, old.resource) if each.id != old.id)
-    other = overlapping(new.start, new.end, others)
+    others = (each for each in data.allocations_of(new.project, new.resource) if each.id != old.id)
+    other = None if new.state is _REMOVED else overlapping(new.start, new.end, others)
     if other is not None:
         return _overlap(new, other, "start" if new.end == old.end else "end")
     if not is_countable(new.deposited + new.credit_limit):
@@ -255,6 +288,8 @@ def set_cap(context: RuleContext, request: SetCap) -> Outcome:
     allocation = data.allocations.get(request.allocation)
     if allocation is None:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
+    if (removed := removed_allocation(allocation)) is not None:
+        return removed
     if request.by is not None and (
         request.project != allocation.project
         or not above(data, allocation.project, request.by, uid)

@@ -11,7 +11,7 @@ from fairbank.bank.refusals import Detail, Reason, Refusal
 from fairbank.bank.requests import Deposit, Refund, Transfer, Withdraw
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done, put_run
 from fairbank.bank.rules.grants import refuse_grant
-from fairbank.bank.rules.registry import removed_project
+from fairbank.bank.rules.registry import removed_allocation, removed_project
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import Run
 from fairbank.core.units import SuMinutes
@@ -24,7 +24,8 @@ def deposit(context: RuleContext, request: Deposit) -> Outcome:
     allocation = context.data.allocations.get(request.allocation)
     if allocation is None:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
-    if (gone := removed_project(context.data, allocation)) is not None:
+    gone = removed_project(context.data, allocation) or removed_allocation(allocation)
+    if gone is not None:
         return gone
     after = _deposited(allocation, request.amount)
     if isinstance(after, Refusal):

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.project import GRANTS, Project, Role, with_all_above
-from fairbank.bank.refusals import Detail, Reason, Refusal
+from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import (
     AmendProject,
     AuditNote,
@@ -79,7 +79,7 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
     if (children := _children(data, old)) is not None:
         return children
     for each in data.allocations.values():
-        over = each.state_at(context.at) is AllocationState.ENDED
+        over = each.state_at(context.at) in (AllocationState.ENDED, AllocationState.REMOVED)
         if each.project == old.id and (each.held or not over):
             return Refusal(
                 Reason.PROJECT_IN_USE,
@@ -199,6 +199,14 @@ def _entered(context: RuleContext, project: Project) -> Done:
     entry = context.post(Kind.PROJECT, 0, None, facts)
     context.data.put_project(project)
     return done(entry, None, project=project.id)
+
+
+def removed_allocation(allocation: Allocation) -> Refusal | None:
+    """Return the refusal for an allocation that was removed. Only an undo brings it back."""
+    if allocation.state is not AllocationState.REMOVED:
+        return None
+    facts = Facts(state=allocation.state.value)
+    return Refusal(Reason.WRONG_STATE, Detail.STATE, allocation=allocation.id, facts=facts)
 
 
 def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Annotated, Literal, NamedTuple, TypedDict
 
-from litestar import Response, patch, post, put
+from litestar import Response, delete, patch, post, put
 from litestar.di import NamedDependency, Provide
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET, structs
@@ -59,7 +59,7 @@ from fairbank.service.access.identity import Action, check_allowed
 from fairbank.service.allocations import TermChanges
 
 InState = Annotated[
-    Literal["planned", "active", "frozen", "ended"] | None,
+    Literal["planned", "active", "frozen", "ended", "removed"] | None,
     QueryParameter(name="state", description="state at the time of the request"),
 ]
 Every = Annotated[bool, QueryParameter(name="all", description="also those that have ended")]
@@ -262,23 +262,45 @@ def _project(request: ApiRequest, data: NewAllocation) -> int:
 def amend_allocation(
     request: ApiRequest, allocation: Number, data: JSONBody[NewTerms], key: Key = None
 ) -> ItemResponse[ChangedAllocation]:
-    """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
+    """Change the terms of an allocation, or freeze, thaw, end or reopen it. `category` and
+    `resource` change only while no job was charged to it or holds credit of it.
+    """
     terms = TermChanges(
         start=None if data.start is None else parse_when(data.start, field="start"),
         end=None if data.end is None else parse_when(data.end, field="end"),
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),
+        category=None if data.category is None else ids.kind(data.category, field="category"),
+        new_resource=None if data.resource is None else ids.kind(data.resource),
     )
     if terms == TermChanges():
         raise InvalidInput(
-            "the request changes nothing", remedy="send start, end, credit_limit, shared or event"
+            "the request changes nothing",
+            remedy="send start, end, credit_limit, shared, event, category or resource",
         )
     _check_period(terms.start, terms.end)
     outcome = request.services.allocations.amend(
         request.identity, allocation, terms, ids.reason(data.comment), check_key(key)
     )
-    return _changed(request, done_of(outcome))
+    clusters = request.services.clusters
+    warnings = [] if data.resource is None else unbilled_warnings(data.resource, clusters)
+    return _changed(request, done_of(outcome), warnings)
+
+
+@write_route(delete, "/alloc/{allocation:int}", status_code=200)
+def remove_allocation(
+    request: ApiRequest, allocation: Number, key: Key = None
+) -> ItemResponse[Granted]:
+    """Remove an allocation in which no credit has moved. Its journal stays, its period is free."""
+    outcome = request.services.allocations.amend(
+        request.identity,
+        allocation,
+        TermChanges(event=AllocationEvent.REMOVE),
+        None,
+        check_key(key),
+    )
+    return granted_response(outcome, request.context)
 
 
 @write_route(put, "/alloc/{allocation:int}/cap/{uid:int}")

@@ -114,6 +114,8 @@ class NewTerms(Body, frozen=True, kw_only=True):
     credit_limit: Limit | None = None
     shared: bool | None = None
     event: Literal["freeze", "thaw", "end", "reopen"] | None = None
+    category: str | None = None
+    resource: str | None = None
     comment: Reason
 
 

@@ -125,6 +125,7 @@ class MemoryReader:
                 or (each.shared and each.project in query.lenders)
             )
             and is_one_of(each.id, query.ids)
+            and not (query.hides_removed and each.state is AllocationState.REMOVED)
             and (
                 query.shown_state is None
                 or each.shown_state(query.shown_state[1]) is query.shown_state[0]
@@ -144,6 +145,7 @@ class MemoryReader:
                 each.end > allocation.end
                 for each in self._tables.allocations.values()
                 if (each.project, each.resource) == (allocation.project, allocation.resource)
+                and each.state is not AllocationState.REMOVED
             )
         )
 

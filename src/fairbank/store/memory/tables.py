@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry, subject_of, undone_by
+from fairbank.bank.entry import EFFECTS, Entry, subject_of, undone_by
 from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
 from fairbank.bank.query import UserRow
@@ -90,6 +90,12 @@ class MemoryTables:
                 ),
                 undoing=self._undoing(locks),
                 of_terms=self._words(locks),
+                moving={
+                    (number, entry.kind)
+                    for number in locks.relabelling
+                    for entry in self.journals.get(number, ())
+                    if entry.kind in EFFECTS
+                },
             ),
             registry=RegistryRows(
                 head=self.registry if locks.registry else None,
@@ -150,7 +156,11 @@ class MemoryTables:
 
     def _add_allocations(self, rows: Iterable[Allocation]) -> None:
         for each in rows:
-            if each.id not in self.allocations:
+            before = self.allocations.get(each.id)
+            if before is not None and before.resource != each.resource:
+                self.funds[before.project, before.resource].remove(each.id)
+                before = None
+            if before is None:
                 self.funds.setdefault((each.project, each.resource), []).append(each.id)
             self.allocations[each.id] = each
 

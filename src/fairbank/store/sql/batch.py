@@ -12,6 +12,7 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
 
 from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import EFFECTS, Kind
 from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
 from fairbank.bank.run import RunRecord, RunState, UserSums
@@ -139,6 +140,7 @@ class SqlTransaction(ABC):
                 if locks.subjects
                 else (),
             ),
+            moving=_kinds_moved(self._connection, locks.relabelling),
         )
 
     def write(self, data: TransactionData) -> None:
@@ -350,6 +352,22 @@ def _open_runs_of(
             select(_RUN.cluster, _RUN.job_id, _RUN.submitted, _RUN.restart).where(*held).limit(most)
         )
         yield from ((project, Run(*row)) for row in connection.execute(found))
+
+
+def _kinds_moved(
+    connection: Connection, allocations: Collection[int]
+) -> Iterator[tuple[int, Kind]]:
+    """Yield the kinds of entries that moved credit in these allocations."""
+    if not allocations:
+        return iter(())
+    journal = schema.journal.c
+    kinds = [kind.value for kind in EFFECTS]
+    found = (
+        select(journal.allocation, journal.kind)
+        .where(journal.allocation.in_(sorted(allocations)), journal.kind.in_(kinds))
+        .distinct()
+    )
+    return ((number, Kind(kind)) for number, kind in connection.execute(found))
 
 
 def _projects_in_use(connection: Connection, projects: Collection[int]) -> list[int]:

@@ -110,6 +110,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
             and_(_a.shared, is_in(_a.project, query.lenders)) if query.lenders else false(),
         ),
         is_in(_a.id, query.ids),
+        _NOT_REMOVED if query.hides_removed else true(),
         equal(_a.resource, query.resource),
         equal(_a.category, query.category),
         true() if query.shown_state is None else _is_shown_as(*query.shown_state),
@@ -172,11 +173,17 @@ def expired(now: Instant, limit: int) -> Select[Any]:
     )
 
 
+_NOT_REMOVED = _a.state != AllocationState.REMOVED.value
+
+
 def _is_shown_as(shown: ShownState, now: Instant) -> Condition:
     """Return `Allocation.shown_state` as SQL."""
     match shown:
         case ShownState.ENDED:
-            return or_(_a.state == AllocationState.ENDED.value, _a.end_at <= now)
+            has_ended = or_(_a.state == AllocationState.ENDED.value, _a.end_at <= now)
+            return and_(_NOT_REMOVED, has_ended)
+        case ShownState.REMOVED:
+            return not_(_NOT_REMOVED)
         case ShownState.FROZEN:
             return and_(_a.state == AllocationState.FROZEN.value, _a.end_at > now)
         case ShownState.PLANNED:
@@ -201,6 +208,7 @@ def _is_open(at: Instant, or_latest: bool) -> Condition:
         later.c.project == _a.project,
         later.c.resource == _a.resource,
         later.c.end_at > _a.end_at,
+        later.c.state != AllocationState.REMOVED.value,
     )
     return or_(has_not_ended, ~select(later.c.id).where(*follows).exists())
 

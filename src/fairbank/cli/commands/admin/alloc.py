@@ -79,7 +79,7 @@ def _add_filters(parser: Parser) -> None:
     add_accounts(parser)
     add_group(parser)
     add_option(parser, "--category NAME", "only this category", type=printable)
-    states = ("planned", "active", "frozen", "ended")
+    states = ("planned", "active", "frozen", "ended", "removed")
     add_option(parser, "--state", "only in this state", choices=states)
     add_option(parser, "--active", "only those whose period is running now")
     add_option(parser, "--active-at TIME", "only those whose period holds this time")

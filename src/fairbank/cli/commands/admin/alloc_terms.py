@@ -105,6 +105,9 @@ def _add_set(parser: Parser) -> None:
     add_option(parser, "--end TIME", "valid up to here, not included")
     about = "how far below zero the available credit may go; 0 for none"
     add_option(parser, "--credit-limit AMOUNT", about)
+    add_option(parser, "--category NAME", "its category from now on; while nothing was charged")
+    about = "what it is of from now on, such as gpu; while nothing was charged"
+    add_option(parser, "--new-resource NAME", about)
     shared = parser.add_mutually_exclusive_group()
     about = "the project's children may draw on it too"
     add_option(shared, "--shared", about, action="store_true", default=None)
@@ -120,13 +123,16 @@ def _set(context: Context, options: Namespace) -> int:
         "end": end,
         "credit_limit": _limit(options.credit_limit, "--credit-limit"),
         "shared": options.shared,
+        "category": options.category,
+        "resource": options.new_resource,
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
         raise InvalidInput(
             "nothing is to change",
             field="--end",
-            remedy="add --start, --end, --credit-limit, --shared or --not-shared",
+            remedy="add --start, --end, --credit-limit, --category, --new-resource, --shared or"
+            " --not-shared",
         )
     return _amend(context, row, changes, "Change", _begun_before(context, row, start))
 
@@ -191,6 +197,23 @@ def _reopen(context: Context, options: Namespace) -> int:
     return _amend(context, allocation_to_change(context), changes, "Reopen")
 
 
+def _add_removal(parser: Parser) -> None:
+    add_allocation(parser)
+    add_writing(parser, reason="none")
+
+
+def _remove(context: Context, options: Namespace) -> int:
+    row = allocation_to_change(context)
+    name = allocation_name(row)
+    question = f"Remove {name}? Staff still read its journal."
+    request = WriteRequest("DELETE", f"/alloc/{row['id']}", None, question, removes=True)
+
+    def sentence(answer: Row) -> str:
+        return f"{name} is removed; bring it back: fairbank undo {answer['entry']} --reason '...'"
+
+    return write(context, "fairbank.granted/1", request, sentence)
+
+
 def _amend(
     context: Context,
     row: Row,
@@ -246,10 +269,10 @@ VERBS = {
         _create,
     ),
     "set": Command(
-        "change period, credit limit or sharing; for staff",
+        "change period, credit limit, sharing, category or resource; for staff",
         (
             '{} 1042 --end 2027-09-01 --reason "extended"',
-            '{} 1042 --credit-limit 500 --reason "bridging"',
+            '{} 1042 --category startup --new-resource gpu --reason "granted by mistake"',
             '{} 1042 --not-shared --reason "own use" --dry-run',
         ),
         _add_set,
@@ -278,6 +301,12 @@ VERBS = {
         ),
         _add_reopen,
         _reopen,
+    ),
+    "remove": Command(
+        "remove an allocation in which no credit has moved; for staff",
+        ("{} 1042", "{} -A chem -r gpu --yes", "{} 1042 --dry-run"),
+        _add_removal,
+        _remove,
     ),
     "cap": Command(
         "limit what a user may use; for PIs, coordinators, staff",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command, Noun
@@ -58,12 +57,29 @@ def _status(context: Context, options: Namespace) -> int:
     settings = read_agent_settings(settings_file(options.config))
     status = agent_status(settings.control.socket)
     if options.json:
-        context.print_text(json.dumps(status, indent=2))
+        context.print_json("fairbank.agent-status/1", _document(status))
     else:
         for name, text in _lines(status):
             context.print_text(f"{name:<11}{plain(text)}")
     problems = (status["outbox"]["error"], status.get("denied"), _quarantine(status))
     return 0 if status["bank"]["reachable"] and not any(problems) else FOUND
+
+
+def _document(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status for --json. Counts become rows, because their names are data."""
+    release = status.get("release")
+    return {
+        **status,
+        "verdicts": [
+            {"verdict": verdict, "count": count} for verdict, count in status["verdicts"].items()
+        ],
+        "reports_answered": [
+            {"kind": kind, "result": result, "count": count}
+            for kind, counts in status["reports_answered"].items()
+            for result, count in counts.items()
+        ],
+        "release": release and {"jobs": release["released"], "error": release["error"]},
+    }
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ _POSTGRESQL_GUARDS = (
     """
     ALTER TABLE allocation ADD CONSTRAINT allocation_periods_apart
     EXCLUDE USING gist (project WITH =, resource WITH =, int8range(start_at, end_at) WITH &&)
+    WHERE (state <> 'removed')
     """,
     """
     CREATE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -46,6 +47,7 @@ _OVERLAP = """
         SELECT 1 FROM allocation AS other
         WHERE other.project = NEW.project AND other.resource = NEW.resource AND other.id <> NEW.id
           AND other.start_at < NEW.end_at AND NEW.start_at < other.end_at
+          AND other.state <> 'removed' AND NEW.state <> 'removed'
     )
     BEGIN SELECT RAISE(ABORT, 'allocation_periods_apart: allocations overlap'); END
 """
@@ -57,10 +59,10 @@ _SQLITE_GUARDS = (
     _OVERLAP.format(name="allocation_apart_when_opened", event="INSERT", moved=""),
     _OVERLAP.format(
         name="allocation_apart_when_amended",
-        event="UPDATE OF project, resource, start_at, end_at",
+        event="UPDATE OF project, resource, start_at, end_at, state",
         moved=(
-            "(NEW.project, NEW.resource, NEW.start_at, NEW.end_at) IS NOT (OLD.project,"
-            " OLD.resource, OLD.start_at, OLD.end_at) AND"
+            "(NEW.project, NEW.resource, NEW.start_at, NEW.end_at, NEW.state) IS NOT (OLD.project,"
+            " OLD.resource, OLD.start_at, OLD.end_at, OLD.state) AND"
         ),
     ),
     _REFUSE.format(name="journal_only_grows", event="UPDATE", table="journal"),
@@ -79,7 +81,7 @@ _VIEWS = (
     CREATE VIEW allocations AS
     SELECT id AS allocation_id, project AS project_id, category, resource,
            {start_at} AS start_date, {end_at} AS end_date
-    FROM allocation
+    FROM allocation WHERE state <> 'removed'
     """,
     """
     CREATE VIEW credits AS
@@ -128,7 +130,7 @@ _VIEWS = (
     CREATE VIEW balances AS
     SELECT id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit,
            deposited - held - charged AS balance
-    FROM allocation
+    FROM allocation WHERE state <> 'removed'
     """,
 )
 
