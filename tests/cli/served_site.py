@@ -65,7 +65,7 @@ def serve_site(**environment: str) -> Iterator[Bank]:
 
 def is_answering(address: str) -> bool:
     try:
-        return Client(parse_address(address)).get("/health")["status"] == "ok"
+        return bool(Client(parse_address(address)).get("/health")["status"] == "ok")
     except FairbankError:
         return False
 

@@ -190,14 +190,16 @@ CREATE VIEW public.allocations AS
     allocation.resource,
     (to_timestamp((allocation.start_at)::double precision) AT TIME ZONE 'UTC'::text) AS start_date,
     (to_timestamp((allocation.end_at)::double precision) AT TIME ZONE 'UTC'::text) AS end_date
-   FROM public.allocation;
+   FROM public.allocation
+  WHERE (allocation.state <> 'removed'::text);
 CREATE VIEW public.balances AS
  SELECT allocation.id AS allocation_id,
     allocation.deposited AS credit,
     allocation.held AS predebit,
     allocation.charged AS debit,
     ((allocation.deposited - allocation.held) - allocation.charged) AS balance
-   FROM public.allocation;
+   FROM public.allocation
+  WHERE (allocation.state <> 'removed'::text);
 CREATE SEQUENCE public.entry_id_seq
     START WITH 1
     INCREMENT BY 1
@@ -377,7 +379,7 @@ SELECT pg_catalog.setval('public.token_id_seq', 3, true);
 ALTER TABLE ONLY public.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
 ALTER TABLE ONLY public.allocation
-    ADD CONSTRAINT allocation_periods_apart EXCLUDE USING gist (project WITH =, resource WITH =, int8range(start_at, end_at) WITH &&);
+    ADD CONSTRAINT allocation_periods_apart EXCLUDE USING gist (project WITH =, resource WITH =, int8range(start_at, end_at) WITH &&) WHERE ((state <> 'removed'::text));
 ALTER TABLE ONLY public.allocation
     ADD CONSTRAINT allocation_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.journal

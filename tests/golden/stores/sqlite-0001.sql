@@ -13,8 +13,6 @@ CREATE TABLE allocation (
 	end_at BIGINT NOT NULL, 
 	state TEXT NOT NULL, 
 	shared BOOLEAN NOT NULL, 
-	partition TEXT, 
-	reservation TEXT, 
 	credit_limit BIGINT NOT NULL, 
 	deposited BIGINT NOT NULL, 
 	charged BIGINT NOT NULL, 
@@ -28,8 +26,8 @@ CREATE TABLE allocation (
 	CONSTRAINT allocation_not_overdrawn CHECK (deposited + credit_limit + overrun >= charged + held), 
 	FOREIGN KEY(project) REFERENCES project (id)
 );
-INSERT INTO "allocation" VALUES(1,1,'cpu','research',1758464000,1821536000,'active',1,NULL,NULL,600,5710,33,0,0,7,X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
-INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,NULL,NULL,0,9700,650,2705,0,19,X'64DF6C14E8AE821F2062C6D2CDB65AE2C2547AAFCE44E0539C7B116DD2023D5D');
+INSERT INTO "allocation" VALUES(1,1,'cpu','research',1758464000,1821536000,'active',1,600,5710,33,0,0,7,X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
+INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,0,9700,650,2705,0,19,X'64DF6C14E8AE821F2062C6D2CDB65AE2C2547AAFCE44E0539C7B116DD2023D5D');
 CREATE TABLE journal (
 	id INTEGER NOT NULL, 
 	allocation BIGINT NOT NULL, 
@@ -253,15 +251,15 @@ CREATE TABLE user_sum (
 INSERT INTO "user_sum" VALUES(1,1002,33,0,NULL);
 INSERT INTO "user_sum" VALUES(2,1002,650,0,5000);
 INSERT INTO "user_sum" VALUES(2,1003,0,2705,NULL);
-CREATE INDEX run_project ON run (project, id);
 CREATE INDEX run_allocation ON run (allocation, id);
-CREATE INDEX run_owner ON run (owner, id);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_owner ON run (owner, id);
 CREATE INDEX run_open ON run (until_at) WHERE state = 'held';
+CREATE INDEX run_project ON run (project, id);
+CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
+CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
 CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
 CREATE INDEX journal_undoing ON journal (allocation, seq) WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open');
-CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
-CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
 CREATE INDEX token_uid ON token (uid);
 CREATE INDEX nonce_expires ON nonce (expires_at);
 CREATE INDEX member_uid ON member (uid);
@@ -271,13 +269,15 @@ CREATE TRIGGER allocation_apart_when_opened BEFORE INSERT ON allocation
         SELECT 1 FROM allocation AS other
         WHERE other.project = NEW.project AND other.resource = NEW.resource AND other.id <> NEW.id
           AND other.start_at < NEW.end_at AND NEW.start_at < other.end_at
+          AND other.state <> 'removed' AND NEW.state <> 'removed'
     )
     BEGIN SELECT RAISE(ABORT, 'allocation_periods_apart: allocations overlap'); END;
-CREATE TRIGGER allocation_apart_when_amended BEFORE UPDATE OF project, resource, start_at, end_at ON allocation
-    WHEN (NEW.project, NEW.resource, NEW.start_at, NEW.end_at) IS NOT (OLD.project, OLD.resource, OLD.start_at, OLD.end_at) AND EXISTS (
+CREATE TRIGGER allocation_apart_when_amended BEFORE UPDATE OF project, resource, start_at, end_at, state ON allocation
+    WHEN (NEW.project, NEW.resource, NEW.start_at, NEW.end_at, NEW.state) IS NOT (OLD.project, OLD.resource, OLD.start_at, OLD.end_at, OLD.state) AND EXISTS (
         SELECT 1 FROM allocation AS other
         WHERE other.project = NEW.project AND other.resource = NEW.resource AND other.id <> NEW.id
           AND other.start_at < NEW.end_at AND NEW.start_at < other.end_at
+          AND other.state <> 'removed' AND NEW.state <> 'removed'
     )
     BEGIN SELECT RAISE(ABORT, 'allocation_periods_apart: allocations overlap'); END;
 CREATE TRIGGER journal_only_grows BEFORE UPDATE ON journal
@@ -292,7 +292,7 @@ CREATE VIEW projects AS SELECT id AS project_id, gname, gid, account FROM projec
 CREATE VIEW allocations AS
     SELECT id AS allocation_id, project AS project_id, category, resource,
            datetime(start_at, 'unixepoch') AS start_date, datetime(end_at, 'unixepoch') AS end_date
-    FROM allocation;
+    FROM allocation WHERE state <> 'removed';
 CREATE VIEW credits AS
     SELECT id AS activity_id, allocation AS allocation_id,
            CASE WHEN kind IN ('withdraw', 'transfer-out') THEN -amount ELSE amount END AS amount,
@@ -326,5 +326,5 @@ CREATE VIEW activity AS
 CREATE VIEW balances AS
     SELECT id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit,
            deposited - held - charged AS balance
-    FROM allocation;
+    FROM allocation WHERE state <> 'removed';
 COMMIT;
