@@ -79,7 +79,7 @@ def test_category_and_resource_of_a_used_allocation_stay(
     assert reason_of(store, change) is Reason.ALLOCATION_USED
 
 
-def test_new_resource_must_have_room_for_the_period(store: Store) -> None:
+def test_new_resource_must_be_free_in_the_period(store: Store) -> None:
     fill(store)
     granted(store, allocation(1, 0, resource="gpu", start=END - 1, end=END + 9))
     assert reason_of(store, TO_GPU) is Reason.OVERLAP

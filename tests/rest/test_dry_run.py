@@ -15,7 +15,8 @@ from tests.rest.world import PI, STRANGER, SUPERUSER, World
 WHY = {"comment": "a test"}
 OPERATIONS = """
     enter_project amend_project remove_project set_member remove_member
-    open_allocation amend_allocation remove_allocation set_cap deposit withdraw transfer refund_job undo_entry
+    open_allocation amend_allocation remove_allocation set_cap
+    deposit withdraw transfer refund_job undo_entry
     make_token revoke_token
 """.split()
 

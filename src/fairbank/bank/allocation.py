@@ -146,7 +146,7 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:
-    """Return the first allocation whose period overlaps [start, end), or None. Removed ones are ignored.
+    """Return the first allocation whose period overlaps [start, end), or None; not a removed one.
 
     Args:
         start: first second of the period.

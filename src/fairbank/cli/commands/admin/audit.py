@@ -133,12 +133,12 @@ def read_heads(path: str) -> dict[int, Head]:
 
 
 def _one_a_line(lines: list[str]) -> list[str]:
-    """Return the heads one a line, also those of `fairbank audit heads --json`."""
+    """Return one line for each journal, also of what `fairbank audit heads --json` prints."""
     try:
         rows = json.loads("".join(lines))["data"]
         return [json.dumps([row["journal"], row["seq"], row["link"]]) for row in rows]
     except (ValueError, TypeError, KeyError):
-        return lines  # the usual form, or one that is reported with its line
+        return lines  # one a line already, or reported with its line
 
 
 def _heads(context: Context, options: Namespace) -> int:
