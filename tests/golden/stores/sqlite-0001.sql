@@ -13,6 +13,8 @@ CREATE TABLE allocation (
 	end_at BIGINT NOT NULL, 
 	state TEXT NOT NULL, 
 	shared BOOLEAN NOT NULL, 
+	partition TEXT, 
+	reservation TEXT, 
 	credit_limit BIGINT NOT NULL, 
 	deposited BIGINT NOT NULL, 
 	charged BIGINT NOT NULL, 
@@ -26,8 +28,8 @@ CREATE TABLE allocation (
 	CONSTRAINT allocation_not_overdrawn CHECK (deposited + credit_limit + overrun >= charged + held), 
 	FOREIGN KEY(project) REFERENCES project (id)
 );
-INSERT INTO "allocation" VALUES(1,1,'cpu','research',1758464000,1821536000,'active',1,600,5710,33,0,0,7,X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
-INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,0,9700,650,2705,0,19,X'64DF6C14E8AE821F2062C6D2CDB65AE2C2547AAFCE44E0539C7B116DD2023D5D');
+INSERT INTO "allocation" VALUES(1,1,'cpu','research',1758464000,1821536000,'active',1,NULL,NULL,600,5710,33,0,0,7,X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
+INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,NULL,NULL,0,9700,650,2705,0,19,X'64DF6C14E8AE821F2062C6D2CDB65AE2C2547AAFCE44E0539C7B116DD2023D5D');
 CREATE TABLE journal (
 	id INTEGER NOT NULL, 
 	allocation BIGINT NOT NULL, 
@@ -252,14 +254,14 @@ INSERT INTO "user_sum" VALUES(1,1002,33,0,NULL);
 INSERT INTO "user_sum" VALUES(2,1002,650,0,5000);
 INSERT INTO "user_sum" VALUES(2,1003,0,2705,NULL);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX run_project ON run (project, id);
-CREATE INDEX run_allocation ON run (allocation, id);
 CREATE INDEX run_owner ON run (owner, id);
 CREATE INDEX run_open ON run (until_at) WHERE state = 'held';
+CREATE INDEX run_project ON run (project, id);
+CREATE INDEX run_allocation ON run (allocation, id);
 CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
+CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
 CREATE INDEX journal_undoing ON journal (allocation, seq) WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open');
 CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
-CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
 CREATE INDEX token_uid ON token (uid);
 CREATE INDEX nonce_expires ON nonce (expires_at);
 CREATE INDEX member_uid ON member (uid);
