@@ -66,9 +66,12 @@ def test_new_job_of_high_fair_share_goes_before_others(queue: Path) -> None:
     assert start.range.median == start.as_of
 
 
-def test_start_that_nothing_tells_is_unknown(queue: Path) -> None:
+def test_later_start_is_unknown_without_run_times_in_accounting(queue: Path) -> None:
     (queue / "history.txt").write_text("")
     assert likely_start(TWO_GPUS, str(queue), UTC) is None
+    at_once = likely_start(TWO_GPUS._replace(limit_seconds=60), str(queue), UTC)
+    assert at_once is not None
+    assert at_once.range.runs == 0
 
 
 def test_queue_of_another_cluster_or_without_shares_is_refused(queue: Path) -> None:

@@ -232,7 +232,8 @@ def test_quote_of_a_busy_partition_says_when_its_job_is_likely_to_start(
     slurm = stack.slurm
     stack.set_available(TEAM, RICH)
     slurm.empty()
-    words = ("quote", "-A", TEAM, "-p", "cpu", "-c4", "-t", "60", "--as", str(UID))
+    slurm.wait_for(slurm.submit(USER, "--time=1"), "COMPLETED")  # a run time in accounting
+    words = ("quote", "-A", TEAM, "-M", "lab", "-p", "cpu", "-c4", "-t", "60")
     quote = json.loads(fairbank(stack, *words, "--json"))["quote"]
     assert quote["likely_start"]["simulated_runs"] == 0
     job = slurm.submit(USER, "-N6", "--exclusive", "--time=20", script=LONG)

@@ -22,7 +22,6 @@ from fairbank.core.ids import JOB_ID_MAX
 from fairbank.core.tres import parse_memory
 from fairbank.scheduling.explain.answer import StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
-from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import SimulatedRuns, Tick
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands, output_of
@@ -30,7 +29,6 @@ from fairbank.slurm.explain.queue_input import groups_of_users, read_queue
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_explanation import ACCOUNTING_TIMEOUT_SECONDS
-from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
     FILE_NAME,
@@ -103,9 +101,6 @@ def likely_start(
             remedy=f"name a queue of {job.cluster}, or the cluster of the job: -M {cluster}",
         )
     source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
-    past = read_history(source.text(FILE_NAME, *COMMAND), answers.now)
-    if not past.rows:
-        return None  # as long as accounting has no run times, there is no range
     number = min(max((each.job_id for each in answers.jobs), default=0) + 1, JOB_ID_MAX)
     priority = new_job_priority(source, _factors(job, number, answers.now), answers.now, zone)
     answers = msgspec.structs.replace(
@@ -113,26 +108,23 @@ def likely_start(
     )
     if directory is None:
         answers = msgspec.structs.replace(answers, groups=groups_of_users(answers, str(number)))
-    found = _simulate(answers, number, run_time_history(past.rows), tick)
-    return None if found is None else LikelyStart(answers.now, found)
-
-
-def _simulate(
-    answers: QueueAnswers, number: int, history: RunTimeHistory[str], tick: Tick | None
-) -> StartRange | None:
     queue = build_queue(answers)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     if any(start.job.number == number for start in plan.starts):
-        return StartRange(queue.now, queue.now, queue.now, 0, 0)
-    return explain_on_nodes(
+        return LikelyStart(queue.now, StartRange(queue.now, queue.now, queue.now, 0, 0))
+    past = read_history(source.text(FILE_NAME, *COMMAND), queue.now)
+    if not past.rows:
+        return None  # as long as accounting has no run times, there is no range
+    likely = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
         number,
         queue.now,
         plan=plan,
-        runs=SimulatedRuns(history, RUNS, tick),
+        runs=SimulatedRuns(run_time_history(past.rows), RUNS, tick),
         allowed=None,
     ).likely
+    return None if likely is None else LikelyStart(queue.now, likely)
 
 
 def _factors(job: NewJob, number: int, now: int) -> PendingFactors:
