@@ -269,7 +269,7 @@ VERBS = {
         _create,
     ),
     "set": Command(
-        "change period, credit limit, sharing, category or resource; for staff",
+        "change the terms of an allocation; for staff",
         (
             '{} 1042 --end 2027-09-01 --reason "extended"',
             '{} 1042 --category startup --new-resource gpu --reason "granted by mistake"',
