@@ -109,7 +109,9 @@ def _show(context: Context, options: Namespace) -> int:
     context.print_text(caption(context))
     context.print_text()
     for column in COLUMNS:
-        context.print_text(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
+        # Only a short-term allocation has a partition or a reservation.
+        if cell := _cell(column, row, context.format):
+            context.print_text(f"{column.head.lower():<10} {cell}")
     return 0
 
 
