@@ -4,7 +4,9 @@ servers.
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 
 from fairbank.cli.main import COMMANDS
 from fairbank.core.errors import FairbankError
+from tests.support.command_lines import commands_in, parse_command
 
 LOADED_FROM_ELSEWHERE = re.compile(
     r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>"
@@ -191,3 +194,35 @@ def test_cited_rule_of_slurm_has_a_section(checkout: Path) -> None:
     }
     assert len(cited) > 10
     assert cited - titles == set()
+
+
+@pytest.fixture(scope="module")
+def specifications(checkout: Path) -> str:
+    return (checkout / "docs/reference/specifications.md").read_text()
+
+
+def test_each_row_of_the_specifications_names_existing_tests_or_is_missing(
+    checkout: Path, specifications: str
+) -> None:
+    rows = [line for line in specifications.splitlines() if line.startswith("| ")]
+    without_test = [row for row in rows if "`tests/" not in row and "**missing**" not in row]
+    heads = [row for row in rows if row.startswith(("| requirement ", "| --- "))]
+    assert (len(heads), without_test) == (6, heads)
+    cited = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", specifications)
+    assert specifications.count("`tests/") == len(cited) > 80
+    defined = {
+        path: {
+            node.name
+            for node in ast.parse((checkout / path).read_text()).body
+            if isinstance(node, ast.FunctionDef)
+        }
+        for path in {path for path, _ in cited}
+    }
+    assert [(path, name) for path, name in cited if name not in defined[path]] == []
+
+
+def test_commands_of_the_specifications_are_valid(specifications: str) -> None:
+    commands = commands_in(specifications)
+    assert len(commands) > 30
+    for command in commands:
+        parse_command(*shlex.split(command))

@@ -21,11 +21,10 @@ from packaging.requirements import Requirement
 
 from fairbank.agent.settings import AgentSettings
 from fairbank.cli.framework.client_settings import SITE_SOCKET
-from fairbank.cli.framework.command import Noun
-from fairbank.cli.main import find, load_command
 from fairbank.slurm.health.plugin_files import TABLE
 from fairbank.slurm.health.slurm_checks import SOCKET
 from fairbank.slurm.policy import SiteRules
+from tests.support.command_lines import commands_in, parse_command
 
 UNITS = (
     "fairbank.service",
@@ -175,28 +174,13 @@ def test_package_installed_as_in_the_guide(installed: Path) -> None:
     assert {file.name for file in (share / "systemd").iterdir()} == {*UNITS, *TIMERS}
 
 
-def parse_command(name: str, *words: str) -> None:
-    """Parse a command line with the command's own parser. Raises InvalidInput."""
-    command = load_command(find(name).location)
-    prog, rest = f"fairbank {name}", list(words)
-    if isinstance(command, Noun):
-        prog, command, rest = command.choose(prog, rest)
-    if rest:  # a bare name stands for the command itself
-        command.parser(prog).read(rest)
-
-
-COMMAND_LINE = re.compile(
-    r"^ *[#$] (?:sudo -u \S+ )?fairbank (.+)$|`fairbank ([^`]+)`", re.MULTILINE
-)
-
-
 def test_commands_of_the_guide_are_valid(checkout: Path) -> None:
     """Each command line is parsed with its options and not run."""
     guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
-    lines = {typed or quoted for typed, quoted in COMMAND_LINE.findall(guide)}
-    assert len(lines) > 15
-    for line in sorted(lines):
-        parse_command(*shlex.split(line))
+    commands = commands_in(guide)
+    assert len(commands) > 15
+    for command in commands:
+        parse_command(*shlex.split(command))
 
 
 # --- systemd ---
