@@ -313,14 +313,14 @@ class TransactionData:
             self.registry = RegistryHead(entry.seq, entry.link)
             return
         after = _replace(allocation, seq=entry.seq, link=entry.link)
-        before = self.allocations[after.id]
-        if before.resource != after.resource:
-            self._allocation_ids[before.project, before.resource].remove(after.id)
-            self._list_allocation(after)
-        self.allocations[after.id] = after
-        self.changes.touched.add(after.id)
         if entry.kind is _TERMS:
             self.changes.amended.append(after)
+            before = self.allocations[after.id]
+            if before.resource != after.resource:
+                self._allocation_ids[before.project, before.resource].remove(after.id)
+                self._list_allocation(after)
+        self.allocations[after.id] = after
+        self.changes.touched.add(after.id)
 
     def _head_of(
         self, allocation: Allocation | None
