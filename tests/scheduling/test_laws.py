@@ -133,6 +133,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
             [(3 * HOUR, 2)], [eight, long._replace(number=1), short._replace(number=2)], size=8
         ),
         NOW,
+        fully=True,
     )
     assert [each.job.limit for each in plan.starts] == [3 * HOUR]
     assert (plan.reservations[0].job, plan.reservations[0].at) == (eight, NOW + 3 * HOUR)

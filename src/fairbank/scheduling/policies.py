@@ -94,7 +94,8 @@ def plan_with_reservations(
         profile: the machine over time, with running jobs only.
         now: time in seconds.
         max_reservations: number of reservations; None: no limit.
-        is_complete: go on until all reservations are in the plan.
+        is_complete: go on until all reservations are in the plan. Else it has none: they would only
+            be thrown away.
         unchanged_up_to: position up to which no job can start now (`Snapshot.unchanged_up_to`).
     """
     starts: list[PlannedStart[W, int]] = []
@@ -110,7 +111,7 @@ def plan_with_reservations(
     candidate = order.first_that_fits(max(position, unchanged_up_to), profile.holes())
     if candidate is None and not is_complete:
         return make_plan(starts, ())
-    reservations: list[JobReservation[W, int]] = []
+    reserved, reservations = 0, list[JobReservation[W, int]]()
     until = _first_begin_behind(candidate, profile, now)
     for position, job in chain((head,), remaining):
         slot = profile.earliest_slot(job)
@@ -119,8 +120,10 @@ def plan_with_reservations(
         if begin == now:
             starts.append(new_tuple(PlannedStart, (job, processors)))
         else:
-            reservations.append(new_tuple(JobReservation, (job, begin, processors)))
-            if len(reservations) == max_reservations:
+            reserved += 1
+            if is_complete:
+                reservations.append(new_tuple(JobReservation, (job, begin, processors)))
+            if reserved == max_reservations:
                 break
         # Reserved resources only grow, so no job before the candidate can start, nor the candidate
         # itself once it cannot. A reservation behind its end leaves it alone.
@@ -133,7 +136,7 @@ def plan_with_reservations(
             return make_plan(starts, reservations)
     # The candidate was found when less was reserved, so no job before it can start.
     starts += start_in_holes(order, profile, candidate)
-    if len(reservations) != max_reservations:
+    if reserved != max_reservations:
         return make_plan(starts, reservations)
     return make_plan(starts, reservations, new_tuple(RemainingHoles, (now, profile.holes())))
 
