@@ -58,8 +58,8 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/alloc?state=bogus", "planned, active, frozen, ended"),
-        ("/balance?state=bogus", "planned, active, frozen, ended"),
+        ("/alloc?state=bogus", "planned, active, frozen, ended, removed"),
+        ("/balance?state=bogus", "planned, active, frozen, ended, removed"),
         ("/job?state=bogus", "held, charged, released, lapsed"),
         *(
             (f"{path}?order=bogus", "newest, oldest")
