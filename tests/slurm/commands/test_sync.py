@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli.framework.exit_codes import WRONG_USAGE
+from fairbank.core.time import DAY
 from tests.slurm.commands.site import MY_UID, CommandSite
 
 pytestmark = pytest.mark.slow
@@ -21,10 +22,13 @@ def write_rules(site: CommandSite, text: str = "") -> Path:
 
 
 def test_policy_file_is_written_from_the_bank(site: CommandSite) -> None:
-    rules = write_rules(
-        site,
-        'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation ='
-        ' "course"\n',
+    rules = write_rules(site, 'price = "refuse"\nexempt = [7]\n[projects.bio]\nqos = "low"\n')
+    short_term = {"partition": "gpu-t4", "reservation": "course", "comment": "spring school"}
+    start, end = site.now - DAY, site.now + DAY
+    site.client.post(
+        "/alloc",
+        {"account": "bio", "resource": "gpu", "category": "test", "start": start, "end": end}
+        | short_term,
     )
     assert "would write" in site.output("slurm", "sync", "--site", str(rules), "--dry-run")
     policy, public = site.bank.folder / "policy", site.bank.folder / "public"
@@ -43,8 +47,9 @@ def test_policy_file_is_written_from_the_bank(site: CommandSite) -> None:
         "gpu\tgpu-t4\tt4",
         "balances\tincluded",
     } <= set(lines)
-    assert f"project\tchem\t50001\tchem\t\t\t\t {MY_UID} " in lines
-    assert "project\tbio\t50002\tbio\t\tgpu-t4\tcourse\t " in lines
+    assert f"project\tchem\t50001\tchem\t\t {MY_UID} " in lines
+    assert "project\tbio\t50002\tbio\tlow\t " in lines
+    assert f"short\tbio\tgpu-t4\tcourse\t{start}\t{end}" in lines
     assert "balance\tchem\tcpu\t600" in lines
     assert "balances\tomitted" in public.read_text()
     assert "balance\tchem" not in public.read_text()
