@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fairbank.priority.settings import RAW, Flag
 from tests.slurm.lab import people
 from tests.slurm.lab.configuration import CLUSTER
+from tests.slurm.lab.shell import UNTIL_RELEASED
 
 PARTITIONS = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
 """Partitions of the comparison, and their nodes. No other test uses them."""
@@ -204,7 +205,9 @@ def to_disturb(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
             f"--qos={rng.choice(QOS_NAMES)}",
         )
         yield PlannedJob(
-            owner, (*options, f"--cpus-per-task={rng.randint(1, 6)}", "--time=5"), script="sleep 3"
+            owner,
+            (*options, f"--cpus-per-task={rng.randint(1, 6)}", "--time=5"),
+            script=UNTIL_RELEASED,
         )
 
 
