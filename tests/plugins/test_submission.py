@@ -35,9 +35,9 @@ def site(lua: Lua, checkout: Path, tmp_path: Path) -> Site:
     """Return a function that installs the plug-ins with a policy that was just written."""
 
     def built(policy: SubmissionPolicy) -> Lua:
-        shutil.copytree(
-            checkout / "plugins", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.c")
-        )
+        (tmp_path / "fairbank").mkdir(exist_ok=True)
+        for file in (checkout / "plugins").glob("**/*.lua"):
+            shutil.copyfile(file, tmp_path / file.relative_to(checkout / "plugins"))
         (tmp_path / "fairbank" / "policy").write_text(render(policy))
         lua.start(tmp_path / "job_submit.lua")
         clock = lua.table(time=lambda: WRITTEN + 60, getenv=lambda name: None)
