@@ -768,7 +768,9 @@ def test_partition_that_the_policy_refuses_is_not_suggested(run: Run, tmp_path: 
     words = (JOBS["second"], "--no-likely", "--json")
     path.write_text(render(SITE_POLICY))
     assert tried(run(*words, folder=path.parent)) == OWN
-    path.write_text(render(msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)))
+    path.write_text(
+        render(msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None, short_terms=()))
+    )
     assert tried(run(*words, folder=path.parent)) == ["-p gpu", "-p gpu-t4", *OWN]
 
 
@@ -779,7 +781,7 @@ def test_another_qos_is_tried_if_association_and_policy_allow_it(run: Run, tmp_p
     assert not [option for option in tried(run(*words, folder=folder)) if option.startswith("-q")]
     (folder / "association-qos.txt").write_text("wg_chem|dave||high,low,normal\nwg_bio|dave||low\n")
     assert tried(run(*words, folder=folder))[2:] == ["-q high", "-q low", *OWN]
-    policy = msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)
+    policy = msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None, short_terms=())
     (folder / "policy").write_text(render(policy))
     assert tried(run(*words, folder=folder)) == ["-p gpu", "-p gpu-t4", *OWN]
 
