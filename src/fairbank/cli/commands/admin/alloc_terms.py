@@ -262,7 +262,6 @@ VERBS = {
         (
             '{} -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
             '{} -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
-            '{} -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
             '{} -A course -r gpu --end now+3days --partition course --reason "spring school"',
         ),
         _add_create,
