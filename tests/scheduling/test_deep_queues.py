@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from fairbank.scheduling.machines.processor_queue import SearchQueue
-from fairbank.scheduling.plan import SchedulePlan
-from fairbank.scheduling.policies import conservative
-from fairbank.simulator.engine.clock import JobStarts, OnProcessors, SimulationClock
-from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
+from fairbank.scheduling.machines.processors import ProcessorProfile, TimeSlot
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock
+from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.random_workloads import job
 
@@ -73,21 +71,21 @@ def test_pass_costs_what_it_examines_not_what_waits(
     assert lines_per_start(many) < 2 * lines_per_start(few)
 
 
-def test_reservation_costs_little_more_behind_many_others() -> None:
+def test_reservation_costs_little_more_behind_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conservative backfill examines more jobs if more wait, but none costs twice as many lines."""
+    search, searched = ProcessorProfile.earliest_slot, 0
+
+    def counting(profile: ProcessorProfile[TraceJob], job: TraceJob) -> TimeSlot:
+        nonlocal searched
+        searched += 1
+        return search(profile, job)
+
+    monkeypatch.setattr(ProcessorProfile, "earliest_slot", counting)
 
     def lines_per_job(waiting: int) -> float:
-        planned = 0
-
-        def counting(snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-            nonlocal planned
-            plan = conservative(snapshot, now)
-            planned += len(plan.starts) + len(plan.reservations)
-            return plan
-
-        policy = POLICIES["conservative"]._replace(scheduler=at_events(SearchQueue, counting))
-        following = islice(_after_first_pass(policy, waiting), 20)
-        planned = 0
-        return _lines(lambda: list(following)) / planned
+        nonlocal searched
+        following = islice(_after_first_pass(POLICIES["conservative"], waiting), 20)
+        searched = 0
+        return _lines(lambda: list(following)) / searched
 
     assert lines_per_job(1_000) < 2 * lines_per_job(250)

@@ -20,6 +20,7 @@ SHOWN_SETTINGS = (
     "CliFilterPlugins",
     "ClusterName",
     "JobSubmitPlugins",
+    "MinJobAge",
     "PrEpParameters",
     "PrEpPlugins",
     "PriorityFlags",
