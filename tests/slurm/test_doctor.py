@@ -118,7 +118,8 @@ def test_doctor_on_an_installation_and_its_faults(
     record_figure(f"$ fairbank doctor --slurm\n{process.stdout}")
 
     doctor_cluster.agent.kill()
-    (silent,) = doctor_cluster.failed_checks()
+    silent, lost = doctor_cluster.failed_checks()
+    assert "those of jobs that ended more than 300 s (MinJobAge) before are lost" in lost
     assert silent.startswith("agent: no agent answers at ")
     doctor_cluster.agent.start()
     wait_until(
@@ -139,9 +140,10 @@ def test_doctor_on_an_installation_and_its_faults(
     doctor_cluster.cluster.stop(SLURMCTLD)
     try:
         wait_until(
-            lambda: len(doctor_cluster.failed_checks()) == 2, "the agent to notice", seconds=60
+            lambda: len(doctor_cluster.failed_checks()) == 3, "the agent to notice", seconds=60
         )
-        no_answer, silent = doctor_cluster.failed_checks()
+        no_answer, lost, silent = doctor_cluster.failed_checks()
+        assert "(MinJobAge) before are lost" in lost
         assert no_answer.startswith("slurmctld answers: scontrol ended with 1")
         assert silent == "slurmctld is connected to the agent: no"
     finally:
