@@ -53,6 +53,15 @@ def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, n
     assert (again.code, "field: DIRECTORY" in again.err) == (7, True)
 
 
+def test_empty_directory_makes_no_bank_elsewhere(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    result = fairbank("init", "")
+    assert (result.code, "field: DIRECTORY" in result.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("words", ["audit verify", "audit heads", "backup create FILE"])
 def test_settings_may_come_from_a_pipe(fairbank: Run, tmp_path: Path, words: str) -> None:
     """Each command reads them once: the second reader of a pipe would find it empty."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from pwd import getpwuid
 from urllib.parse import quote
 
-from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.core.os_errors import FREE_DISK_SPACE, translate_os_error
 from fairbank.rest.auth.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
@@ -32,7 +32,13 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         store: URL of the store; None for an SQLite file in the directory.
         name: the bank's name; default: that of the directory, or of the user for their own bank.
     """
-    folder = Path(directory) if directory else default_directory()
+    if directory == "":  # a shell variable that is not set
+        raise InvalidInput(
+            "the directory is empty",
+            field="DIRECTORY",
+            remedy="name a directory, or leave it out for a bank of your own",
+        )
+    folder = default_directory() if directory is None else Path(directory)
     try:
         new = not folder.exists()
         _make_directory(folder)
