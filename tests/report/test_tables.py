@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cli.commands.bank.balance import columns as balance_columns
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import width
 from fairbank.report.columns import (
@@ -113,20 +114,19 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "short", "expected"),
+    ("minutes", "expected"),
     [
-        ([60, 120], False, ["1", "2"]),
-        ([60, 25], False, ["1.00", "0.41"]),
-        ([60, 25], True, ["1.00", "0.41"]),
-        ([6_061, 25], False, ["101.01", "0.41"]),
-        ([6_061, 25], True, ["101", "0"]),
-        ([-6_061, 45], True, ["-101", "0"]),
+        ([60, 120], ["1", "2"]),
+        ([60, 25], ["1.00", "0.41"]),
+        ([6_061, 25], ["101.01", "0.41"]),
+        ([-6_061, 45], ["-101.01", "0.75"]),
     ],
 )
+@pytest.mark.parametrize("short", [False, True])
 def test_amounts_of_a_column_have_the_same_decimals(
     minutes: list[int], short: bool, expected: list[str]
 ) -> None:
-    column = Column("USED", su("used"), right=True, brief=True)
+    column = Column("USED", su("used"), right=True)
     assert (
         column.cells([{"used": amount} for amount in minutes], DisplayFormat(short=short))
         == expected
@@ -134,28 +134,25 @@ def test_amounts_of_a_column_have_the_same_decimals(
 
 
 @pytest.mark.parametrize(
-    ("granted", "used", "held", "short", "expected"),
+    ("granted", "used", "held", "expected"),
     [
-        ([1_535], [0], [0], True, [["25.58"], ["0"], ["0"], ["25.58"]]),
+        ([1_535], [0], [0], [["25.58"], ["0"], ["0"], ["25.58"]]),
         (
             [1_535, 6_000],
             [0, 25],
             [0, 0],
-            True,
-            [["25", "100"], ["0", "1"], ["0", "0"], ["25", "99"]],
+            [["25.58", "100.00"], ["0.00", "0.42"], ["0", "0"], ["25.58", "99.58"]],
         ),
-        ([25], [10], [10], False, [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
+        ([25], [10], [10], [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
     ],
 )
+@pytest.mark.parametrize("short", [False, True])
 def test_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
-    """All amounts have decimals or none has, depending on the largest. Amounts are truncated; what
-    this leaves over is used or held.
-    """
+    """Amounts are truncated; what this leaves over is used or held."""
     columns = [
-        Column(name, Summand(name), right=True, brief=True)
-        for name in ("granted", "used", "held", "available")
+        Column(name, Summand(name), right=True) for name in ("granted", "used", "held", "available")
     ]
     rows = [
         {"deposited": g, "charged": u, "held": h, "available": g - u - h}
@@ -164,15 +161,38 @@ def test_amounts_of_an_allocation_add_up(
     assert [column.cells(rows, DisplayFormat(short=short)) for column in columns] == expected
 
 
-def test_only_brief_columns_drop_decimals() -> None:
-    assert Column("USED", su("used"), right=True).cells(
-        [{"used": 6_061}], DisplayFormat(short=True)
-    ) == ["101.01"]
+@pytest.mark.parametrize("state", ["active", "frozen"])
+def test_width_of_the_terminal_changes_no_amount_of_a_balance(state: str) -> None:
+    """Column STATE makes the table too wide for 80 columns: 100.50, 0.50 and 0.01 SU stay."""
+    row = {
+        "account": "chem_qmc",
+        "resource": "cpu",
+        "state": state,
+        "deposited": 6_061,
+        "credit_limit": 0,
+        "charged": 30,
+        "held": 1,
+        "available": 6_030,
+        "remaining": 6_030,
+        "my_cap": None,
+        "my_left": None,
+        "used_percent": 1,
+        "end": 1_800_000_000,
+        "outlook": "too early",
+    }
+    amounts = {"GRANTED": "101.01", "USED": "0.50", "HELD": "0.01", "AVAILABLE": "100.50"}
+    for width in range(40, 118):
+        result = table(balance_columns([row]), [row], DisplayFormat(), width)
+        heads, cells = (line.split() for line in result.lines)
+        shown = dict(zip(heads, cells, strict=False))
+        kept = {head: amount for head, amount in amounts.items() if head not in result.dropped}
+        assert shown.items() >= kept.items()
+    assert "AVAILABLE" in kept
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
-    cells = Column("LEFT", left("left"), right=True, brief=True).cells(
+    cells = Column("LEFT", left("left"), right=True).cells(
         [{"left": amount} for amount in minutes], DisplayFormat(short=short)
     )
     assert len({len(cell.partition(".")[2]) for cell in cells}) == 1

@@ -117,17 +117,12 @@ class Amount:
         return self(row, form._replace(units="m"))
 
 
-class RowAmount(Amount):
-    """Shows an amount of an allocation, as precisely as the others in its row."""
+class Summand(Amount):
+    """Shows an amount in a row that adds up: granted + limit = used + held + remaining."""
 
-    def __init__(self, show: Show, granted: str = "deposited", used: str = "charged") -> None:
-        super().__init__(show)
-        self._keys = granted, used, "held"
-
-    def largest(self, row: Row, form: DisplayFormat) -> str:
-        """Return the largest amount of the row: it decides whether its amounts have decimals."""
-        sums = self.sums(row, form)
-        return "" if sums is None else max(sums, key=lambda figure: len(_whole(figure)))
+    def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
+        super().__init__(self._cell)
+        self._name, self._keys = name, (granted, used, "held")
 
     def sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
         """Format the amounts of a row so that they add up."""
@@ -135,14 +130,6 @@ class RowAmount(Amount):
         rest = row.get("remaining", row.get("available"))
         amounts = [*(row.get(key) for key in self._keys), rest]
         return None if None in amounts else form.sums(*map(int, amounts))
-
-
-class Summand(RowAmount):
-    """Shows an amount in a row that adds up: granted + limit = used + held + remaining."""
-
-    def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
-        super().__init__(self._cell, granted, used)
-        self._name = name
 
     def _cell(self, row: Row, form: DisplayFormat) -> str:
         sums = self.sums(row, form)
@@ -181,8 +168,8 @@ class Column(NamedTuple):
 
     Columns with the highest `drop` are dropped first on a narrow terminal; 0 is never dropped.
     Before that, columns with a `least` width are truncated to it. An `extra` column needs a wide
-    terminal or must be selected. `wide` is a selected width. `cells` describes `brief`. A column
-    that `wraps` continues in further lines instead of being truncated.
+    terminal or must be selected. `wide` is a selected width. A column that `wraps` continues in
+    further lines instead of being truncated.
     """
 
     head: str
@@ -192,7 +179,6 @@ class Column(NamedTuple):
     extra: bool = False
     wide: int | None = None
     least: int | None = None
-    brief: bool = False
     wraps: bool = False
 
     def cell(self, row: Row, form: DisplayFormat) -> str:
@@ -201,12 +187,7 @@ class Column(NamedTuple):
 
     def cells(self, rows: Sequence[Row], form: DisplayFormat) -> list[str]:
         """Return the cells of all rows, with the same number of decimals: none if all are whole,
-        else two.
-
-        On a narrow terminal a `brief` column has no decimals if one of the amounts that its rows
-        add up reaches 100 SU: the part left out is less than a hundredth of the largest figure.
-        Thousands and millions of SU keep their decimals, which are significant and short. Available
-        credit is rounded down, so that no user relies on credit that does not exist.
+        else two. They do not depend on the width of the terminal: an amount is the same everywhere.
         """
         show = self.show
         cells = (
@@ -217,16 +198,7 @@ class Column(NamedTuple):
             cells = list(map(plain, cells))
         if not self.right or isinstance(show, PlainField) or not any("." in cell for cell in cells):
             return cells
-        largest = (
-            [show.largest(row, form) for row in rows] if isinstance(show, RowAmount) else cells
-        )
-        whole = (
-            self.brief
-            and form.short
-            and form.units == "h"
-            and any(len(_whole(figure)) >= 3 for figure in largest)
-        )
-        return [self.cell(row, form._replace(decimals=0 if whole else 2)) for row in rows]
+        return [self.cell(row, form._replace(decimals=2)) for row in rows]
 
 
 EXACT = "-MINUTES"
@@ -243,11 +215,6 @@ def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Colu
         if isinstance(column.show, Amount)
     ]
     return [*columns, *exact]
-
-
-def _whole(figure: str) -> str:
-    """Return the digits before the decimal point, without a sign."""
-    return figure.partition(".")[0].lstrip("-")
 
 
 def field(key: str, show: Callable[[Any, DisplayFormat], str]) -> Show:

@@ -11,14 +11,13 @@ from fairbank.cli.framework.options import add_accounts, add_option
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed, spread
 from fairbank.core.time import DAY, MINUTE
-from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su
+from fairbank.core.units import WORTH, parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import (
     UNITS,
     Column,
     DisplayFormat,
     Row,
-    RowAmount,
     Summand,
     if_any,
     instant_of,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
 
 SOON_DAYS = 14
-_WHOLE = 100 * MINUTES_IN_SU
 
 
 def about(minutes: int, form: DisplayFormat) -> str:
@@ -69,11 +67,7 @@ def show_outlook(row: Row, form: DisplayFormat) -> str:
 
 
 def _runs_out(row: Row, form: DisplayFormat) -> str:
-    """Return the outlook; its amount is as precise as the row's other amounts."""
-    if row["state"] == "frozen":
-        return "frozen"
-    whole = form.short and form.units == "h" and row["deposited"] >= _WHOLE
-    return show_outlook(row, form._replace(decimals=0) if whole else form)
+    return "frozen" if row["state"] == "frozen" else show_outlook(row, form)
 
 
 def _pace(row: Row, form: DisplayFormat) -> str:
@@ -95,23 +89,21 @@ COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
     Column("STATE", text("state"), extra=True),
-    Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
-    Column("LIMIT", _CreditLimit("limit"), right=True, extra=True, drop=4, brief=True),
-    Column("USED", Summand("used"), right=True, drop=2, brief=True),
-    Column("HELD", Summand("held"), right=True, drop=1, brief=True),
-    Column("REMAINING", Summand("available"), right=True, extra=True, drop=4, brief=True),
-    Column("MY-CAP", RowAmount(if_any(su("my_cap"))), right=True, extra=True, drop=2, brief=True),
-    Column(
-        "MY-LEFT", RowAmount(if_any(left("my_left"))), right=True, extra=True, drop=1, brief=True
-    ),
-    Column("AVAILABLE", RowAmount(left("available")), right=True, brief=True),
+    Column("GRANTED", Summand("granted"), right=True, drop=4),
+    Column("LIMIT", _CreditLimit("limit"), right=True, extra=True, drop=4),
+    Column("USED", Summand("used"), right=True, drop=2),
+    Column("HELD", Summand("held"), right=True, drop=1),
+    Column("REMAINING", Summand("available"), right=True, extra=True, drop=4),
+    Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2),
+    Column("MY-LEFT", if_any(left("my_left")), right=True, extra=True, drop=1),
+    Column("AVAILABLE", left("available"), right=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", _expires, drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
     Column("LEFT", lambda row, form: f"{row['days_left']} d", right=True, extra=True),
-    Column("PACE", _pace, right=True, extra=True, brief=True),
+    Column("PACE", _pace, right=True, extra=True),
     Column("MINE", su("my_charged"), right=True, extra=True),
 )
 _SHOWN_IF: Mapping[str, Callable[[Row], bool]] = {
