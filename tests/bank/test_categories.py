@@ -78,6 +78,35 @@ def test_grant_outside_its_category_is_refused() -> None:
     ]
 
 
+def test_refusal_of_the_category_comes_before_the_one_of_the_period() -> None:
+    """Another period would not help: the grant is refused there, too."""
+    play(
+        """
+        open physics/cpu 0..500 with 100
+        open physics/cpu 100..600 with 5        -> OUTSIDE_CATEGORY
+        open physics/cpu 100..900000 with 50    -> OUTSIDE_CATEGORY
+        open physics/cpu 100..600 with 50       -> OVERLAP
+        open physics/cpu 600..900 with 50
+        amend physics/cpu period 0..1000000      -> OUTSIDE_CATEGORY
+        """,
+        startup=STARTUP,
+    )
+
+
+def test_lowest_grant_counts_when_an_allocation_is_opened() -> None:
+    """What shrinks is not checked: 8 SU are left of a grant of 100, in a category from 10 on."""
+    runner = play(
+        """
+        open physics/cpu 0..1000 with 100
+        open chemistry/cpu 0..1000 with 10
+        transfer 90 physics/cpu => chemistry/cpu
+        withdraw physics/cpu 2
+        """,
+        startup=STARTUP,
+    )
+    assert runner.allocation("physics/cpu").deposited == 8 * 60
+
+
 def test_only_the_granters_of_a_category_grant_in_it() -> None:
     bob = GrantCategory(granters=frozenset({USERS["bob"]}))
     runner = play(

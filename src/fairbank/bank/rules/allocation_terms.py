@@ -32,10 +32,6 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
         return _empty_period(request, None)
     if not is_countable(request.credit_limit + request.deposit):
         return Refusal(Reason.TOO_LARGE, asked=request.deposit, project=project)
-    others = data.allocations_of(project, request.resource)
-    other = overlapping(request.start, request.end, others)
-    if other is not None:
-        return _overlap(request, other, "end")
     fresh = Allocation(
         id=0,
         project=project,
@@ -48,8 +44,12 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
         reservation=request.reservation,
         credit_limit=request.credit_limit,
     )
+    # Before the overlap: another period would not make the grant one of its category.
     if (outside := refuse_grant(context, _replace(fresh, deposited=request.deposit))) is not None:
         return outside
+    others = data.allocations_of(project, request.resource)
+    if (other := overlapping(request.start, request.end, others)) is not None:
+        return _overlap(request, other, "end")
     fresh = _replace(fresh, id=next(data.allocation_ids))
     data.open(fresh)
     if not request.deposit:
@@ -121,9 +121,9 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     is_new_grant = (new.category, new.resource) != (old.category, old.resource)
     refusal = (
         _used(context.data, old, new)
+        or refuse_grant(context, new, None if is_new_grant else old)
         or _objection(context.data, old, new)
         or _over(old, new, event, now)
-        or refuse_grant(context, new, None if is_new_grant else old)
     )
     return refusal if refusal is not None else _put_terms(context, new)
 
