@@ -181,8 +181,8 @@ def test_width_of_the_terminal_changes_no_amount_of_a_balance(state: str) -> Non
         "outlook": "too early",
     }
     amounts = {"GRANTED": "101.01", "USED": "0.50", "HELD": "0.01", "AVAILABLE": "100.50"}
-    for width in range(40, 118):
-        result = table(balance_columns([row]), [row], DisplayFormat(), width)
+    for columns in range(40, 118):
+        result = table(balance_columns([row]), [row], DisplayFormat(), columns)
         heads, cells = (line.split() for line in result.lines)
         shown = dict(zip(heads, cells, strict=False))
         kept = {head: amount for head, amount in amounts.items() if head not in result.dropped}
