@@ -94,7 +94,7 @@ def test_refusal_of_the_category_comes_before_the_one_of_the_period() -> None:
 
 
 def test_lowest_grant_counts_when_an_allocation_is_opened() -> None:
-    """Withdrawals and transfers out are not checked: 8 SU are left of 100, in a category from 10."""
+    """Withdrawals and transfers out are not checked: 8 SU are left, in a category from 10 on."""
     runner = play(
         """
         open physics/cpu 0..1000 with 100
