@@ -195,10 +195,19 @@ def test_exit_code_is_shown_only_if_all_are_equal() -> None:
     ] == [*(127, 127), *(None, None)]
 
 
-@pytest.mark.parametrize("zone", ["Europe/Rome", "America/New_York", "Australia/Sydney", "UTC"])
-def test_months_of_usage_lie_in_the_period_in_every_zone(
-    fairbank: Run, monkeypatch: pytest.MonkeyPatch, zone: str
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [
+        ("Europe/Rome", 10),
+        ("America/New_York", 10),
+        ("Australia/Sydney", 11),
+        ("UTC", 10),
+    ],
+)
+def test_months_and_days_of_usage_lie_in_the_period_in_every_zone(
+    fairbank: Run, monkeypatch: pytest.MonkeyPatch, zone: str, day: int
 ) -> None:
+    """The only job of July ended at 20:00 UTC, when the next day had begun in Sydney."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -207,6 +216,8 @@ def test_months_of_usage_lie_in_the_period_in_every_zone(
         in_utc = json.loads(fairbank(*words, "--utc").out)
         as_csv = fairbank(*words[:-1], "--csv").out
         parsable = fairbank(*words[:-1], "-P", "-o", "month,zone").out
+        period = ("-S", f"2026-07-{day}", "-E", f"2026-07-{day + 1}")
+        days = fairbank("usage", *period, "--by", "day", "-P", "-o", "day").out
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -214,3 +225,4 @@ def test_months_of_usage_lie_in_the_period_in_every_zone(
     assert in_utc["zone"] == "UTC"
     assert [row["ZONE"] for row in csv.DictReader(as_csv.splitlines())] == [zone]
     assert parsable == f"MONTH|ZONE\n2026-07|{zone}\n"
+    assert days == f"DAY\n2026-07-{day}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, date, datetime
 from zoneinfo import available_timezones
 
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.core.time_zone import local_day, parse_zone, zone_offsets
+from fairbank.store.usage import page_of_groups
 
 CENTURY = 130 * 366 * DAY
 ZONES = st.sampled_from(sorted(available_timezones() - {"localtime"}))
@@ -26,6 +29,18 @@ def test_days_are_those_of_the_calendar_of_the_zone(
     at = data.draw(st.integers(since, until))
     expected = datetime.fromtimestamp(at, zone).date() - date(1970, 1, 1)
     assert local_day(at, zone_offsets(zone, since, until)) == expected.days
+
+
+@given(ZONES, st.integers(0, CENTURY), st.lists(st.integers(0, 800 * DAY), min_size=1, max_size=20))
+def test_months_of_a_zone_partition_the_time(name: str, since: int, later: list[int]) -> None:
+    """Each run counts once, in the month of the calendar of the zone."""
+    zone, times = parse_zone(name), [since + seconds for seconds in later]
+    offsets = zone_offsets(zone, since, max(times))
+    days = [Usage(local_day(at, offsets), "cpu", "lab", 1, 0, 60, 3_600) for at in times]
+    months = page_of_groups(days, UsageBy.MONTH, GroupPage(len(days)))
+    assert {month.group: month.runs for month in months} == Counter(
+        datetime.fromtimestamp(at, zone).strftime("%Y-%m") for at in times
+    )
 
 
 def test_offsets_change_in_the_second_in_which_summer_time_begins() -> None:

@@ -8,7 +8,6 @@ import msgspec
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition import Partition
-from fairbank.core.ids import is_name
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.policy_file import (
     AccountRule,
@@ -19,6 +18,7 @@ from fairbank.slurm.policy_file import (
     PolicyShortTerm,
     SubmissionPolicy,
 )
+from tests.support.names import NAMES
 
 WRITTEN = 1_795_000_000
 
@@ -78,26 +78,25 @@ OPEN_POLICY = msgspec.structs.replace(
 )
 """What Slurm itself takes, as of the profile "slurm"."""
 
-_names = st.text("aZ_09.-@\\ä|", max_size=6).map("{}n".format).filter(is_name)
 _clusters = st.text("aZ_09.-", max_size=6).map("n{}".format)
 _kinds = st.text("az_09-", max_size=4).map("k{}".format)
 _weights = st.builds(
     Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 5, 16, 1000, 1024, 10_240, 1024**2])
 )
 _sizes = st.integers(0, 10**9)
-_maybe = st.none() | _names
+_maybe = st.none() | NAMES
 _tres = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/ansys@flex1"])
 
 places = st.builds(
     PolicyPartition,
     st.builds(
         Partition,
-        _names,
+        NAMES,
         _kinds,
         st.none() | st.dictionaries(_tres, _weights, min_size=1),
         st.sampled_from(BillingRule),
     ),
-    st.lists(_names, max_size=2, unique=True).map(tuple),
+    st.lists(NAMES, max_size=2, unique=True).map(tuple),
     _sizes,
     _sizes,
     _sizes,
@@ -111,7 +110,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
     partitions = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
     closed = st.sampled_from([None, *(place.partition.name for place in partitions)])
     members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)
-    project = st.builds(PolicyProject, _names, st.integers(0, 2**32 - 2), _names, _maybe, members)
+    project = st.builds(PolicyProject, NAMES, st.integers(0, 2**32 - 2), NAMES, _maybe, members)
     projects = draw(
         st.lists(
             project,
@@ -146,10 +145,10 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         balances=draw(st.none() | balances),
         qos_factors=draw(
             st.dictionaries(
-                _names, st.builds(Fraction, st.integers(0, 1000), st.integers(1, 12)), max_size=2
+                NAMES, st.builds(Fraction, st.integers(0, 1000), st.integers(1, 12)), max_size=2
             )
         ),
-        qos_resources=draw(st.dictionaries(_names, _kinds, max_size=2)),
+        qos_resources=draw(st.dictionaries(NAMES, _kinds, max_size=2)),
         exempt=draw(members),
         qos=draw(_maybe),
         price=draw(st.sampled_from(PolicyAction)),

@@ -262,6 +262,21 @@ def test_run_of_one_second_is_covered_and_charged_once(site: CommandSite) -> Non
     )
 
 
+def test_each_piece_of_a_resized_job_is_imported_once(site: CommandSite) -> None:
+    """slurmdbd stores the start of the job with each record, and counts the time from there."""
+    before = site.job(1, elapsed=1_800, state="RESIZING", tres="cpu=4")
+    after = msgspec.structs.replace(
+        site.job(1, elapsed=3_600, tres="cpu=2"), submitted=before.submitted + 1_800
+    )
+    site.set_accounting(before, after)
+    for line in (
+        "history: 1 run charged, 3 SU; 0 known already",
+        "history: 0 runs charged, 0 SU; 1 known already",
+    ):
+        assert site.output("slurm", "import", "-S", "now-1day").splitlines()[-1] == line
+    assert site.reconcile() == []
+
+
 def test_second_import_repeats_the_reason_of_the_first(site: CommandSite) -> None:
     site.set_accounting(
         site.job(1, account="oldacct"), site.job(2, partition="oldpart"), site.job(3)

@@ -38,7 +38,7 @@ PENDING = (
     " ExcNodeList=c[01-02] NodeList= NumNodes=4-6 NumCPUs=5 NumTasks=5 CPUs/Task=3"
     " TRES=cpu=15,mem=15G,node=2,billing=7 NtasksPerN:B:S:C=2:0:*:* CoreSpec=* MinCPUsNode=6"
     " MinMemoryCPU=2.50G MinTmpDiskNode=1G Features=a|b OverSubscribe=NO Contiguous=1"
-    " Licenses=matlab:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
+    " Licenses=ansys@flex1:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
 )
 RUNNING = (
     "JobId=9 JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0"
@@ -236,7 +236,7 @@ def test_pending_job_is_read() -> None:
     assert job.expected is not None
     assert (job.eligible or 0) - job.submitted == 2
     assert job.expected - job.submitted == 29 * 60 + 25
-    assert job.licences == {"matlab": 2, "x": 1}
+    assert job.licences == {"ansys@flex1": 2, "x": 1}
     request = job.wanted
     assert (request.nodes, request.max_nodes, request.tasks, request.tasks_per_node) == (2, 6, 5, 2)
     assert (

@@ -45,11 +45,12 @@ def test_both_forms_read_the_same_jobs(jobs: list[AccountingJob]) -> None:
 @pytest.mark.parametrize("state", ["PENDING", "CANCELLED"])
 @pytest.mark.parametrize("partition", ["cpu,gpu", ""])
 @pytest.mark.parametrize("account", ["chem", ""])
-def test_job_that_never_started_needs_no_partition_or_account(
-    state: str, partition: str, account: str
+@pytest.mark.parametrize(("qos", "tres"), [("normal", "cpu=1"), (None, "")])
+def test_job_that_never_started_needs_no_partition_account_qos_or_tres(
+    state: str, partition: str, account: str, qos: str | None, tres: str
 ) -> None:
-    job = a_job(1, state="PENDING", partition=partition, account=account, tres="cpu=1")
-    job = msgspec.structs.replace(job, state=state)
+    job = a_job(1, state="PENDING", partition=partition, account=account, tres=tres)
+    job = msgspec.structs.replace(job, state=state, qos=qos)
     columns = sacct.JOBS.read(sacct_row(job))
     from_json = sacct.read_json(json.dumps({"jobs": [sacct_json(job)]}).encode())
     for (read,) in (columns.rows, from_json.rows):
