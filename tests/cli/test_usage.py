@@ -197,12 +197,7 @@ def test_exit_code_is_shown_only_if_all_are_equal() -> None:
 
 @pytest.mark.parametrize(
     ("zone", "day"),
-    [
-        ("Europe/Rome", 10),
-        ("America/New_York", 10),
-        ("Australia/Sydney", 11),
-        ("UTC", 10),
-    ],
+    [("Europe/Rome", 10), ("America/New_York", 10), ("Australia/Sydney", 11), ("UTC", 10)],
 )
 def test_months_and_days_of_usage_lie_in_the_period_in_every_zone(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch, zone: str, day: int

@@ -137,9 +137,7 @@ SHORT_PIECES = st.lists(
 )
 
 
-@given(
-    st.lists(st.lists(SHORT_PIECES, min_size=1, max_size=3), min_size=1, max_size=6), st.data()
-)
+@given(st.lists(st.lists(SHORT_PIECES, min_size=1, max_size=3), min_size=1, max_size=6), st.data())
 def test_unreadable_line_changes_no_other_job(
     jobs: list[list[list[tuple[int, int]]]], data: st.DataObject
 ) -> None:
