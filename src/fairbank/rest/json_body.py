@@ -109,7 +109,7 @@ def _value_at(path: str, body: bytes) -> str:
             value = _decoder(dict[str, msgspec.Raw]).decode(value)[name]
     text = bytes(value).decode(errors="replace")
     text = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
-    return "".join(each if each.isprintable() else "?" for each in text)
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _refuse_repeated_keys(body: bytes, kind: Any) -> None:

@@ -89,12 +89,13 @@ class Allocations(UseCases):
     def _balances(
         self, reader: Reader, identity: Identity, allocations: Sequence[Allocation]
     ) -> list[Balance]:
-        ids = frozenset(each.id for each in allocations)
+        ids = frozenset(allocation.id for allocation in allocations)
         users = reader.users(ids, identity.uid) if ids else []
         sums = {row.allocation: row.sums for row in users}
         since = states_since(reader, allocations, self._clock.now())
         return [
-            Balance(each, sums.get(each.id, UserSums()), since.get(each.id)) for each in allocations
+            Balance(allocation, sums.get(allocation.id, UserSums()), since.get(allocation.id))
+            for allocation in allocations
         ]
 
     def parents_of(self, identity: Identity, projects: frozenset[int] | None) -> frozenset[int]:
@@ -105,8 +106,8 @@ class Allocations(UseCases):
         """
         own_projects = identity.visibility.projects if projects is None else projects
         chains = (
-            self._project_cache.project_chain(self._project_cache.by_id(each))
-            for each in own_projects
+            self._project_cache.project_chain(self._project_cache.by_id(number))
+            for number in own_projects
         )
         return frozenset(number for _, *parents in chains for number in parents)
 
@@ -114,7 +115,7 @@ class Allocations(UseCases):
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises
         NotFound.
         """
-        found = self.balances(
+        balances = self.balances(
             identity,
             AllocationQuery(
                 visibility=identity.visibility,
@@ -124,7 +125,7 @@ class Allocations(UseCases):
             Page(1),
         )
         remedy = "list yours with: fairbank alloc list"
-        return only(found, f"allocation {number}", "allocation", remedy)
+        return only(balances, f"allocation {number}", "allocation", remedy)
 
     def get(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects.
@@ -133,10 +134,10 @@ class Allocations(UseCases):
         """
         query = AllocationQuery(visibility=identity.visibility, ids=frozenset({number}))
         with self._store.reading() as reader:
-            found = reader.allocations(query, Page(1))
-        if not found:
+            allocations = reader.allocations(query, Page(1))
+        if not allocations:
             raise self._not_visible(identity, number)
-        return found[0]
+        return allocations[0]
 
     def _not_visible(self, identity: Identity, number: int) -> Forbidden:
         """Return the error for a parent's allocation; raise NotFound if they may not use it."""
@@ -184,12 +185,12 @@ class Allocations(UseCases):
                 declined are only shown to staff, and to who sent them.
         """
         with self._store.reading() as reader:
-            found = reader.allocations(
+            allocations = reader.allocations(
                 AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
             )
-            if not found:
+            if not allocations:
                 raise self._not_visible(identity, number)
-            _check_journal(identity, found[0])
+            _check_journal(identity, allocations[0])
             journal = _Journal(reader, number, period, identity, every)
             shown, changes = journal.read(page)
             rows = shown[: page.limit]
@@ -198,7 +199,7 @@ class Allocations(UseCases):
             opening = (
                 _entry_before(reader, rows[0]) if rows else reader.entry_before(number, period[1])
             )
-            (balance,) = self._balances(reader, identity, found)
+            (balance,) = self._balances(reader, identity, allocations)
         return Statement(balance, opening, rows[-1] if rows else opening, rows, changes, next_)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
@@ -321,13 +322,18 @@ def states_since(
 ) -> Mapping[int | None, StateSince]:
     """Return since when the allocations that are not active have been so, by their ids."""
     stopped = {
-        each.id: each for each in allocations if each.shown_state(now) is not ShownState.ACTIVE
+        allocation.id: allocation
+        for allocation in allocations
+        if allocation.shown_state(now) is not ShownState.ACTIVE
     }
     terms: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in reader.term_entries(frozenset(stopped)) if stopped else ():
         terms[entry.allocation].append(entry)
-    since = {number: state_since(each, terms[number], now) for number, each in stopped.items()}
-    return {number: each for number, each in since.items() if each is not None}
+    since = {
+        number: state_since(allocation, terms[number], now)
+        for number, allocation in stopped.items()
+    }
+    return {number: state for number, state in since.items() if state is not None}
 
 
 class _Journal(NamedTuple):
@@ -378,7 +384,7 @@ def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
     """Return the entry with the terms before the first of these entries that changes them, if
     any.
     """
-    first = next((each for each in entries if each.kind in OF_TERMS), None)
+    first = next((entry for entry in entries if entry.kind in OF_TERMS), None)
     return (
         None
         if first is None or first.seq == 1

@@ -21,11 +21,11 @@ class Projects(UseCases):
 
     def get(self, identity: Identity, number: int) -> Project:
         """Return a project. Raises NotFound for a missing project as for a project of others."""
-        found = self.find(
+        projects = self.find(
             ProjectQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
         remedy = "list yours with: fairbank project list"
-        return only(found, f"project {number}", "project", remedy)
+        return only(projects, f"project {number}", "project", remedy)
 
     def members(self, identity: Identity, number: int, page: Page) -> list[ListedMember]:
         """Return the members by uid, those through the Unix group too; `page.after` is a uid.

@@ -99,11 +99,14 @@ class Quotes(UseCases):
             msgspec.structs.replace(request, partition=name)
             for name in cluster.partition_names(partitions)
         ]
-        unfit = [reason_unfit(each, cluster.partition(each.partition)) for each in requests]
+        unfit = [
+            reason_unfit(candidate, cluster.partition(candidate.partition))
+            for candidate in requests
+        ]
         # Slurm passes over partitions whose nodes do not fit the job, unless all of them are such.
         offers = [
-            self._offer(project, each, cluster, tasks, uid)
-            for each, wrong in zip(requests, unfit, strict=True)
+            self._offer(project, candidate, cluster, tasks, uid)
+            for candidate, wrong in zip(requests, unfit, strict=True)
             if wrong is None or None not in unfit
         ]
         quotes = [offer.quote for offer in offers]
@@ -115,7 +118,7 @@ class Quotes(UseCases):
         if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
             nodes = max(int(request.counts.get("node", 1)), 1)
             cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]
-        notes = dict.fromkeys((*chain.from_iterable(each.notes for each in quotes), *unfit))
+        notes = dict.fromkeys((*chain.from_iterable(quote.notes for quote in quotes), *unfit))
         return QuotedJob(
             cheapest_first(quotes), decided, refusal, cheaper, [note for note in notes if note]
         )
@@ -129,7 +132,9 @@ class Quotes(UseCases):
         (offers,) = available_credit(self._store, [project_chain], priced.resource, uid, now)
         offer = quote(priced, offers, self._context.policy, tasks)
         notes = (*offer.notes, *remarks(request, cluster))
-        payer = next((each for each in offers if each[0].id == offer.allocation), None)
+        payer = next(
+            (candidate for candidate in offers if candidate[0].id == offer.allocation), None
+        )
         reason = Reason.NO_ALLOCATION if payer is None else obstacle(*payer, offer.total)
         refusal = reason and Refusal(
             reason,

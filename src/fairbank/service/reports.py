@@ -55,12 +55,12 @@ class RunReports(UseCases):
         """Return a request, or the error, for each report. Reads the store if the cached projects
         are too old.
         """
-        self._project_cache.load([each.account for each in reports])
+        self._project_cache.load([report.account for report in reports])
         return self.requests(identity, reports)
 
     def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
         """Return True if `requests` needs no read: all accounts are in the cache and fresh."""
-        return self._project_cache.has_fresh([each.account for each in reports])
+        return self._project_cache.has_fresh([report.account for report in reports])
 
     def requests(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """Return a request, or the error, for each report, from cached projects only. It never

@@ -61,10 +61,10 @@ class Runs(UseCases):
 
     def get(self, identity: Identity, number: int) -> RunRecord:
         """Return a run. Raises NotFound for a missing run as for a run of others."""
-        found = self.find(
+        records = self.find(
             RunQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
-        return only(found, f"job record {number}", "id", "list them with: fairbank jobs")
+        return only(records, f"job record {number}", "id", "list them with: fairbank jobs")
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """Return the usage of finished runs by group and unit, with the prices of the settings."""
@@ -80,11 +80,11 @@ class Runs(UseCases):
 
     def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
         """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
-        found = self.refusals(
+        refusals = self.refusals(
             RefusalQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
         remedy = "list them with: fairbank jobs --refused"
-        return only(found, f"refusal {number}", "id", remedy)
+        return only(refusals, f"refusal {number}", "id", remedy)
 
     def remedies_for(self, refusal: Refusal) -> RemedyFacts:
         """Return what may help against the refusal of a run. It may query LDAP, as
@@ -104,7 +104,7 @@ class Runs(UseCases):
         One read of each kind serves all refusals.
         """
         jobs = [self._uncovered(refusal) for refusal in refused]
-        near = nearest_allocations(self._store, {each for each in jobs if each is not None})
+        near = nearest_allocations(self._store, {job for job in jobs if job is not None})
         frozen, exhausted = (
             frozenset(
                 refusal.allocation
@@ -181,10 +181,10 @@ class Runs(UseCases):
         )
         rich = [
             Alternative(project.account, left)
-            for project, found in offers
-            if (left := _first_sufficient(found, refusal.asked)) is not None
+            for project, choices in offers
+            if (left := _first_sufficient(choices, refusal.asked)) is not None
         ]
-        return tuple(sorted(rich, key=lambda each: -each.available)[:2])
+        return tuple(sorted(rich, key=lambda alternative: -alternative.available)[:2])
 
     # --- changing ---
 
@@ -213,21 +213,23 @@ def _holds_of(
     They last until the time limits of their jobs: the deadline without the grace that follows.
     """
     some = [
-        each
-        for (allocation, owner), each in holds.items()
+        open_holds
+        for (allocation, owner), open_holds in holds.items()
         if allocation == refusal.allocation
         and (owner == refusal.owner or refusal.reason is not Reason.CAPPED)
     ]
     if not some:
         return None
-    last = max(each.until for each in some) - grace_seconds
+    last = max(open_holds.until for open_holds in some) - grace_seconds
     return OpenHolds(
-        sum(each.held for each in some), sum(each.runs for each in some), Instant(last)
+        sum(open_holds.held for open_holds in some),
+        sum(open_holds.runs for open_holds in some),
+        Instant(last),
     )
 
 
-def _first_sufficient(offers: Offers, asked: int) -> int | None:
-    """Return what the user has left of the first allocation that could pay `asked`; None if none
+def _first_sufficient(offers: Offers, amount: int) -> int | None:
+    """Return what the user has left of the first allocation that could pay `amount`; None if none
     could.
     """
-    return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
+    return next((left for left in (usable(*offer) for offer in offers) if left >= amount), None)

@@ -173,8 +173,8 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cluster_map(self) -> dict[str, Cluster]:
         """Return the clusters by name. Raises InvalidInput with the key."""
         return {
-            ids.cluster(name, field=f"clusters.{name}"): _cluster(name, each)
-            for name, each in self.clusters.items()
+            ids.cluster(name, field=f"clusters.{name}"): _cluster(name, cluster)
+            for name, cluster in self.clusters.items()
         }
 
 
@@ -182,10 +182,14 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
     here = f"clusters.{name}"
     default_memory = _default_memory(settings, here)
     partitions = {
-        ids.name(each, field=f"{here}.partitions.{each}"): _partition(
-            each, partition, settings.adding, default_memory, f"{here}.partitions.{each}"
+        ids.name(partition_name, field=f"{here}.partitions.{partition_name}"): _partition(
+            partition_name,
+            partition,
+            settings.adding,
+            default_memory,
+            f"{here}.partitions.{partition_name}",
         )
-        for each, partition in settings.partitions.items()
+        for partition_name, partition in settings.partitions.items()
     }
     factors = {
         qos: _factor(value, f"{here}.qos_factors.{qos}")
@@ -197,7 +201,7 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
         )
         for qos, resource in settings.qos_resources.items()
     }
-    billed = {*resources.values(), *(each.resource for each in partitions.values())}
+    billed = {*resources.values(), *(partition.resource for partition in partitions.values())}
     capacity = {
         resource: _capacity(value, billed, resource, f"{here}.capacity.{resource}")
         for resource, value in settings.capacity.items()
@@ -350,8 +354,10 @@ def _check_mappings(settings_table: dict[str, Any]) -> None:
     clusters = settings_table.get("clusters")
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
-        for each, partition in partitions.items() if isinstance(partitions, dict) else ():
-            _check_table(partition, PartitionSettings, f"clusters.{name}.partitions.{each}")
+        for partition_name, partition in partitions.items() if isinstance(partitions, dict) else ():
+            _check_table(
+                partition, PartitionSettings, f"clusters.{name}.partitions.{partition_name}"
+            )
         _check_table(cluster, ClusterSettings, f"clusters.{name}")
 
 

@@ -27,16 +27,16 @@ class ShareHistory(UseCases):
         )
 
     def _unrecorded(self, figures: Sequence[ShareRecord]) -> set[ShareKey]:
-        days = {each.day for each in figures}
-        asked = ShareQuery(
+        days = {record.day for record in figures}
+        query = ShareQuery(
             min(days, default=0),
             max(days, default=-1) + 1,
             figures[0].cluster if figures else None,
             users=True,
         )
         with self._store.reading() as reader:
-            return {share_key(each) for each in figures} - {
-                share_key(each) for each in reader.share_records(asked)
+            return {share_key(record) for record in figures} - {
+                share_key(record) for record in reader.share_records(query)
             }
 
     def find(self, identity: Identity, query: ShareQuery) -> list[ShareRecord]:

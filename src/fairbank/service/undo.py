@@ -53,11 +53,14 @@ class EntryUndo(UseCases):
         projects = (
             {facts_of(entry)["project"]}
             if entry.kind is Kind.MEMBER
-            else {each.project for each in allocations}
+            else {allocation.project for allocation in allocations}
         )
         for project in projects:
             check_allowed(identity, _PERMISSIONS[entry.kind], project)
-        home = next((each.project for each in allocations if each.id == entry.allocation), None)
+        home = next(
+            (allocation.project for allocation in allocations if allocation.id == entry.allocation),
+            None,
+        )
         return undo_of(
             entry,
             run=run,
@@ -84,8 +87,10 @@ def _find_entry(reader: Reader, identity: Identity, number: int) -> Entry:
         identity.visibility.everything or facts_of(role)["project"] in identity.visibility.projects
     ):
         return role
-    found = reader.entries(msgspec.structs.replace(wanted, visibility=identity.visibility), Page(1))
-    if not found:
+    entries = reader.entries(
+        msgspec.structs.replace(wanted, visibility=identity.visibility), Page(1)
+    )
+    if not entries:
         raise NotFound(
             f"there is no entry {number} that you may see",
             field="entry",
@@ -94,7 +99,7 @@ def _find_entry(reader: Reader, identity: Identity, number: int) -> Entry:
                 " fairbank statement"
             ),
         )
-    return found[0]
+    return entries[0]
 
 
 def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
@@ -111,5 +116,5 @@ def _run_of(reader: Reader, entry: Entry) -> Run | None:
     if entry.run is None:
         return None
     return next(
-        (each.run for each in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None
+        (record.run for record in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None
     )

@@ -94,8 +94,8 @@ def list_credits(
     transfers.
     """
     query = replace(chosen, kinds=frozenset(OF_CREDIT))
-    found = request.services.allocations.activity(query, page.and_one)
-    return page_response("credit", request.context, page.limit, found, credit_row)
+    entries = request.services.allocations.activity(query, page.and_one)
+    return page_response("credit", request.context, page.limit, entries, credit_row)
 
 
 @read_route("/predebit", dependencies=_FILTERS)
@@ -139,9 +139,9 @@ def list_debits(
         allocation=allocation,
         owner=owner_uid,
     )
-    found = request.services.allocations.debits(query, page.and_one)
+    debits = request.services.allocations.debits(query, page.and_one)
     cursor = "{0.allocation}-{0.owner}".format
-    return page_response("debit", request.context, limit, found, debit_row, cursor)
+    return page_response("debit", request.context, limit, debits, debit_row, cursor)
 
 
 def _parse_cursor(text: str | None) -> tuple[int, int] | None:

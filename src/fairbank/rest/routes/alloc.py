@@ -100,8 +100,8 @@ def list_allocations(
     request: ApiRequest, page: OnePage, chosen: Chosen
 ) -> ListResponse[AllocationRow]:
     """List allocations of the user's projects, and those that parent projects share with them."""
-    found, next_ = _find(request, page, chosen)
-    rows = [_row(request, balance) for balance in found]
+    balances, next_ = _find(request, page, chosen)
+    rows = [_row(request, balance) for balance in balances]
     return list_response("allocation", request.context, rows, next_)
 
 
@@ -114,13 +114,13 @@ def list_balances(
     the query names. Allocations that parent projects share are included.
     """
     is_current = chosen.at_any_time and not every
-    found, next_ = _find(request, page, chosen, is_current=is_current)
+    balances, next_ = _find(request, page, chosen, is_current=is_current)
     now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [
         balance_row(
             balance, project_cache.by_id(balance.allocation.project), now, request.services.clusters
         )
-        for balance in found
+        for balance in balances
     ]
     return list_response("balance", request.context, rows, next_)
 
@@ -139,8 +139,8 @@ def _find(
         or_latest=chosen.projects is not None or not visibility.everything,
         lenders=services.allocations.parents_of(request.identity, chosen.projects),
     )
-    found = services.allocations.balances(request.identity, query, page.and_one)
-    return split_page(page.limit, found, lambda balance: balance.allocation.id)
+    balances = services.allocations.balances(request.identity, query, page.and_one)
+    return split_page(page.limit, balances, lambda balance: balance.allocation.id)
 
 
 def _row(request: ApiRequest, balance: Balance) -> AllocationRow:
@@ -158,8 +158,8 @@ def show_allocation(request: ApiRequest, allocation: Number) -> ItemResponse[All
 @read_route("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
 def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListResponse[DrawnRow]:
     """List the use of an allocation by each user, and the users' caps, by uid."""
-    found = request.services.allocations.users(request.identity, allocation, page.and_one)
-    return page_response("drawn", request.context, page.limit, found, drawn_row, attrgetter("uid"))
+    users = request.services.allocations.users(request.identity, allocation, page.and_one)
+    return page_response("drawn", request.context, page.limit, users, drawn_row, attrgetter("uid"))
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:

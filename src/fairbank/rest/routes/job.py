@@ -245,9 +245,9 @@ def list_jobs(
         failed=None if outcome is None else outcome == "failed",
         partition=partition,
     )
-    found = request.services.runs.find(query, page.and_one)
+    runs = request.services.runs.find(query, page.and_one)
     row_of = partial(_row, request)
-    return page_response("job", request.context, page.limit, found, row_of)
+    return page_response("job", request.context, page.limit, runs, row_of)
 
 
 @read_route("/job/{job:int}")
@@ -350,7 +350,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     quoted = service.quote(
         request.identity, account, job, data.partition, data.tasks, data.owner_uid
     )
-    dearest = max(each.total for each in quoted.partitions)
+    dearest = max(quote.total for quote in quoted.partitions)
     if dearest > AMOUNT_MAX:
         raise InvalidInput(
             f"this job costs {dearest} SU-minutes, more than the bank can count",

@@ -61,8 +61,8 @@ def list_projects(
         account=account,
         removed={"no": False, "yes": True}.get(removed),
     )
-    found = request.services.projects.find(query, page.and_one)
-    return page_response("project", request.context, page.limit, found, project_row)
+    projects = request.services.projects.find(query, page.and_one)
+    return page_response("project", request.context, page.limit, projects, project_row)
 
 
 @read_route("/project/{project:int}")
@@ -140,9 +140,9 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
 def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListResponse[MemberRow]:
     """List the members of a project, by uid. `via` is `group` for members through its Unix
     group."""
-    found = request.services.projects.members(request.identity, project, page.and_one)
+    members = request.services.projects.members(request.identity, project, page.and_one)
     return page_response(
-        "member", request.context, page.limit, found, member_row, lambda row: row.member.uid
+        "member", request.context, page.limit, members, member_row, lambda row: row.member.uid
     )
 
 

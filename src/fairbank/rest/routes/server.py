@@ -147,8 +147,8 @@ def _read(path: str) -> bytes:
 @read_route("/token", dependencies={"page": PAGE})
 def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListResponse[TokenRow]:
     """List tokens without their secrets."""
-    found = request.services.tokens.list(request.identity, uid, page.and_one)
-    return page_response("token", request.context, page.limit, found, token_row)
+    tokens = request.services.tokens.list(request.identity, uid, page.and_one)
+    return page_response("token", request.context, page.limit, tokens, token_row)
 
 
 @write_route(post, "/token")

@@ -214,8 +214,8 @@ def list_shares(
         after=None if after is None else parse_share_cursor(after),
         limit=limit + 1,
     )
-    found = request.services.shares.find(request.identity, query)
-    return page_response("share-figure", request.context, limit, found, share_day, share_cursor)
+    shares = request.services.shares.find(request.identity, query)
+    return page_response("share-figure", request.context, limit, shares, share_day, share_cursor)
 
 
 @write_route(post, "/share", status_code=200, opt={**SAME_RESPONSE, "scope": "report"})

@@ -65,11 +65,11 @@ def list_response(
 
 def set_texts(*objects: object) -> None:
     """Set the texts of the amounts of new objects that have any."""
-    for each in objects:
-        if isinstance(each, Amounts):
-            names = _amounts_of(type(each))
-            texts = amount_texts({name: getattr(each, name) for name in names})
-            structs.force_setattr(each, "display", texts)
+    for item in objects:
+        if isinstance(item, Amounts):
+            names = _amounts_of(type(item))
+            texts = amount_texts({name: getattr(item, name) for name in names})
+            structs.force_setattr(item, "display", texts)
 
 
 @cache
@@ -93,7 +93,7 @@ def page_response(
     schema: str,
     context: AppContext,
     limit: int,
-    found: Sequence[T],
+    items: Sequence[T],
     row_of: Callable[[T], Row],
     cursor: Callable[[T], object] = attrgetter("id"),
 ) -> ListResponse[Row]:
@@ -103,11 +103,11 @@ def page_response(
         schema: the name of the rows' schema.
         context: of the server.
         limit: the most rows of the page.
-        found: what a query for one row more found (`Page.and_one`).
+        items: what a query for one row more returned (`Page.and_one`).
         row_of: converts one of them to a row.
         cursor: returns the cursor of the page after one of them.
     """
-    page, next_ = split_page(limit, found, cursor)
+    page, next_ = split_page(limit, items, cursor)
     return list_response(schema, context, [row_of(item) for item in page], next_)
 
 

@@ -317,10 +317,10 @@ def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str
         cluster: of the job.
     """
     quote, refusal = quoted.quote, quoted.refusal
-    partitions = [_partition_quote(each) for each in quoted.partitions]
-    cheaper = [CheaperChange(**each._asdict()) for each in quoted.cheaper]
+    partitions = [_partition_quote(offer) for offer in quoted.partitions]
+    cheaper = [CheaperChange(**change._asdict()) for change in quoted.cheaper]
     set_texts(*partitions, *cheaper)
-    own = next(each for each in partitions if each.partition == quote.bill.partition)
+    own = next(partition for partition in partitions if partition.partition == quote.bill.partition)
     return row_of(
         QuoteCard,
         own,

@@ -114,9 +114,11 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
     """Return the use of a centre between two times."""
     resources = [
         row_of(
-            ResourceUseRow, each, units=None if each.units is None else exact_decimal(each.units)
+            ResourceUseRow,
+            resource,
+            units=None if resource.units is None else exact_decimal(resource.units),
         )
-        for each in use.resources
+        for resource in use.resources
     ]
     set_texts(*resources)
     return CentreCard(

@@ -94,8 +94,8 @@ def partition_tests(
     if (least := job.least_fair_share) is not None:
         has = job.fair_share
         reason = USAGE_THRESHOLD if has is not None and has < least else None
-        asked = "unknown" if has is None else has
-        yield PartitionTest(Subject.FAIR_SHARE, "UsageThreshold", least, asked, reason)
+        factor = "unknown" if has is None else has
+        yield PartitionTest(Subject.FAIR_SHARE, "UsageThreshold", least, factor, reason)
     yield from (test for test in access if test.reason != CONFIG)
 
 
@@ -134,11 +134,11 @@ def _size_tests(
     if rules.max_nodes is not None:
         exceeded = most > rules.max_nodes
         yield _size_test(job, Subject.NODES, "MaxNodes", rules.max_nodes, most, exceeded=exceeded)
-    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
-    if rules.max_seconds is not None and asked is not None:
-        exceeded = asked > rules.max_seconds
+    limit = job.time_min if by_least_time and job.time_min is not None else job.limit
+    if rules.max_seconds is not None and limit is not None:
+        exceeded = limit > rules.max_seconds
         yield _size_test(
-            job, Subject.SECONDS, "MaxTime", rules.max_seconds, asked, exceeded=exceeded
+            job, Subject.SECONDS, "MaxTime", rules.max_seconds, limit, exceeded=exceeded
         )
 
 
@@ -146,12 +146,12 @@ _FLAGS = {"MinNodes": MIN_NODES_FLAG, "MaxNodes": MAX_NODES_FLAG, "MaxTime": TIM
 
 
 def _size_test(
-    job: PendingJob, subject: Subject, setting: str, allowed: int, asked: int, *, exceeded: bool
+    job: PendingJob, subject: Subject, setting: str, allowed: int, requested: int, *, exceeded: bool
 ) -> PartitionTest:
     flag = _FLAGS[setting] if exceeded and _FLAGS[setting] in job.qos_flags else ""
     reason = TIME_LIMIT if subject is Subject.SECONDS else NODE_LIMIT
     return PartitionTest(
-        subject, setting, allowed, asked, reason if exceeded and not flag else None, flag
+        subject, setting, allowed, requested, reason if exceeded and not flag else None, flag
     )
 
 

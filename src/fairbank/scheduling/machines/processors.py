@@ -169,7 +169,7 @@ class ProcessorProfile(Generic[W]):
             if len(latest) > LATEST_MAX:
                 # Behind the begin of a narrower and shorter job no other is of use.
                 front: Front = []
-                latest[:] = [each for each in latest if add_shape(front, each[1:])][:LATEST]
+                latest[:] = [slot for slot in latest if add_shape(front, slot[1:])][:LATEST]
         return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
 
     def take(self, job: W, slot: TimeSlot) -> None:

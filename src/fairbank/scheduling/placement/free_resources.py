@@ -51,18 +51,18 @@ class NodeDemand(NamedTuple):
 
 def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
     """Return the demand of a request in a partition."""
-    asked = rules.with_default_memory(wanted)
-    memory = 0 if asked.memory_per_cpu else asked.memory_per_node
+    request = rules.with_default_memory(wanted)
+    memory = 0 if request.memory_per_cpu else request.memory_per_node
     return NodeDemand(
-        cpus=asked.cpus_per_task,
-        least_cpus=max(asked.cpus_per_task, asked.cpus_per_node),
-        most_tasks=asked.tasks_per_node,
-        memory=None if memory == ALL_MEMORY and not asked.memory_per_cpu else memory,
-        memory_per_cpu=asked.memory_per_cpu or 0,
-        gpus=asked.gpus,
-        tmp=asked.tmp,
-        alone=rules.is_exclusive(asked),
-        rows=rules.rows_for(asked),
+        cpus=request.cpus_per_task,
+        least_cpus=max(request.cpus_per_task, request.cpus_per_node),
+        most_tasks=request.tasks_per_node,
+        memory=None if memory == ALL_MEMORY and not request.memory_per_cpu else memory,
+        memory_per_cpu=request.memory_per_cpu or 0,
+        gpus=request.gpus,
+        tmp=request.tmp,
+        alone=rules.is_exclusive(request),
+        rows=rules.rows_for(request),
         capped="" if rules.max_cpus_per_node is None else rules.name,
         most_cpus=rules.max_cpus_per_node or 0,
     )

@@ -87,9 +87,9 @@ def between(begin: int, end: int) -> NodeSet:
 
 def has_run(some: NodeSet, length: int) -> bool:
     """Return True if the set contains `length` consecutive nodes."""
-    got = 1
-    while got < length and some:
-        step = min(got, length - got)
+    covered = 1
+    while covered < length and some:
+        step = min(covered, length - covered)
         some &= some >> step
-        got += step
+        covered += step
     return bool(some)

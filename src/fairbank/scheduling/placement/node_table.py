@@ -111,11 +111,11 @@ class NodeTable:
 
     @cached_property
     def _features(self) -> Mapping[str, NodeSet]:
-        found: dict[str, list[int]] = {}
+        by_feature: dict[str, list[int]] = {}
         for place, node in enumerate(self.nodes):
             for feature in node.features:
-                found.setdefault(feature, []).append(place)
-        return {feature: node_set.of(places) for feature, places in found.items()}
+                by_feature.setdefault(feature, []).append(place)
+        return {feature: node_set.of(places) for feature, places in by_feature.items()}
 
     @cached_property
     def cpus(self) -> Counts:
@@ -137,11 +137,11 @@ class NodeTable:
     @cached_property
     def gpus(self) -> Mapping[str, Counts]:
         """Return the GPUs of each type, in alphabetical order."""
-        found: dict[str, Counts] = {}
+        by_type: dict[str, Counts] = {}
         for place, node in enumerate(self.nodes):
             for kind, count in node.gpus:
-                found.setdefault(kind, np.zeros(len(self.nodes), np.int64))[place] = count
-        return dict(sorted(found.items()))
+                by_type.setdefault(kind, np.zeros(len(self.nodes), np.int64))[place] = count
+        return dict(sorted(by_type.items()))
 
 
 def _repeated(nodes: Iterable[Node]) -> str:

@@ -144,8 +144,8 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     range, which Slurm would silently replace by its default.
     """
     values: dict[str, int | bool] = {}
-    for each in filter(None, (part.strip() for part in text.split(","))):
-        written, has_value, value = each.partition("=")
+    for setting in filter(None, (part.strip() for part in text.split(","))):
+        written, has_value, value = setting.partition("=")
         name = written.lower()
         if name in values:
             raise InvalidInput(f"{name} is given twice", field=field, remedy="give it once")

@@ -148,7 +148,7 @@ class Tokens(UseCases):
         if owner != identity.uid:
             check_allowed(identity, Action.MANAGE_TOKENS)
         with self._store.reading() as reader:
-            return [_with_chain_revocation(each, reader) for each in reader.tokens(owner, page)]
+            return [_with_chain_revocation(token, reader) for token in reader.tokens(owner, page)]
 
     def revoke(self, identity: Identity, number: int) -> Token:
         """Revoke a token, on all servers at once.
@@ -184,15 +184,15 @@ class Tokens(UseCases):
 
 def _chain(token: Token, reader: Reader) -> Iterator[Token]:
     """Yield the token, then the one it was made with, and so on."""
-    each: Token | None = token
-    while each is not None:
-        yield each
-        each = None if each.parent is None else reader.token_by_id(each.parent)
+    link: Token | None = token
+    while link is not None:
+        yield link
+        link = None if link.parent is None else reader.token_by_id(link.parent)
 
 
 def _with_chain_revocation(token: Token, reader: Reader) -> Token:
     """Return the token as revoked from the moment when the first of its chain was."""
-    ends = [each.revoked for each in _chain(token, reader) if each.revoked is not None]
+    ends = [link.revoked for link in _chain(token, reader) if link.revoked is not None]
     return msgspec.structs.replace(token, revoked=min(ends)) if ends else token
 
 

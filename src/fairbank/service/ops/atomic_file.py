@@ -135,17 +135,17 @@ def _copy_owner_and_mode(aside: _TemporaryFile, known: os.stat_result) -> bool:
 def _signals_as_exit() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into SystemExit, unless the program has its own handlers."""
     ours = (
-        [each for each in _SIGNALS if signal.getsignal(each) is signal.SIG_DFL]
+        [signum for signum in _SIGNALS if signal.getsignal(signum) is signal.SIG_DFL]
         if current_thread() is main_thread()
         else []
     )
-    for each in ours:
-        signal.signal(each, _exit)
+    for signum in ours:
+        signal.signal(signum, _exit)
     try:
         yield
     finally:
-        for each in ours:
-            signal.signal(each, signal.SIG_DFL)
+        for signum in ours:
+            signal.signal(signum, signal.SIG_DFL)
 
 
 def _exit(number: int, _: object) -> NoReturn:

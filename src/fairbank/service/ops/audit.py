@@ -74,7 +74,10 @@ class Audit:
             registry = reader.registry()
             return [
                 Head(REGISTRY, registry.seq, registry.link),
-                *(Head(each.id, each.seq, each.link) for each in reader.scan(Allocation)),
+                *(
+                    Head(allocation.id, allocation.seq, allocation.link)
+                    for allocation in reader.scan(Allocation)
+                ),
             ]
 
     def state(self, page: Page) -> tuple[int, Head, list[Head]]:
@@ -84,8 +87,8 @@ class Audit:
         with self._store.reading() as reader:
             registry = reader.registry()
             heads = [
-                Head(each.id, each.seq, each.link)
-                for each in reader.allocations(AllocationQuery(), page)
+                Head(allocation.id, allocation.seq, allocation.link)
+                for allocation in reader.allocations(AllocationQuery(), page)
             ]
             return reader.count_entries(), Head(REGISTRY, registry.seq, registry.link), heads
 
@@ -140,17 +143,17 @@ def _is_whole(reader: Reader, transfer: RecordedTransfer) -> bool:
 
 def _store_findings(store: Store) -> Iterator[Finding]:
     try:
-        yield from (Finding(None, each) for each in store.integrity_errors(thoroughly=False))
+        yield from (Finding(None, error) for error in store.integrity_errors(thoroughly=False))
         with store.reading() as reader:
             repeated = reader.repeated_keys(_REPEATED_MAX)
     except Corrupt as corrupt:
         yield Finding(None, corrupt.message)
         return
-    for each in repeated:
+    for duplicate in repeated:
         yield Finding(
             None,
-            f"user {each.actor} has entries {each.first} and {each.last} under one key,"
-            f" {each.key!r}, which may be used once",
+            f"user {duplicate.actor} has entries {duplicate.first} and {duplicate.last} under one"
+            f" key, {duplicate.key!r}, which may be used once",
         )
 
 

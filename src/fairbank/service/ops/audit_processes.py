@@ -101,12 +101,12 @@ def _run_in_processes(
             pool.submit(
                 _verify_journals,
                 open_again,
-                {number: head for number, head in heads.items() if number in each},
-                each,
+                {number: head for number, head in heads.items() if number in stretch},
+                stretch,
             )
-            for each in stretches
+            for stretch in stretches
         ]
-        yield from (each.result() for each in waiting)
+        yield from (future.result() for future in waiting)
         yield AuditResult(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
         raise Unavailable(
@@ -167,7 +167,8 @@ def _combine(parts: Iterable[AuditResult], progress: Progress | None, of: int) -
         if progress:
             progress(whole.entries, of)
     return msgspec.structs.replace(
-        whole, findings=tuple(sorted(whole.findings, key=lambda each: each.journal is not None))
+        whole,
+        findings=tuple(sorted(whole.findings, key=lambda finding: finding.journal is not None)),
     )
 
 

@@ -70,10 +70,10 @@ class Backups:
         """Raise Corrupt for a damaged store: rows that an index lacks would be missing from the
         backup.
         """
-        if found := self._store.integrity_errors(at_work=at_work):
-            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        if errors := self._store.integrity_errors(at_work=at_work):
+            more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
             raise Corrupt(
-                f"the ledger is damaged, so no backup of it is made: {found[0]}{more}",
+                f"the ledger is damaged, so no backup of it is made: {errors[0]}{more}",
                 remedy="fairbank doctor tells what helps; keep the backups of before",
             )
 

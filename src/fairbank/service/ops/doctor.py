@@ -76,7 +76,7 @@ def _mode_of(path: Path) -> int:
 
 
 def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
-    partitions = sum(len(each.partitions) for each in settings.clusters.values())
+    partitions = sum(len(cluster.partitions) for cluster in settings.clusters.values())
     names = ", ".join(sorted(settings.clusters)) or "none"
     yield HealthCheck(
         f"clusters in the settings: {names}; partitions: {partitions}",
@@ -105,19 +105,21 @@ _REBUILD = (
 def check_schema(url: str) -> Iterator[HealthCheck]:
     """Compare the schema with the one that Fairbank creates."""
     try:
-        found = schema_differences(url)
+        differences = schema_differences(url)
     except FairbankError as error:
         yield HealthCheck(f"the guards could not be compared: {error.message}", False, error.remedy)
         return
-    if not found:
+    if not differences:
         yield HealthCheck("the tables, guards and views are as Fairbank made them", True)
-    for each in found:
+    for difference in differences:
         remedy = (
             "drop it, unless you know it; then: fairbank audit verify"
-            if each.fault is SchemaFault.FOREIGN
+            if difference.fault is SchemaFault.FOREIGN
             else _REBUILD
         )
-        yield HealthCheck(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
+        yield HealthCheck(
+            f"{difference.kind} {difference.name} is {difference.fault.value}", False, remedy
+        )
 
 
 _DAMAGED = (
@@ -137,14 +139,14 @@ def _check_file(
     if parse_url(settings.store.url).drivername != SQLITE:
         return
     try:
-        found = store.integrity_errors(at_work=at_work)
+        errors = store.integrity_errors(at_work=at_work)
     except FairbankError as error:
         yield HealthCheck(f"the file cannot be checked: {error.message}", False, error.remedy)
         return
-    if not found:
+    if not errors:
         yield HealthCheck("the SQLite file is sound, and its indexes have every row", True)
-    for each in found[:_DAMAGE_MAX]:
-        yield HealthCheck(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
+    for damage in errors[:_DAMAGE_MAX]:
+        yield HealthCheck(damage, False, _INDEXES if damage.startswith("the index ") else _DAMAGED)
 
 
 def _kind(settings: BankSettings) -> str:
@@ -187,11 +189,14 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
     billed = {resource for cluster in clusters.values() for resource in cluster.resources}
     now = clock.now()
     with store.reading() as reader:
-        for each in reader.scan(Allocation):
-            if each.resource not in billed and each.shown_state(now) is not ShownState.ENDED:
+        for allocation in reader.scan(Allocation):
+            if (
+                allocation.resource not in billed
+                and allocation.shown_state(now) is not ShownState.ENDED
+            ):
                 yield HealthCheck(
-                    f"allocation {each.id} is of {each.resource}, which no partition bills:"
-                    " so far no job can draw on it",
+                    f"allocation {allocation.id} is of {allocation.resource}, which no partition"
+                    " bills: so far no job can draw on it",
                     True,
                 )
         for token in reader.scan(Token):

@@ -59,9 +59,9 @@ class Upkeep:
                 runs = reader.overdue_runs(now, BATCH_MAX + len(unread))
                 allocations = reader.expired_allocations(now, BATCH_MAX + len(unread))
             known = len(unread)
-            lapses = self._apply_unread([Lapse(run=each) for each in runs], now, unread)
+            lapses = self._apply_unread([Lapse(run=run) for run in runs], now, unread)
             ends = self._apply_unread(
-                [Expire(allocation=each) for each in allocations], now, unread
+                [Expire(allocation=allocation) for allocation in allocations], now, unread
             )
             lapsed, ended = lapsed + lapses, ended + ends
             # Nothing was left to do, or another server swept the same rows.
@@ -87,7 +87,7 @@ class Upkeep:
     ) -> int:
         """Apply the requests that are not known to be unreadable, and return the number granted."""
         return self._apply(
-            [each for each in requests if each not in unread][:BATCH_MAX], now, unread
+            [request for request in requests if request not in unread][:BATCH_MAX], now, unread
         )
 
     def _apply(
@@ -100,8 +100,8 @@ class Upkeep:
             return 0
         try:
             return sum(
-                isinstance(each, Done)
-                for each in self._queue.apply(
+                isinstance(outcome, Done)
+                for outcome in self._queue.apply(
                     [SubmittedRequest(request, now, self._actor) for request in requests]
                 )
             )

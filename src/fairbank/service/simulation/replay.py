@@ -67,12 +67,14 @@ def replay(
     seconds = time.perf_counter() - begun
     with bank.store.reading() as reader:
         allocations = list(reader.scan(Allocation))
-    accounts = {projects[each]: made.account for each, made in project_requests(demand).items()}
+    accounts = {projects[payer]: made.account for payer, made in project_requests(demand).items()}
     return ReplayResult(
         **msgspec.structs.asdict(runs.counts),
         demand=demand,
         seconds=seconds,
-        balances=[balance_of(each, accounts[each.project]) for each in allocations],
+        balances=[
+            balance_of(allocation, accounts[allocation.project]) for allocation in allocations
+        ],
         checks=[*check_invariants(allocations, runs.counts, bank.policy), _audited(bank, progress)],
     )
 
@@ -86,7 +88,7 @@ def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> dict[int, int
             raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
     requests = project_requests(demand)
     created = _ask(bank, demand, plan, list(requests.values()))
-    projects = {each: done.project or 0 for each, done in zip(requests, created, strict=True)}
+    projects = {payer: done.project or 0 for payer, done in zip(requests, created, strict=True)}
     _ask(bank, demand, plan, credit_requests(demand, projects, plan))
     return projects
 

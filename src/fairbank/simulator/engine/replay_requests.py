@@ -71,7 +71,7 @@ class ReplayPlan(msgspec.Struct, frozen=True):
 
 def project_requests(demand: CreditDemand) -> dict[int, CreateProject]:
     """Return the request for the project of each payer."""
-    return {each: project_request(demand.payer, each) for each in sorted(demand.members)}
+    return {payer: project_request(demand.payer, payer) for payer in sorted(demand.members)}
 
 
 def credit_requests(
@@ -79,9 +79,9 @@ def credit_requests(
 ) -> list[SetMember | Open]:
     """Return the requests for the members and allocations of the projects."""
     members = [
-        SetMember(project=projects[each], uid=replay_uid(user), role=Role.MEMBER)
-        for each in projects
-        for user in sorted(demand.members[each])
+        SetMember(project=projects[payer], uid=replay_uid(user), role=Role.MEMBER)
+        for payer in projects
+        for user in sorted(demand.members[payer])
     ]
     openings = [
         request
@@ -96,9 +96,11 @@ def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) 
     begin = demand.begin
     end = min(demand.end + 1 if plan.days is None else begin + plan.days * DAY, LAST_INSTANT)
     minutes = demand.seconds[fund] * plan.percent // 6_000
-    for each in range(plan.periods):
-        start, stop = (begin + (end - begin) * part // plan.periods for part in (each, each + 1))
-        share = minutes * (each + 1) // plan.periods - minutes * each // plan.periods
+    for period in range(plan.periods):
+        start, stop = (
+            begin + (end - begin) * part // plan.periods for part in (period, period + 1)
+        )
+        share = minutes * (period + 1) // plan.periods - minutes * period // plan.periods
         if start < stop:
             yield Open(
                 project=project,

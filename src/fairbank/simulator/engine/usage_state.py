@@ -209,17 +209,17 @@ class UsageState:
         """
         # A table of factors pays off for long queues only.
         is_short = len(places) <= FEW
-        found = places.tolist() if is_short else np.flatnonzero(np.bincount(places)).tolist()
-        if is_short or not all(users[place] in self._used for place in found):
+        needed = places.tolist() if is_short else np.flatnonzero(np.bincount(places)).tolist()
+        if is_short or not all(users[place] in self._used for place in needed):
             for place in places.tolist():
                 self._used.setdefault(users[place], 0.0)
         if self._factor is None or self._user_count < len(self._used):
             self._factor, self._user_count = self._fair_share_factors(), len(self._used)
-        factors = [self._factor(users[place]) for place in found]
+        factors = [self._factor(users[place]) for place in needed]
         if is_short:
             return np.array(factors)
         table = np.zeros(len(users))
-        table[found] = factors
+        table[needed] = factors
         return table[places]
 
     def _site_factors(

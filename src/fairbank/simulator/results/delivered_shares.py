@@ -54,7 +54,7 @@ class DeliveryMeter:
     """Meter of what accounts get in each window. Accounts without shares are due nothing."""
 
     def __init__(self, holdings: Mapping[int, int], account: Callable[[TraceJob], int]) -> None:
-        self._due = {each: shares / sum(holdings.values()) for each, shares in holdings.items()}
+        self._due = {number: shares / sum(holdings.values()) for number, shares in holdings.items()}
         self._account = account
         self._windows: dict[int, dict[int, int]] = {}
 
@@ -81,23 +81,27 @@ class DeliveryMeter:
 
     def weeks(self) -> list[Week]:
         """Return the windows in which anything was delivered, in order."""
-        return [self._week(window, got) for window, got in sorted(self._windows.items())]
+        return [
+            self._week(window, delivered) for window, delivered in sorted(self._windows.items())
+        ]
 
-    def _week(self, window: int, got: Mapping[int, int]) -> Week:
-        whole = sum(got.values())
+    def _week(self, window: int, delivered: Mapping[int, int]) -> Week:
+        whole = sum(delivered.values())
         beyond = sum(
             max(0.0, used - self._due.get(account, 0.0) * whole)
-            for account, used in sorted(got.items())
+            for account, used in sorted(delivered.items())
         )
-        even = jain([got.get(account, 0) / part for account, part in self._due.items() if part])
+        even = jain(
+            [delivered.get(account, 0) / part for account, part in self._due.items() if part]
+        )
         return Week(window * WINDOW, whole, beyond / whole, even)
 
     def delivered(self) -> list[DeliveredShare]:
         """Return the part of each account, in the order of the accounts."""
-        total = sum(sum(got.values()) for got in self._windows.values())
+        total = sum(sum(delivered.values()) for delivered in self._windows.values())
         parts: dict[int, int] = dict.fromkeys(self._due, 0)
-        for got in self._windows.values():
-            for account, used in got.items():
+        for delivered in self._windows.values():
+            for account, used in delivered.items():
                 parts[account] = parts.get(account, 0) + used
         return [
             DeliveredShare(
@@ -165,7 +169,7 @@ def _is_account(word: str) -> bool:
 
 def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
     """Return shares by the numbers of a trace. Raises InvalidInput for an unknown name."""
-    named = next((each for each in holdings if not each.isdecimal()), None)
+    named = next((name for name in holdings if not name.isdecimal()), None)
     if names is None and named is not None:
         remedy = "write the number that the account has in the trace"
         raise InvalidInput(
@@ -174,8 +178,8 @@ def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> 
             remedy=remedy,
         )
     return {
-        int(each) if names is None else names.number(each): shares
-        for each, shares in holdings.items()
+        int(name) if names is None else names.number(name): shares
+        for name, shares in holdings.items()
     }
 
 

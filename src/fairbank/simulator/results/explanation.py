@@ -200,8 +200,10 @@ def _advise(
     Each change is tried on the queue as it is, if all jobs use their whole time limit.
     """
     advice = find_earlier_start(expected, _tries(state, job, partition))
-    found = advice.suggestion
-    return EarlierStartAdvice(found and EarlierStart(found.option, zero + found.at), advice.tried)
+    suggestion = advice.suggestion
+    return EarlierStartAdvice(
+        suggestion and EarlierStart(suggestion.option, zero + suggestion.at), advice.tried
+    )
 
 
 def _tries(

@@ -88,12 +88,12 @@ class _Search:
 
     def jobs(self, recorder: StateRecorder) -> Iterator[TraceJob]:
         """Yield all jobs, and set the time of the query in the recorder when it is known."""
-        asked, zero = self._query, self._zero
-        at = -1 if asked.at is None else asked.at - zero if asked.absolute else asked.at
-        if asked.at is not None:
+        query, zero = self._query, self._zero
+        at = -1 if query.at is None else query.at - zero if query.absolute else query.at
+        if query.at is not None:
             recorder.record_at(at)
         for job in self._workload:
-            if job.name == asked.job and self.job is not None and self.distinct:
+            if job.name == query.job and self.job is not None and self.distinct:
                 what = (
                     f"there are two jobs {job.name} in this trace, of second {self.job.submitted}"
                     f" and of second {job.submitted}"
@@ -103,8 +103,8 @@ class _Search:
                     field="JOBID",
                     remedy="give one of them another number there, in the first column",
                 )
-            if job.name == asked.job and self.job is None:
-                if asked.at is None:
+            if job.name == query.job and self.job is None:
+                if query.at is None:
                     recorder.record_at(job.submitted)
                 elif at < job.submitted:
                     what = (

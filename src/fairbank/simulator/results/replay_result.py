@@ -67,17 +67,17 @@ class ReplayResult(ReplayCounts, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
 
 
-def balance_of(each: Allocation, account: str) -> ReplayBalance:
+def balance_of(allocation: Allocation, account: str) -> ReplayBalance:
     """Return the sums of an allocation of this account."""
     return ReplayBalance(
         account,
-        each.resource,
-        each.start,
-        each.end,
-        each.deposited,
-        each.charged,
-        each.held,
-        each.available,
+        allocation.resource,
+        allocation.start,
+        allocation.end,
+        allocation.deposited,
+        allocation.charged,
+        allocation.held,
+        allocation.available,
     )
 
 
@@ -85,8 +85,8 @@ def check_invariants(
     allocations: Sequence[Allocation], counts: ReplayCounts, policy: Policy
 ) -> list[ReplayInvariant]:
     """Compare the allocations with the counts."""
-    charged = sum(each.charged for each in allocations)
-    held = sum(each.held for each in allocations)
+    charged = sum(allocation.charged for allocation in allocations)
+    held = sum(allocation.held for allocation in allocations)
     due = counts.expected - counts.written_off
     open_runs = counts.holds - counts.charges - counts.releases
     return [
@@ -105,11 +105,11 @@ def check_invariants(
 
 
 def _overdrawn(allocations: Sequence[Allocation], policy: Policy) -> ReplayInvariant:
-    lowest = min((each.available for each in allocations), default=0)
+    lowest = min((allocation.available for allocation in allocations), default=0)
     figures = f"the least available is {lowest} SU-minutes"
     if policy.overrun is Overrun.WRITE_OFF:
         return ReplayInvariant("no allocation is overdrawn", lowest >= 0, figures)
-    held = all(each.available + each.overrun >= 0 for each in allocations)
+    held = all(allocation.available + allocation.overrun >= 0 for allocation in allocations)
     return ReplayInvariant(
         "no allocation is overdrawn by more than its recorded overruns", held, figures
     )

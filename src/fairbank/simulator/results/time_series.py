@@ -141,9 +141,9 @@ class TimeSeries:
             SizeClass(
                 (1 << power >> 1) + 1,
                 1 << power,
-                found.jobs,
-                found.total / found.jobs,
-                *(found.at(part) for part in (0.25, 0.5, 0.75)),
+                waits.jobs,
+                waits.total / waits.jobs,
+                *(waits.at(part) for part in (0.25, 0.5, 0.75)),
             )
-            for power, found in sorted(self._waits.items())
+            for power, waits in sorted(self._waits.items())
         ]

@@ -126,8 +126,8 @@ class _Draft:
 
     def header(self) -> Header:
         texts = {name: "; ".join(words) for name, words in self.texts.items()}
-        found: dict[str, Any] = {**texts, **self.numbers, **self.names}
-        return Header(**found, node_failures=frozenset(self.failures), notes=tuple(self.notes))
+        fields: dict[str, Any] = {**texts, **self.numbers, **self.names}
+        return Header(**fields, node_failures=frozenset(self.failures), notes=tuple(self.notes))
 
 
 def _count(line: int, label: str, text: str) -> int | None:

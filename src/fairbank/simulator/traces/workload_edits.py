@@ -61,14 +61,14 @@ def edit_workload(
         groups: function from the number of a group to the name.
         counts: receives the numbers of jobs.
     """
-    found = iter(jobs)
+    edited = iter(jobs)
     if changes.users:
-        found = drop_jobs(found, changes.users, lambda job: users(job[7]), counts.users)
+        edited = drop_jobs(edited, changes.users, lambda job: users(job[7]), counts.users)
     if changes.groups:
-        found = drop_jobs(found, changes.groups, lambda job: groups(job[8]), counts.groups)
+        edited = drop_jobs(edited, changes.groups, lambda job: groups(job[8]), counts.groups)
     if changes.limits_percent != 100:
-        found = (with_limit(job, changes.limits_percent) for job in found)
-    return resize(found, changes.jobs, counts.jobs) if changes.jobs else found
+        edited = (with_limit(job, changes.limits_percent) for job in edited)
+    return resize(edited, changes.jobs, counts.jobs) if changes.jobs else edited
 
 
 def drop_jobs(
@@ -90,10 +90,10 @@ def with_limit(job: FastLine, percent: int) -> FastLine:
     """Return a job with that percentage of its limit, but not below its run time: no job is killed
     that was not. A job without a limit stays so.
     """
-    number, submitted, run, given, asked, limit, *rest = job
+    number, submitted, run, allocated, requested, limit, *rest = job
     if limit > 0:
         limit = max(limit * percent // 100, min(run, limit), 1)
-    return _job(number, submitted, run, given, asked, limit, *rest)
+    return _job(number, submitted, run, allocated, requested, limit, *rest)
 
 
 def resize(
@@ -107,14 +107,14 @@ def resize(
         if other is None:
             yield job
             continue
-        number, submitted, run, given, asked, limit, *rest = job
+        number, submitted, run, allocated, requested, limit, *rest = job
         if not 2 <= rest[0] <= 4:  # a part of a run has the number of the whole
             counts[number] = counts.get(number, 0) + 1
         if other.processors is not None:
-            asked = other.processors
+            requested = other.processors
         if other.limit is not None:
             run, limit = min(run, other.limit), other.limit
-        yield _job(number, submitted, run, given, asked, limit, *rest)
+        yield _job(number, submitted, run, allocated, requested, limit, *rest)
 
 
 def perturb_workload(jobs: Iterable[FastLine], seed: str) -> Iterator[FastLine]:
@@ -129,7 +129,7 @@ def perturb_workload(jobs: Iterable[FastLine], seed: str) -> Iterator[FastLine]:
     rng = Random(seed)  # noqa: S311 - a workload, not a secret
     ahead: list[tuple[int, int, FastLine]] = []
     for place, job in enumerate(jobs):
-        number, submitted, run, given, asked, limit, *rest = job
+        number, submitted, run, allocated, requested, limit, *rest = job
         while ahead and ahead[0][0] < submitted - MAX_SHIFT:
             yield heappop(ahead)[2]
         comes = max(0, submitted + int(rng.random() * (2 * MAX_SHIFT + 1)) - MAX_SHIFT)
@@ -137,13 +137,15 @@ def perturb_workload(jobs: Iterable[FastLine], seed: str) -> Iterator[FastLine]:
         if run > 0:
             longest = limit if run <= limit else run * 2
             run = max(1, min(int(run * factor + 0.5), longest))
-        heappush(ahead, (comes, place, _job(number, comes, run, given, asked, limit, *rest)))
+        heappush(
+            ahead, (comes, place, _job(number, comes, run, allocated, requested, limit, *rest))
+        )
     while ahead:
         yield heappop(ahead)[2]
 
 
 def _job(
-    number: int, submitted: int, run: int, given: int, asked: int, limit: int, *rest: int
+    number: int, submitted: int, run: int, allocated: int, requested: int, limit: int, *rest: int
 ) -> FastLine:
     status, user, group, partition = rest
-    return (number, submitted, run, given, asked, limit, status, user, group, partition)
+    return (number, submitted, run, allocated, requested, limit, status, user, group, partition)
