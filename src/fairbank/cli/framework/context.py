@@ -262,12 +262,12 @@ class Context(Terminal):
     def one(self, path: str, field: str | None = None) -> Row:
         """Return a single object. Raises NotFound, naming `field` if it is given."""
         try:
-            found: Row = self.get(path)["data"]
+            row: Row = self.get(path)["data"]
         except NotFound as missing:
             if missing.field != "X-Fairbank-As":  # then the user of --as is missing
                 missing.field = field or missing.field
             raise
-        return found
+        return row
 
     @property
     def bank_time(self) -> Instant:

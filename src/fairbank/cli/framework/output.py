@@ -112,7 +112,9 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
     )
     context.print_escaped(*(colour(made.lines, header=header) if context.colours else made.lines))
     # Without one of these columns the amounts of a row do not add up.
-    summands = [each.head for each in columns if isinstance(each.show, Summand) and not each.extra]
+    summands = [
+        column.head for column in columns if isinstance(column.show, Summand) and not column.extra
+    ]
     if lost := [head for head in made.dropped if head in summands]:
         context.note(
             "",
@@ -130,7 +132,7 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
 def _width(context: Context, listing: Listing) -> int:
     """Return the width of the terminal; unlimited if columns were named or all requested."""
     wanted = context.options.format
-    named = bool(wanted) and not all(each.strip().startswith("+") for each in wanted.split(","))
+    named = bool(wanted) and not all(part.strip().startswith("+") for part in wanted.split(","))
     return UNBOUND if listing.exact or named or context.options.long else context.width
 
 

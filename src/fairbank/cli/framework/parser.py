@@ -52,13 +52,13 @@ class Parser(argparse.ArgumentParser):
         self._greedy.update(flags)
 
     def _joined(self, words: Sequence[str]) -> Sequence[str]:
-        found: list[str] = []
+        joined: list[str] = []
         for word in words:
-            if found and found[-1] in self._greedy:
-                found[-1] = f"{found[-1]}={word}"
+            if joined and joined[-1] in self._greedy:
+                joined[-1] = f"{joined[-1]}={word}"
             else:
-                found.append(word)
-        return found
+                joined.append(word)
+        return joined
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput(plain(message), remedy=f"{self.prog} --help")
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         # An argument that may be left out would be left out at the first option before it.
         read = (
             self.parse_known_intermixed_args
-            if any(each.nargs == "?" and not each.option_strings for each in self._actions)
+            if any(action.nargs == "?" and not action.option_strings for action in self._actions)
             else self.parse_known_args
         )
         options, unknown = read(self._joined(words))
@@ -91,7 +91,8 @@ class Parser(argparse.ArgumentParser):
             if not action.option_strings and action.dest in names:
                 return str(action.metavar or action.dest)
             if names & {
-                each.lstrip("-").replace("-", "_") for each in (action.dest, *action.option_strings)
+                spelling.lstrip("-").replace("-", "_")
+                for spelling in (action.dest, *action.option_strings)
             }:
                 for flag in action.option_strings:
                     if any(_is_said(flag, word) for word in words):

@@ -36,8 +36,8 @@ def named_allocation(
 ) -> Row:
     """Return an allocation that a command changes, by its number or with -r by its project."""
     resource = context.options.resource
-    found = find_allocation(context, number, account, resource, changes=True, words=words)
-    return context.one(f"/alloc/{found}", words.argument)
+    allocation = find_allocation(context, number, account, resource, changes=True, words=words)
+    return context.one(f"/alloc/{allocation}", words.argument)
 
 
 def find_allocation(
@@ -69,11 +69,11 @@ def find_allocation(
             remedy=f"name the number of an allocation, or {words.option} PROJECT -r RESOURCE; list"
             " them with: fairbank alloc list",
         )
-    found = context.rows("/balance", {"account": account, "resource": resource})
+    balances = context.rows("/balance", {"account": account, "resource": resource})
     if changes:  # not what a parent shares
-        rows = [row for row in found if row["account"] == account]
+        rows = [row for row in balances if row["account"] == account]
     else:
-        rows = [row for row in found if row["state"] == "active"] or found
+        rows = [row for row in balances if row["state"] == "active"] or balances
     if not rows:
         check_accounts(context, [account])
         from shlex import quote  # 1 ms, only for this message
@@ -112,8 +112,8 @@ def find_project(context: Context, text: str, field: str = "PROJECT") -> Row:
             field=field,
             remedy=f"give {named['id']} for the first, {plain(numbered['account'])} for the other",
         )
-    if found := named or numbered:
-        return found
+    if row := named or numbered:
+        return row
     mine = [str(row["account"]) for row in context.rows("/project")]
     raise NotFound(
         f"there is no project {plain(text[:64])!r} that you may see{did_you_mean(text, mine)}",
@@ -125,8 +125,8 @@ def find_project(context: Context, text: str, field: str = "PROJECT") -> Row:
 def _project_named(context: Context, text: str) -> Row | None:
     for name in ("account", "gname"):
         for row in context.get("/project", {name: text, "limit": 1, "removed": "any"})["data"]:
-            found: Row = row
-            return found
+            project: Row = row
+            return project
     return None
 
 
@@ -213,7 +213,7 @@ def check_resources(
         return
     clusters = context.get("/cluster")["data"]
     billed = {str(part["resource"]) for cluster in clusters for part in cluster["partitions"]}
-    billed.update(str(name) for each in clusters for name in each["qos_resources"].values())
+    billed.update(str(name) for cluster in clusters for name in cluster["qos_resources"].values())
     known = sorted(billed | {str(row["resource"]) for row in context.rows("/alloc")})
     for name in missing:
         if name not in known:
@@ -286,7 +286,7 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
                 field=key,
                 remedy="name fewer at a time",
             )
-        queries = [{**each, key: one} for each in queries for one in values]
+        queries = [{**part, key: one} for part in queries for one in values]
     return queries
 
 
@@ -295,7 +295,7 @@ def rows_of_each(
 ) -> list[Row]:
     """Return the rows of all listed values, newest first, at most `limit` (0: all)."""
     queries = spread(query)
-    rows = [row for each in queries for row in context.rows(path, each, limit)]
+    rows = [row for part in queries for row in context.rows(path, part, limit)]
     if len(queries) > 1:
         rows.sort(key=lambda row: -row["id"])
         rows = rows[:limit] if limit else rows

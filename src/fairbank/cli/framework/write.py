@@ -72,8 +72,8 @@ def post(context: Context, request: WriteRequest) -> Row | None:
                 f"{silent.remedy}; to repeat it without doing it twice add: --idempotency-key {key}"
             )
         raise
-    found: Row = answer["data"]
-    return found
+    row: Row = answer["data"]
+    return row
 
 
 def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
         context.note("Nothing would be posted: this was carried out before, or is so already.")
         return
     form = context.format
-    columns = [each for each in ENTRY_COLUMNS if any(each.cell(row, form) for row in entries)]
+    columns = [column for column in ENTRY_COLUMNS if any(column.cell(row, form) for row in entries)]
     caption = "Nothing is changed. This would be posted:"
     show(context, Listing("fairbank.entry/1", columns, entries, caption, exact=True))
 

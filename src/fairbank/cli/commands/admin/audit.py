@@ -65,8 +65,8 @@ def _verify(context: Context, options: Namespace) -> int:
             verdict = verify(store, reopen, heads, progress)
     if options.form or options.format:
         rows = [
-            {"journal": each.journal, "entry": each.entry, "what": each.what}
-            for each in verdict.findings
+            {"journal": finding.journal, "entry": finding.entry, "what": finding.what}
+            for finding in verdict.findings
         ]
         counts = {"entries": verdict.entries, "journals": verdict.journals, "runs": verdict.runs}
         empty = "Every row is as the journal says."
@@ -74,9 +74,9 @@ def _verify(context: Context, options: Namespace) -> int:
         show(context, Listing("fairbank.finding/1", COLUMNS, rows, empty=empty, more=more))
         return FOUND if rows else 0
     count = len(verdict.findings)
-    for found in verdict.findings[:SHOWN]:
-        where = f", entry {found.entry}" if found.entry is not None else ""
-        context.print_text(plain(f"x {_place(found.journal)}{where}: {found.what}"))
+    for finding in verdict.findings[:SHOWN]:
+        where = f", entry {finding.entry}" if finding.entry is not None else ""
+        context.print_text(plain(f"x {_place(finding.journal)}{where}: {finding.what}"))
     if count > SHOWN:
         context.print_text(f"... and {count - SHOWN} more")
     result = "every row is as the journal says"

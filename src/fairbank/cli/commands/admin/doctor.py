@@ -54,8 +54,8 @@ def run(context: Context, options: Namespace) -> int:
     places, checks = _looked(context, options)
     if options.form or options.format:
         rows = [
-            {"what": each.what, "ok": each.ok, "remedy": None if each.ok else each.remedy}
-            for each in checks
+            {"what": check.what, "ok": check.ok, "remedy": None if check.ok else check.remedy}
+            for check in checks
         ]
         show(context, Listing("fairbank.check/1", COLUMNS, rows, more=places))
     else:

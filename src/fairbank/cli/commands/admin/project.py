@@ -92,7 +92,7 @@ def _none(context: Context, wanted: Mapping[str, object]) -> str:
 def _show(context: Context, options: Namespace) -> int:
     """Print one project with its members."""
     project = context.one(f"/project/{find_project(context, options.project)['id']}")
-    members = [{**each, "user": user_name(each["uid"])} for each in project.pop("members")]
+    members = [{**member, "user": user_name(member["uid"])} for member in project.pop("members")]
     parent = f", parent {project['parent']}" if project["parent"] is not None else ""
     removed = ", removed" if project["removed"] else ""
     caption = (

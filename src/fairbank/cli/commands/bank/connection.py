@@ -83,8 +83,8 @@ def _lines(context: Context, me: Row) -> list[Row]:
     staff = "superuser" if me["superuser"] else "admin" if me["admin"] else ""
     actor = f"{user_name(me['actor'])} ({me['actor']})" if me["actor"] != me["uid"] else ""
     roles = [
-        f"{each['role']} of {accounts.get(each['project'], each['project'])}"
-        for each in me["roles"]
+        f"{role['role']} of {accounts.get(role['project'], role['project'])}"
+        for role in me["roles"]
     ]
     lines = [
         ("bank", f"{context.bank} at {context.settings.address}"),

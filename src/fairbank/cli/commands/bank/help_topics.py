@@ -43,7 +43,7 @@ def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
     from fairbank.bank.refusals import Reason
     from fairbank.scheduling.reason import NAMES, explain_reason
 
-    of_bank = {each.name.lower().replace("_", "-"): each for each in Reason}
+    of_bank = {reason.name.lower().replace("_", "-"): reason for reason in Reason}
     of_slurm = {name.lower(): name for name in NAMES.values()}
     if word in of_bank:
         return _reason(of_bank[word])
@@ -63,9 +63,9 @@ def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
     yield "Reasons of refusals: what each means, and what to do."
     yield "Capitals in a remedy stand for the figures of your own case; the refusal"
     yield "itself names them: fairbank jobs --refused"
-    for each in reasons:
+    for reason in reasons:
         yield ""
-        yield from _reason(each)
+        yield from _reason(reason)
 
 
 def _reason(reason: Reason) -> list[str]:
@@ -102,7 +102,10 @@ def _show(lines: Iterable[str]) -> None:
     """Print the lines, folded to the terminal and with a pager if they are long."""
     columns = min(terminal_width(), 100)
     text = "\n".join(
-        each for line in lines for part in line.split("\n") for each in folded(plain(part), columns)
+        piece
+        for line in lines
+        for part in line.split("\n")
+        for piece in folded(plain(part), columns)
     )
     show_text(
         text, pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None

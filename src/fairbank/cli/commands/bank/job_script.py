@@ -181,8 +181,8 @@ def describe_job(options: Namespace) -> JobDescription:
 def _given_tasks(options: Namespace) -> int | None:
     """Return the tasks that --ntasks, or --gpus with --gpus-per-task, requests."""
     tasks = _count(options.ntasks, "--ntasks")
-    gpus, each = _gpus(options.gpus, "--gpus"), _gpus(options.gpus_per_task, "--gpus-per-task")
-    return tasks or (-(-gpus // each) if gpus and each else None)
+    gpus, per_task = _gpus(options.gpus, "--gpus"), _gpus(options.gpus_per_task, "--gpus-per-task")
+    return tasks or (-(-gpus // per_task) if gpus and per_task else None)
 
 
 def _nodes(options: Namespace, tasks: int | None, tasks_per_node: int | None) -> int:
@@ -190,9 +190,9 @@ def _nodes(options: Namespace, tasks: int | None, tasks_per_node: int | None) ->
     nodes = _count(options.nodes, "--nodes")
     if nodes and tasks:
         nodes = min(nodes, tasks)  # sbatch: can't run 2 processes on 4 nodes, setting nnodes to 2
-    gpus, each = _gpus(options.gpus, "--gpus"), _gpus(options.gpus_per_node, "--gpus-per-node")
+    gpus, per_node = _gpus(options.gpus, "--gpus"), _gpus(options.gpus_per_node, "--gpus-per-node")
     by_tasks = -(-tasks // tasks_per_node) if tasks and tasks_per_node else 1
-    return max(nodes or 1, by_tasks, -(-gpus // each) if gpus and each else 1)
+    return max(nodes or 1, by_tasks, -(-gpus // per_node) if gpus and per_node else 1)
 
 
 def _gpus(text: str | None, option: str) -> int:

@@ -196,10 +196,12 @@ def _of_each_resource(
     figures = ("resource", "deposited", "held", "charged", "remaining")
     nothing = {**dict.fromkeys(figures), "resource": resource}
     own: dict[object, list[Row]] = {}
-    for each in balances:  # of each resource a project has one active allocation at most
-        own.setdefault(each["project"], []).append({key: each[key] for key in figures})
+    for balance in balances:  # of each resource a project has one active allocation at most
+        own.setdefault(balance["project"], []).append({key: balance[key] for key in figures})
     return [
-        {**project, **each} for project in projects for each in own.get(project["id"], [nothing])
+        {**project, **balance}
+        for project in projects
+        for balance in own.get(project["id"], [nothing])
     ]
 
 

@@ -55,8 +55,8 @@ def _reason(row: Row, form: DisplayFormat) -> str:
         limit = "none" if cap is None else f"{form.su(cap)} {_unit(form)}"
         parts.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _SAYS_NO and details:
-        asked = f"requested {form.su(row['amount'])} {_unit(form)}" if row["amount"] else None
-        parts += [": ".join(filter(None, (details["message"], asked)))]
+        requested = f"requested {form.su(row['amount'])} {_unit(form)}" if row["amount"] else None
+        parts += [": ".join(filter(None, (details["message"], requested)))]
     if row.get("kind") == "charge":
         parts.append(f"{form.su(row['amount'])} used")
     if row.get("returned"):
@@ -157,7 +157,8 @@ def _of_when(
 ) -> str:
     """Return the times of the sums at the top and the bottom."""
     since, until = (
-        (each and context.format.moment(int(each))) for each in (period["since"], period["until"])
+        (instant and context.format.moment(int(instant)))
+        for instant in (period["since"], period["until"])
     )
     opening = (
         f"(opening): the sums before {since}."

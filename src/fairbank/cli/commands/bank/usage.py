@@ -116,9 +116,9 @@ def _read_usage(
             rows += context.get("/usage", {**one, **more, **top})["data"]
         else:
             rows += context.rows("/usage", {**one, **more})
-        found = context.rows("/usage", {**one, "by": "resource"})
-        totals += found
-        seen |= {one["account"], one["resource"]} if found else set()
+        sums = context.rows("/usage", {**one, "by": "resource"})
+        totals += sums
+        seen |= {one["account"], one["resource"]} if sums else set()
     accounts, resources = query["account"], query["resource"]
     check_accounts(context, accounts, seen, of_jobs=True)  # type: ignore[arg-type]
     check_resources(context, resources, seen)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def _centre(context: Context, options: Namespace) -> int:
             rows, Caption("Use of the centre", about, _source(context), context.command_line)
         )
         drawn = write_pictures(options.directory, [("centre", figure)], as_png=options.png)
-        notes += [f"{each.file}: {each.caption.about}" for each in drawn]
+        notes += [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     totals = {key: card[key] for key in ("since", "until", "projects", "allocations")}
     listing = Listing(
         "fairbank.centre/1",
@@ -138,7 +138,7 @@ def _usage(context: Context, options: Namespace) -> int:
     listing = usage_listing(context, options, limit)
     figures = _usage_figures(context, listing.rows, options.by)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
-    notes = [f"{each.file}: {each.caption.title}" for each in drawn]
+    notes = [f"{picture.file}: {picture.caption.title}" for picture in drawn]
     return show(context, listing._replace(notes=notes))
 
 
@@ -181,8 +181,8 @@ def _add_balance(parser: Parser) -> None:
 
 def _balance(context: Context, options: Namespace) -> int:
     queries = spread({"account": options.account, "resource": options.resource})
-    found = [row for one in queries for row in context.rows("/balance", one)]
-    rows = [row for row in found if row["state"] != "planned"]
+    balances = [row for one in queries for row in context.rows("/balance", one)]
+    rows = [row for row in balances if row["state"] != "planned"]
     if not rows:
         check_accounts(context, options.account)
         check_resources(context, options.resource)
@@ -194,7 +194,7 @@ def _balance(context: Context, options: Namespace) -> int:
     drawn = write_pictures(
         options.directory, (_burn_down(context, row) for row in rows), as_png=options.png
     )
-    files = [{"file": each.file, "about": each.caption.title} for each in drawn]
+    files = [{"file": picture.file, "about": picture.caption.title} for picture in drawn]
     return show(context, Listing("fairbank.figure/1", FILES, files))
 
 
@@ -224,7 +224,7 @@ def _balances(context: Context, row: Row) -> list[BalanceAt]:
     first = {"limit": 1, "order": "oldest"}
     sums = [(at, context.get(path, {**first, "since": iso(at)})["data"]["opening"]) for at in times]
     return [
-        *(BalanceAt(at, each["available"], each["held"]) for at, each in sums),
+        *(BalanceAt(at, opening["available"], opening["held"]) for at, opening in sums),
         BalanceAt(now, row["remaining"], row["held"]),
     ]
 

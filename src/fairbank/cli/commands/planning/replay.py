@@ -121,7 +121,8 @@ def show_replay(context: Context, done: ReplayResult) -> None:
     """Print figures, balances and invariants."""
     figures = figures_of(context, done)
     checks = [
-        {"what": each.what, "ok": each.holds_true, "figures": each.figures} for each in done.checks
+        {"what": check.what, "ok": check.holds_true, "figures": check.figures}
+        for check in done.checks
     ]
     more = {"summary": {name: value for name, value, _ in figures}, "checks": checks}
     plain_form = context.options.form is None

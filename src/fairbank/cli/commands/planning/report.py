@@ -41,7 +41,7 @@ def _add_site_factor(parser: Parser) -> None:
 def _site_factor(context: Context, options: Namespace) -> int:
     figures = _site_factor_figures(options.agent_config, context.command_line)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
-    rows = [{"file": each.file, "about": each.caption.title} for each in drawn]
+    rows = [{"file": picture.file, "about": picture.caption.title} for picture in drawn]
     show(context, Listing("fairbank.figure/1", COLUMNS, rows))
     return 0
 
@@ -92,7 +92,7 @@ def _fair_share(context: Context, options: Namespace) -> int:
     if options.directory:
         figures = share_history.figures(kept, context.command_line)
         drawn = write_pictures(options.directory, _named(figures), as_png=options.png)
-        notes = [f"{each.file}: {each.caption.about}" for each in drawn]
+        notes = [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     rows, columns = share_history.rows_of(kept), share_history.COLUMNS
     show(context, Listing("fairbank.fairshare/1", columns, rows, notes=notes, empty=empty))

@@ -273,12 +273,14 @@ def show_simulation(
         "remarks": remarks,
         "delivered": delivery_rows(outcomes),
         "credit": credit_rows(outcomes),
-        "plots": [each.file for each in drawn],
+        "plots": [picture.file for picture in drawn],
     }
     notes = (
-        omission_notes(first) + remarks + refusal_notes({each.policy: each for each in outcomes})
+        omission_notes(first)
+        + remarks
+        + refusal_notes({outcome.policy: outcome for outcome in outcomes})
     )
-    notes += [f"{each.file}: {each.caption.about}" for each in drawn]
+    notes += [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     columns, shown = measure_table(rows) if for_people else (COLUMNS, rows)
     show(
         context,

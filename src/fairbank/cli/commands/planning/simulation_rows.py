@@ -112,12 +112,12 @@ def delivery_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
     return [
         {
             "policy": outcome.policy,
-            "account": each.account,
-            "delivered": each.delivered,
-            "entitled": each.due,
+            "account": share.account,
+            "delivered": share.delivered,
+            "entitled": share.due,
         }
         for outcome in outcomes
-        for each in outcome.delivered
+        for share in outcome.delivered
     ]
 
 
@@ -161,26 +161,30 @@ def policy_remarks(outcomes: Iterable[SimulationResult]) -> list[str]:
     """Return the remarks on policy files, each once."""
     return list(
         dict.fromkeys(
-            f"policy {plain(each.policy)}: {remark}" for each in outcomes for remark in each.remarks
+            f"policy {plain(outcome.policy)}: {remark}"
+            for outcome in outcomes
+            for remark in outcome.remarks
         )
     )
 
 
 def refusal_notes(outcomes: Mapping[str, SimulationResult]) -> list[str]:
     """Return the number of jobs without credit, over which the measures of a schedule do not go."""
-    found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
-    if not any(found.values()):
+    refusals = {
+        name: _refused(outcome) for name, outcome in outcomes.items() if outcome.figures is not None
+    }
+    if not any(refusals.values()):
         return []
-    numbers = set(found.values())
+    numbers = set(refusals.values())
     if len(numbers) == 1:
         refused = counted(numbers.pop(), "job")
     else:
-        refused = ", ".join(f"{counted(n, 'job')} ({plain(name)})" for name, n in found.items())
+        refused = ", ".join(f"{counted(n, 'job')} ({plain(name)})" for name, n in refusals.items())
     return [f"refused for lack of credit: {refused}; the measures are over the others"]
 
 
 def _refused(outcome: SimulationResult) -> int:
-    return sum(each.refused for each in outcome.credit.accounts) if outcome.credit else 0
+    return sum(account.refused for account in outcome.credit.accounts) if outcome.credit else 0
 
 
 def new_omission_notes(before: SimulationResult, after: SimulationResult) -> list[str]:

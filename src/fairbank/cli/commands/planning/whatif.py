@@ -149,7 +149,7 @@ def run(context: Context, options: Namespace) -> int:
 def show_comparison(context: Context, question: Question, answer: WhatIfResult) -> None:
     """Print the measures, the changes, and what was left out."""
     before, after = answer.plain.recorded, answer.plain.changed
-    pair, copies = _rows(answer.plain), [_rows(each) for each in answer.copies]
+    pair, copies = _rows(answer.plain), [_rows(copy) for copy in answer.copies]
     changes = _changes(context.options, question, answer)
     more = {
         **pair._asdict(),
@@ -193,12 +193,12 @@ def _changes(options: Namespace, question: Question, answer: WhatIfResult) -> li
     if before.processors != after.processors:
         changes.append(f"{counted(after.processors, 'processor')} instead of {before.processors:,}")
     changes += [
-        f"without user {plain(each)} ({counted(met.users[each], 'job')})"
-        for each in dict.fromkeys(options.drop_user)
+        f"without user {plain(user)} ({counted(met.users[user], 'job')})"
+        for user in dict.fromkeys(options.drop_user)
     ]
     changes += [
-        f"without group {plain(each)} ({counted(met.groups[each], 'job')})"
-        for each in dict.fromkeys(options.drop_group)
+        f"without group {plain(group)} ({counted(met.groups[group], 'job')})"
+        for group in dict.fromkeys(options.drop_group)
     ]
     for job, resized in question.changes.jobs.items():
         words = []

@@ -112,7 +112,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _connection_lines(
     plugins: Sequence[Mapping[str, str]], bank: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
+    connected = ", ".join(f"{plugin['slurm']} of cluster {plugin['cluster']}" for plugin in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
     if bank["reachable"] is None:
         yield "bank", "not contacted yet: it will be when slurmctld's plug-in connects"
@@ -155,8 +155,8 @@ def _problem(heading: str, text: str, remedy: str | None) -> Iterator[tuple[str,
 
 def _quarantine(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the quarantine if it has frames."""
-    found: Mapping[str, Any] | None = status.get("quarantine")
-    return found if found and found["frames"] else None
+    quarantine: Mapping[str, Any] | None = status.get("quarantine")
+    return quarantine if quarantine and quarantine["frames"] else None
 
 
 def _counted(counts: Mapping[str, int]) -> str:

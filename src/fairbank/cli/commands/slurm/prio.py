@@ -180,8 +180,8 @@ def _explain(
         if number:
             context.print_text()
         queue = queues.get(row.partition_name, ())
-        said = {} if notes is None else notes.of(row, priorities.as_of, moment)
-        context.print_lines(explain_priority(row, queue, priorities.weights, said))
+        sentences = {} if notes is None else notes.of(row, priorities.as_of, moment)
+        context.print_lines(explain_priority(row, queue, priorities.weights, sentences))
     context.note(*unnamed_note(rows), *(undated_note(priorities.rows) if rows else ()))
     return code
 
@@ -222,5 +222,5 @@ COMMAND = Command(
     run,
     reads=False,
     asks=False,
-    columns=[Column(head, text(head)) for head in {each.head: None for each in FIELDS.values()}],
+    columns=[Column(head, text(head)) for head in {field.head: None for field in FIELDS.values()}],
 )

@@ -139,10 +139,10 @@ def _likely_starts(context: Context, directory: str | None) -> tuple[Mapping[str
     """Return the likely starts by job, and exit code 8 if Slurm's output could not all be read."""
     from fairbank.slurm.queue_explanation import likely_starts
 
-    found = likely_starts(directory)
-    code = print_unreadable(context, list(map(str, found.unreadable)), "scontrol -a -d show job")
-    context.note(*(f"! {note}" for note in found.notes))
-    return found.by_name, code
+    starts = likely_starts(directory)
+    code = print_unreadable(context, list(map(str, starts.unreadable)), "scontrol -a -d show job")
+    context.note(*(f"! {note}" for note in starts.notes))
+    return starts.by_name, code
 
 
 def _row(

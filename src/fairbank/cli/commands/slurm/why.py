@@ -127,10 +127,10 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
     except FairbankError:  # no factors (priority/basic), or no sprio.txt in the directory
         return None
     number = row.why.number % TASK_STEP  # all tasks of an array have the priority of the array
-    own = [each for each in best_rows(priorities.rows) if each.job == number]
+    own = [candidate for candidate in best_rows(priorities.rows) if candidate.job == number]
     if not own:
         return None
-    best = max(own, key=lambda each: each.priority)
+    best = max(own, key=lambda candidate: candidate.priority)
     pair = with_job_ahead(best, partition_queues(priorities.rows)[best.partition_name])
     return TermsBesideJobAhead(terms_side_by_side(pair, priorities.weights), as_rows(pair))
 
