@@ -81,6 +81,14 @@ def test_record_is_stored_once_a_day(
     )
 
 
+def test_record_of_a_cluster_without_a_name_is_refused(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "config.txt"
+    config.write_text(re.sub(r"(?m)^(ClusterName +=).*", r"\1 ", config.read_text()))
+    result = run("share", "record", "--from", tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert "Slurm's settings name no cluster" in " ".join(result.err.split())
+
+
 def test_dry_run_reports_the_number_of_records(run: Run, cluster_name: str, tmp_path: Path) -> None:
     for _ in range(2):
         dry = run("share", "record", "--dry-run", "--from", tmp_path)

@@ -5,6 +5,7 @@ The queue is recorded, the bank is real.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.cli.test_why_at_slurm import QUEUE, renamed_queue
 REFUSED = 900_101
 
 
-def why(fairbank: Run, job: object, folder: Path = QUEUE) -> tuple[str, dict[str, Any]]:
+def why(fairbank: Run, job: object, folder: Path) -> tuple[str, dict[str, Any]]:
     """Return the text as one line, and the data."""
     command = ("why", job, "--from", folder, "--utc")
     text, document = fairbank(*command), fairbank(*command, "--json")
@@ -28,36 +29,43 @@ def why(fairbank: Run, job: object, folder: Path = QUEUE) -> tuple[str, dict[str
     return " ".join(text.out.split()), json.loads(document.out)["data"][0]
 
 
-def test_ended_job_has_its_cost(changing: Run) -> None:
+@pytest.fixture
+def queue(tmp_path: Path) -> Path:
+    """Return a recorded queue of the bank's cluster."""
+    return renamed_queue(tmp_path / "queue")
+
+
+def test_ended_job_has_its_cost(changing: Run, queue: Path) -> None:
     """It ran from 02:14 to 07:40, and 301 of the 512 SU that were held were charged."""
-    text, data = why(changing, 812_301)
+    text, data = why(changing, 812_301, queue)
     assert "ended at 2026-11-21 07:40:00 after 05:26:00: COMPLETED, exit code 0." in text
     assert text.endswith("Credit 301 SU were charged to allocation 1 of chem_qmc")
     assert (data["state"], data["run"]["charged"], data["refusal"]) == ("ended", 301 * 60, None)
 
 
-def test_refund_of_an_ended_job_is_shown(changing: Run) -> None:
-    text, _ = why(changing, 812_222)
+def test_refund_of_an_ended_job_is_shown(changing: Run, queue: Path) -> None:
+    text, _ = why(changing, 812_222, queue)
     assert "after 05:00:00: NODE_FAIL" in text
     assert text.endswith("120 SU were charged to allocation 1 of chem_qmc 120 SU were refunded")
 
 
-def test_running_job_has_its_hold(changing: Run, tmp_path: Path) -> None:
-    text, data = why(changing, 812_344)
+def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
+    text, data = why(changing, 812_344, queue)
     assert "runs since 2026-11-21 11:55:00, as the bank knows." in text
     hold = "Credit 384 SU of allocation 1 of chem_qmc are held; what it does not use comes back"
     assert text.endswith(hold)
     assert (data["state"], data["slurm"]) == ("running", None)
-    folder = renamed_queue(tmp_path / "queue")
-    jobs = folder / "jobs.txt"
+    jobs = queue / "jobs.txt"
     jobs.write_text(jobs.read_text().replace("JobId=1 ", "JobId=812344 "))
-    text, data = why(changing, 812_344, folder)
+    text, data = why(changing, 812_344, queue)
     assert "is running since 2026-11-22 18:01:15 on c[01-03]" in text
     assert text.endswith(hold)
     assert data["slurm"]["nodes"] == "c[01-03]"
 
 
-def test_refused_job_has_the_refusal_and_its_remedies(changing: Run, own_bank: Bank) -> None:
+def test_refused_job_has_the_refusal_and_its_remedies(
+    changing: Run, own_bank: Bank, queue: Path
+) -> None:
     """chem_qmc has 262 GPU-SU in allocation 2; the job asks for a million."""
     with pytest.raises(Refused):
         Client(parse_address(own_bank.unix)).post(
@@ -75,15 +83,17 @@ def test_refused_job_has_the_refusal_and_its_remedies(changing: Run, own_bank: B
                 "amount": 60_000_000,
             },
         )
-    text, data = why(changing, REFUSED)
+    text, data = why(changing, REFUSED, queue)
     assert text.startswith(f"The bank refused job {REFUSED} at 2026-11-21 12:30:12: ")
     refusal = data["refusal"]
     assert (data["state"], data["run"], refusal["asked"]) == ("refused", None, 60_000_000)
     assert f"Remedy {refusal['remedies'][0]}" in text
 
 
-def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(changing: Run) -> None:
-    result = changing("why", 999, "--from", QUEUE)
+def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(
+    changing: Run, queue: Path
+) -> None:
+    result = changing("why", 999, "--from", queue)
     assert (result.code, result.out) == (3, "")
     assert "slurmctld has no job 999 that waits" in result.err
 
@@ -94,3 +104,37 @@ def test_bank_is_asked_if_slurm_does_not_answer(
     clean_env.setenv("PATH", str(tmp_path))
     assert "301 SU were charged" in changing("why", 812_301).out
     assert changing("why", 999).code == 6
+
+
+def test_job_of_a_recording_is_never_that_of_another_cluster(
+    changing: Run, clean_env: pytest.MonkeyPatch, queue: Path
+) -> None:
+    """The bank has a job 812301 on darwin, which the settings name; the recording is of lab."""
+    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
+    result = changing("why", 812_301, "--from", QUEUE)
+    assert (result.code, result.out) == (3, "")
+    message = " ".join(result.err.split())
+    assert "has no job 812301 that waits" in message
+    assert "nothing is known of its credit: the bank has no cluster 'lab'" in message
+    assert "the bank's settings know: darwin" in message
+    jobs = queue / "jobs.txt"
+    jobs.write_text(jobs.read_text().replace("JobId=1 ", "JobId=812344 "))
+    config = queue / "config.txt"
+    names = {"lab": "the bank has no cluster 'lab'", "": "Slurm's settings name no cluster"}
+    for name, sentence in names.items():
+        config.write_text(re.sub(r"(ClusterName +=).*", rf"\1 {name}", config.read_text()))
+        running = changing("why", 812_344, "--from", queue, "--json")
+        document = json.loads(running.out)
+        assert (running.code, document["cluster"]) == (0, name or None)
+        assert document["data"][0]["run"] is None
+        assert document["warnings"] == [f"nothing is known of its credit: {sentence}"]
+        ended = changing("why", 812_301, "--from", queue)
+        assert (ended.code, ended.out) == (3, "")
+        assert sentence in " ".join(ended.err.split())
+    assert f"scontrol show config > {config}" in " ".join(ended.err.split())
+
+
+def test_file_that_is_missing_is_not_replaced_by_the_bank(changing: Run, tmp_path: Path) -> None:
+    result = changing("why", 812_301, "--from", tmp_path)
+    assert (result.code, result.out) == (3, "")
+    assert "there is no nodes.txt" in " ".join(result.err.split())

@@ -48,7 +48,7 @@ def test_table_has_size_limit_age_reason_and_start(run: Run) -> None:
     result = run()
     lines = result.out.splitlines()
     assert result.code == 0
-    assert lines[0] == "As of 2026-11-26 08:10:16 +00:00   12 jobs waiting"
+    assert lines[0] == "As of 2026-11-26 08:10:16 +00:00   cluster lab   12 jobs waiting"
     assert "START is what slurmctld expects" in result.err
     assert max(map(len, lines)) <= 80
     by_job = {line.split()[0]: line.split()[1:] for line in lines[2:]}
@@ -163,3 +163,9 @@ def test_missing_output_names_the_command_that_records_it(run: Run, tmp_path: Pa
     assert "squeue --all --noheader --states=PENDING --Format=JobArrayID" in " ".join(
         result.err.split()
     )
+
+
+def test_cluster_is_the_one_of_the_recording(run: Run, clean_env: pytest.MonkeyPatch) -> None:
+    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
+    assert "   cluster lab   12 jobs waiting" in run().out
+    assert json.loads(run("--json").out)["cluster"] == "lab"

@@ -235,6 +235,21 @@ def test_likely_start_is_shown_where_the_queue_is_known(fairbank: Run, queue: Pa
     assert (missing.code, "there is no sshare.txt" in missing.err) == (3, True)
 
 
+def test_price_is_that_of_the_cluster_of_the_queue(fairbank: Run, queue: Path) -> None:
+    """The settings name darwin. The price would be too high to look into the queue."""
+    config = queue / "config.txt"
+    job = ("quote", "-A", "chem_qmc", "-t", "7-00:00:00", "-N", "999", "--from", queue)
+    for name, more, code, sentence in (
+        ("lab", (), 3, "there is no cluster 'lab'"),
+        ("lab", ("-M", "darwin"), 2, "the queue is that of cluster lab, not darwin"),
+        ("", (), 2, "Slurm's settings name no cluster"),
+    ):
+        config.write_text(re.sub(r"(ClusterName +=).*", rf"\1 {name}", config.read_text()))
+        result = fairbank(*job, *more)
+        assert (result.code, result.out) == (code, "")
+        assert sentence in " ".join(result.err.split())
+
+
 def test_likely_start_is_null_without_a_queue(fairbank: Run, queue: Path) -> None:
     for words in ((), ("--from", queue, "--no-likely")):
         result = fairbank(*JOB, *words, "--json")

@@ -701,6 +701,20 @@ def test_needed_hold_and_available_credit_are_reported(
     )
 
 
+def test_credit_is_never_that_of_another_cluster(run: Run, bank: Bank, bank_queue: Path) -> None:
+    """The bank has one cluster, darwin, with a partition and a project of these names."""
+    config = bank_queue / "config.txt"
+    words = (JOBS["second"], "--no-likely", "--no-advice", "--json", "--server", bank.unix)
+    for name, sentence in (
+        ("lab", "there is no cluster 'lab'; "),
+        ("", "Slurm's settings name no cluster; record them: TZ=UTC scontrol show config > "),
+    ):
+        config.write_text(re.sub(r"(ClusterName +=).*", rf"\1 {name}", config.read_text()))
+        result = run(*words, folder=bank_queue)
+        (warning,) = json.loads(result.out)["warnings"]
+        assert warning.startswith(f"nothing is known of its credit: {sentence}")
+
+
 @pytest.mark.parametrize("limit", ["UNLIMITED", "Partition_Limit"])
 def test_price_without_any_time_limit_cannot_be_known(
     run: Run, bank: Bank, bank_queue: Path, limit: str

@@ -51,9 +51,13 @@ class SlurmOutput(ABC):
         """Version of Slurm. Raises InvalidInput for one that is not supported."""
 
     @cached_property
+    def _config_text(self) -> str:
+        return self.text("config", *_SHOW_CONFIG)
+
+    @cached_property
     def config(self) -> Mapping[str, str]:
         """Settings of `scontrol show config`."""
-        return config.read_config(self.text("config", *_SHOW_CONFIG))
+        return config.read_config(self._config_text)
 
     @property
     def cluster(self) -> str:
@@ -61,8 +65,8 @@ class SlurmOutput(ABC):
         return self.config.get("ClusterName", "")
 
     def clock(self) -> int:
-        """Return the time of slurmctld's clock, in seconds since 1970."""
-        return config.read_clock(self.text("config", *_SHOW_CONFIG))
+        """Return when slurmctld printed its settings, by its clock, in seconds since 1970."""
+        return config.read_clock(self._config_text)
 
     def shares(self) -> ParsedRows[ShareRow]:
         """Return the fair share of every association."""
@@ -126,6 +130,27 @@ class SlurmOutput(ABC):
     @abstractmethod
     def _flags_in_conf(self) -> str | None:
         """Return PriorityFlags of slurm.conf, or None if it cannot be read."""
+
+
+def cluster_missing(directory: str | None) -> InvalidInput:
+    """Return the error for settings of Slurm that name no cluster. The bank is not asked then: it
+    might answer with the facts of another cluster.
+    """
+    path = shlex.quote(str(Path(directory or "DIRECTORY") / "config.txt"))
+    return InvalidInput(
+        "Slurm's settings name no cluster",
+        field="--from",
+        remedy=f"record them: TZ=UTC {shlex.join(_SHOW_CONFIG)} > {path}",
+    )
+
+
+def cluster_differs(cluster: str | None, named: str) -> InvalidInput:
+    """Return the error for output of another cluster than the one that was named."""
+    return InvalidInput(
+        f"the queue is that of cluster {cluster}, not {named}",
+        field="--from",
+        remedy=f"name a queue of {named}, or the cluster of the job: -M {cluster}",
+    )
 
 
 class RecordedOutput(SlurmOutput):

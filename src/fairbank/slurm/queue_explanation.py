@@ -42,6 +42,7 @@ from fairbank.slurm.explain.allowed_changes import (
 from fairbank.slurm.explain.components import pending_components
 from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit, release_of
 from fairbank.slurm.explain.queue_input import read_queue
+from fairbank.slurm.output import cluster_missing
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
@@ -94,6 +95,21 @@ class NotPending(Conflict):
         self.job, self.cluster, self.as_of, self.unreadable = job, cluster, as_of, unreadable
 
 
+class NotListed(NotFound):
+    """No job of this name waits or runs on the cluster."""
+
+    def __init__(self, job_id: str, cluster: str | None) -> None:
+        super().__init__(
+            f"slurmctld has no job {job_id} that waits",
+            field="JOBID",
+            remedy=(
+                "give a job that waits, as squeue --states=PENDING has it; "
+                "sacct knows those that are over"
+            ),
+        )
+        self.cluster = cluster
+
+
 def explain(
     job_id: str,
     directory: str | None,
@@ -114,7 +130,8 @@ def explain(
         progress: called with the stage, and how much of how much is done.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: a file of the directory is missing.
+        NotListed: there is no such job.
         NotPending: the job does not wait.
         Conflict: the job can start now.
         Unavailable: Slurm does not answer.
@@ -126,7 +143,8 @@ def explain(
     if job is None:
         raise _not_waiting(job_id, queue, cluster, unreadable)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
-    facts = _job_facts(job, queue, plan, _credit(job, queue, cluster, quote, notes), texts["jobs"])
+    credit = _credit(job, queue, cluster, directory, quote, notes)
+    facts = _job_facts(job, queue, plan, credit, texts["jobs"])
     allowed, history = None, None
     if advice and facts.stated is None:
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
@@ -223,14 +241,7 @@ def _not_waiting(
     for slurm_job in queue.slurm_jobs.values():
         if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
             return NotPending(slurm_job, cluster, queue.now, unreadable)
-    return NotFound(
-        f"slurmctld has no job {job_id} that waits",
-        field="JOBID",
-        remedy=(
-            "give a job that waits, as squeue --states=PENDING has it; "
-            "sacct knows those that are over"
-        ),
-    )
+    return NotListed(job_id, cluster)
 
 
 def _stated_wait(job_id: str, slurm_job: SlurmJob, refusal: BankRefusal | None) -> StatedWait:
@@ -350,13 +361,20 @@ def _unreadable_lines(where: str, lines: Sequence[object]) -> str:
 
 
 def _credit(
-    job: PendingJob, queue: LiveQueue, cluster: str | None, quote: Quote | None, notes: list[str]
+    job: PendingJob,
+    queue: LiveQueue,
+    cluster: str | None,
+    directory: str | None,
+    quote: Quote | None,
+    notes: list[str],
 ) -> JobCredit | None:
     """Return the credit of the job; None without a bank, or with a note if it cannot be known."""
     if quote is None:
         return None
     rules = queue.snapshot.machine.cluster.rules
     try:
+        if cluster is None:
+            raise cluster_missing(directory)
         return job_credit(job, queue.slurm_jobs[job.number], cluster, rules, quote)
     except FairbankError as error:
         remedy = f"; {error.remedy}" if error.remedy else ""

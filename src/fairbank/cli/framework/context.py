@@ -317,7 +317,7 @@ class Context(Terminal):
             return os.geteuid()
         return int(self.one("/whoami")["uid"])
 
-    @property
+    @cached_property
     def cluster(self) -> str | None:
-        """Return the cluster that was named, if any."""
+        """Cluster that was named, if any. A command that shows output of Slurm sets that one's."""
         return self.settings.cluster

@@ -17,7 +17,6 @@ import msgspec
 from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
-from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import JOB_ID_MAX
 from fairbank.core.tres import parse_memory
 from fairbank.scheduling.explain.answer import StartRange
@@ -26,6 +25,7 @@ from fairbank.scheduling.explain.start_range import SimulatedRuns, Tick
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands, output_of
 from fairbank.slurm.explain.queue_input import groups_of_users, read_queue
+from fairbank.slurm.output import cluster_differs
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_explanation import ACCOUNTING_TIMEOUT_SECONDS
@@ -95,11 +95,7 @@ def likely_start(
     """
     _, answers, _ = read_queue("", directory)
     if (cluster := answers.config.get("ClusterName")) != job.cluster:
-        raise InvalidInput(
-            f"the queue is that of cluster {cluster}, not {job.cluster}",
-            field="--from",
-            remedy=f"name a queue of {job.cluster}, or the cluster of the job: -M {cluster}",
-        )
+        raise cluster_differs(cluster, job.cluster)
     source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
     number = min(max((each.job_id for each in answers.jobs), default=0) + 1, JOB_ID_MAX)
     priority = new_job_priority(source, _factors(job, number, answers.now), answers.now, zone)

@@ -263,7 +263,20 @@ def _account(context: Context, options: Namespace) -> str:
 
 
 def _cluster(context: Context, options: Namespace) -> str | None:
-    """Return the cluster if one was named; the bank takes its only cluster otherwise."""
+    """Return the cluster of a recorded queue, else one that was named; the bank takes its only
+    cluster otherwise.
+
+    Raises InvalidInput if another one than that of the queue was named.
+    """
+    if options.directory is not None:
+        from fairbank.slurm.output import RecordedOutput, cluster_differs, cluster_missing
+
+        cluster = RecordedOutput(options.directory).cluster
+        if not cluster:
+            raise cluster_missing(options.directory)
+        if options.cluster not in (None, cluster):
+            raise cluster_differs(cluster, options.cluster)
+        return cluster
     return options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or context.settings.cluster
 
 

@@ -12,31 +12,53 @@ from fairbank.core.time import iso, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import instant_of
 from fairbank.report.explanation import labelled
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.output import cluster_missing
+from fairbank.slurm.queue_explanation import NotListed, NotPending
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterator
 
     from fairbank.cli.framework.context import Context
+    from fairbank.core.errors import Unavailable
     from fairbank.report.columns import Row
     from fairbank.slurm.parsers.jobs import SlurmJob
-    from fairbank.slurm.queue_explanation import NotPending
 
 
-def show_state(context: Context, job: str, error: FairbankError) -> int:
+def show_state(
+    context: Context, options: Namespace, error: NotPending | NotListed | Unavailable
+) -> int:
     """Show what Slurm and the bank know of a job that does not wait.
+
+    The bank is asked for the cluster of Slurm's output only, whose job it is: every cluster has a
+    job of this number.
 
     Args:
         context: of the command.
-        job: as the user named it.
+        options: of the command.
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
-    from fairbank.slurm.queue_explanation import NotPending
-
     runs = error if isinstance(error, NotPending) else None
+    job = options.job
     number = str(runs.job.job_id) if runs else job
-    run, refusal, notes = _in_bank(context, number, runs.cluster if runs else None)
+    if answers := isinstance(error, NotPending | NotListed):
+        context.cluster = error.cluster
+    run, refusal, unknown = None, None, None
+    try:
+        # The number of a task of an array is known to slurmctld only.
+        if context.settings.configured and number.isdecimal():
+            if answers and context.cluster is None:
+                raise cluster_missing(options.directory)
+            run, refusal = _in_bank(context, number)
+    except FairbankError as problem:
+        unknown = problem
     if runs is None and run is None and refusal is None:
+        if unknown is not None:
+            error.message += f", and nothing is known of its credit: {unknown.message}"
+            error.remedy = unknown.remedy
         raise error
+    notes = [] if unknown is None else [f"nothing is known of its credit: {unknown}"]
     if runs is not None and run is not None and run["state"] != "held":
         run = None  # of an earlier start
     state = _state(runs, run, refusal)
@@ -58,27 +80,21 @@ def show_state(context: Context, job: str, error: FairbankError) -> int:
     return 0 if runs is None else print_unreadable(context, runs.unreadable, "scontrol show job")
 
 
-def _in_bank(
-    context: Context, number: str, cluster: str | None
-) -> tuple[Row | None, Row | None, list[str]]:
-    """Return the newest run of a job in the bank, its newest refusal if that is newer, and notes.
+def _in_bank(context: Context, number: str) -> tuple[Row | None, Row | None]:
+    """Return the newest run of a job in the bank, and its newest refusal if that is newer.
 
-    The number of a task of an array is known to slurmctld only.
+    Raises FairbankError, NotFound if the bank does not have the cluster.
     """
-    if not (context.settings.configured and number.isdecimal()):
-        return None, None, []
-    query = {"job_id": number, "cluster": cluster or context.cluster}
-    try:
-        run = next(iter(context.rows("/job", query, 1)), None)
-        refused = next(iter(context.rows("/failure", query, 1)), None)
-        if refused is not None and run is not None and refused["at"] <= run["start"]:
-            refused = None
-        # Only the answer for a single refusal names other projects.
-        refusal = None if refused is None else context.one(f"/failure/{refused['id']}")
-    except FairbankError as error:
-        return None, None, [f"nothing is known of its credit: {error.message}"]
+    cluster = BankClient(context.client).cluster(context.cluster).name
+    query = {"job_id": number, "cluster": cluster}
+    run = next(iter(context.rows("/job", query, 1)), None)
+    refused = next(iter(context.rows("/failure", query, 1)), None)
+    if refused is not None and run is not None and refused["at"] <= run["start"]:
+        refused = None
+    # Only the answer for a single refusal names other projects.
+    refusal = None if refused is None else context.one(f"/failure/{refused['id']}")
     context.later_notes.clear()  # of several runs the newest counts
-    return run, refusal, []
+    return run, refusal
 
 
 def _state(runs: NotPending | None, run: Row | None, refusal: Row | None) -> str:

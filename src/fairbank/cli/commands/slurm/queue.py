@@ -86,7 +86,7 @@ def run(context: Context, options: Namespace) -> int:
 
     source = output_of(options.directory)
     answer, now = source.all_waiting_jobs(), source.clock()
-    context.as_of = iso(now)
+    context.as_of, context.cluster = iso(now), source.config.get("ClusterName") or None
     code = print_unreadable(context, list(map(str, answer.unreadable)), QUESTION)
     jobs = [
         job

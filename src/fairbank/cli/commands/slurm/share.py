@@ -236,9 +236,12 @@ def _add_record(parser: Parser) -> None:
 
 def _record(context: Context, options: Namespace) -> int:
     from fairbank.slurm.fairshare_view.shares import daily_records
+    from fairbank.slurm.output import cluster_missing
     from fairbank.slurm.rankings import read_shares
 
     shares = read_shares(options.directory, context.now(), context.zone)
+    if shares.cluster is None:
+        raise cluster_missing(options.directory)
     rows = daily_records(shares.cluster, shares.rows, shares.rule)
     path = "/share?dry-run=true" if options.dry_run else "/share"
     kept = 0
@@ -246,7 +249,7 @@ def _record(context: Context, options: Namespace) -> int:
         batch = {"cluster": shares.cluster, "at": shares.as_of, "rows": rows[begin : begin + BATCH]}
         kept += context.client.post(path, batch)["data"]["kept"]
     code = print_unreadable(context, shares.unreadable, SSHARE)
-    of = f"{plain(str(shares.cluster))}, {iso(shares.as_of)[:10]}"
+    of = f"{plain(shares.cluster)}, {iso(shares.as_of)[:10]}"
     if options.dry_run:
         context.note(f"Nothing is recorded. {of}: {counted(kept, 'association')} would be.")
     elif kept:

@@ -11,7 +11,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_directory, print_json,
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option, count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import FairbankError, InvalidInput, NotFound, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation, TermsBesideJobAhead, as_data, lines
 
@@ -78,7 +78,7 @@ def _at_slurm(context: Context, options: Namespace) -> int:
             field="JOBID",
             remedy="give one as squeue has it, such as 812345 or 33_7",
         )
-    from fairbank.slurm.queue_explanation import NotPending, explain
+    from fairbank.slurm.queue_explanation import NotListed, NotPending, explain
 
     def quote(request: Mapping[str, object]) -> Any:
         return context.client.post("/quote", dict(request))["data"]
@@ -93,10 +93,10 @@ def _at_slurm(context: Context, options: Namespace) -> int:
                 quote=quote if context.settings.configured else None,
                 progress=progress,
             )
-    except (NotPending, NotFound, Unavailable) as error:
+    except (NotPending, NotListed, Unavailable) as error:
         from fairbank.cli.commands.slurm.job_state import show_state
 
-        return show_state(context, options.job, error)
+        return show_state(context, options, error)
     commands = "scontrol show job, node, partition, reservation"
     code = print_unreadable(context, explanation.unreadable, commands)
     row = explanation.row
