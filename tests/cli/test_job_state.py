@@ -90,9 +90,7 @@ def test_refused_job_has_the_refusal_and_its_remedies(
     assert f"Remedy {refusal['remedies'][0]}" in text
 
 
-def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(
-    changing: Run, queue: Path
-) -> None:
+def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(changing: Run, queue: Path) -> None:
     result = changing("why", 999, "--from", queue)
     assert (result.code, result.out) == (3, "")
     assert "slurmctld has no job 999 that waits" in result.err

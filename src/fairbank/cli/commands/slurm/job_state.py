@@ -12,9 +12,6 @@ from fairbank.core.time import iso, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import instant_of
 from fairbank.report.explanation import labelled
-from fairbank.slurm.bank import BankClient
-from fairbank.slurm.output import cluster_missing
-from fairbank.slurm.queue_explanation import NotListed, NotPending
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from fairbank.core.errors import Unavailable
     from fairbank.report.columns import Row
     from fairbank.slurm.parsers.jobs import SlurmJob
+    from fairbank.slurm.queue_explanation import NotListed, NotPending
 
 
 def show_state(
@@ -39,6 +37,9 @@ def show_state(
         options: of the command.
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
+    from fairbank.slurm.output import cluster_missing
+    from fairbank.slurm.queue_explanation import NotListed, NotPending
+
     runs = error if isinstance(error, NotPending) else None
     job = options.job
     number = str(runs.job.job_id) if runs else job
@@ -85,6 +86,8 @@ def _in_bank(context: Context, number: str) -> tuple[Row | None, Row | None]:
 
     Raises FairbankError, NotFound if the bank does not have the cluster.
     """
+    from fairbank.slurm.bank import BankClient
+
     cluster = BankClient(context.client).cluster(context.cluster).name
     query = {"job_id": number, "cluster": cluster}
     run = next(iter(context.rows("/job", query, 1)), None)
