@@ -31,7 +31,8 @@ def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -
 )
 def test_unused_credit_has_the_precision_of_its_row(short: bool, shown: str) -> None:
     row = {**ROW, "outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
-    assert balance._runs_out(row, DisplayFormat(short=short)) == shown
+    (runs_out,) = [column for column in balance.COLUMNS if column.head == "RUNS-OUT"]
+    assert runs_out.cell(row, DisplayFormat(short=short)) == shown
 
 
 @pytest.mark.parametrize(
@@ -47,4 +48,4 @@ def test_period_not_in_whole_days_is_shown_with_hours(
 ) -> None:
     row: dict[str, Any] = {"start": start, "end": end}
     bounds = [column for column in alloc.COLUMNS if column.head in ("START", "END")]
-    assert [alloc._cell(column, row, DisplayFormat()) for column in bounds] == shown
+    assert [alloc.show_cell(column, row, DisplayFormat()) for column in bounds] == shown

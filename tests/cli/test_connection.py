@@ -20,6 +20,7 @@ import pytest
 
 from fairbank.cli.framework import client_settings
 from fairbank.rest.client import Client
+from fairbank.rest.client.signers import Signer
 from tests.cli.conftest import Run
 from tests.cli.served_site import Bank, serve_site
 from tests.cli.site import AYLA, JORGE
@@ -146,13 +147,11 @@ def test_each_silence_has_its_own_remedy(fairbank: Run, monkeypatch: pytest.Monk
 
 def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     targets: list[str] = []
-    answer = Client._send
 
-    def record(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
+    def record(_signer: Signer, _method: str, target: str, *_: object) -> None:
         targets.append(target.partition("?")[0])
-        return answer(self, method, target, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Client, "_send", record)
+    monkeypatch.setattr(Signer, "authorization", record)
     fairbank("balance")
     assert targets == ["/balance"]
     targets.clear()

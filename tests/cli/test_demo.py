@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.commands.planning.demo import FAIRBANK, _folder, _Shell
+from fairbank.cli.commands.planning.demo import FAIRBANK, DemoShell, run
 from fairbank.core.errors import Conflict, FairbankError, Forbidden
 
 pytestmark = pytest.mark.slow
 
+CONTEXT: Any = SimpleNamespace(
+    print_text=lambda text: print(text, file=sys.stdout), options=Namespace()
+)
 SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "audit verify")
 
 
@@ -80,18 +83,15 @@ def test_kept_demo_bank_can_be_audited(
 
 def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """This directory has no bank."""
-    context: Any = SimpleNamespace(
-        print_text=lambda text: print(text, file=sys.stdout), options=Namespace()
-    )
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
-        _Shell(context, tmp_path).type("balance")
+        DemoShell(CONTEXT, tmp_path).type("balance")
     assert "$ fairbank balance" in capfd.readouterr().out
 
 
 def test_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "month.swf").write_text("mine")
-    with pytest.raises(Conflict, match="is not empty"), _folder(str(tmp_path)):
-        pass
+    with pytest.raises(Conflict, match="is not empty"):
+        run(CONTEXT, Namespace(directory=str(tmp_path)))
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -109,9 +109,6 @@ def test_directory_without_permission_ends_with_that_exit_code(
         raise PermissionError(errno.EACCES, "denied")
 
     monkeypatch.setattr(Path, "mkdir", deny)
-    with (
-        pytest.raises(Forbidden, match="you may not write there") as refused,
-        _folder(str(tmp_path / "trial")),
-    ):
-        pass
+    with pytest.raises(Forbidden, match="you may not write there") as refused:
+        run(CONTEXT, Namespace(directory=str(tmp_path / "trial")))
     assert refused.value.exit_code == 4

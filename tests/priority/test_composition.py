@@ -79,15 +79,14 @@ def test_priority_is_truncated() -> None:
 
 
 def test_terms_are_added_from_left_to_right() -> None:
-    """Another order would change the last digit: 2**53 absorbs a one, but not a one and a one."""
-    huge, to = float(2**53), cluster(association_max=1, totals={"cpu": [1, 1]})
-    job = single_job(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
+    """In another order 0.7 + 0.7 + 0.6 is a little less than 2, and then truncated to 1."""
+    to = cluster(association_max=10, totals={"cpu": [10, 10]})
+    job = single_job(to, association=7, fairshare=0.7, tres={"cpu": 6})
     settings = MultifactorSettings(
-        weights=PriorityWeights(age=1, association=1, tres={"cpu": huge})
+        weights=PriorityWeights(association=1, fairshare=1, tres={"cpu": 1.0})
     )
-    terms = weigh_factors(job, to, settings, NOW)
-    assert combination._added(terms)[0] == 1.0 + 1.0 + huge - NICE_MAX
-    assert sum_as_shown(terms)[0] == (2.0 - NICE_MAX) + huge
+    assert priority(job, settings, to) == 2
+    assert sum_as_shown(weigh_factors(job, to, settings, NOW))[0] == 2.0
 
 
 def test_without_slurmdbd_age_and_fair_share_are_0() -> None:

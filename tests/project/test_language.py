@@ -112,6 +112,31 @@ def test_private_words_are_found_in_prose_but_not_in_code() -> None:
     assert [place.line for place in RULES["private words"]([File("docs/a.md", text)])] == [5]
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from fairbank.bank.hold import _limit",
+        "holds._limit",
+        "hold.holds._limit()",
+        "patch.setattr(hold, '_limit', 1)",
+    ],
+)
+def test_tests_use_no_private_names_of_the_product(use: str) -> None:
+    files = [File("src/fairbank/bank/hold.py", "_limit = 1"), File("tests/test_hold.py", use)]
+    assert [str(place).partition(";")[0] for place in RULES["private names"](files)] == [
+        "tests/test_hold.py:1: _limit is private"
+    ]
+
+
+@pytest.mark.parametrize(
+    "use", ["self._limit", "super()._limit", "job._replace(limit=1)", "holds._limits"]
+)
+def test_own_and_standard_private_names_may_be_used(use: str) -> None:
+    text = "_limit = 1\n_replace = 2"
+    files = [File("src/fairbank/bank/hold.py", text), File("tests/test_hold.py", use)]
+    assert list(RULES["private names"](files)) == []
+
+
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
     """Write a file of the package bank, then run the check there."""

@@ -54,7 +54,7 @@ def test_file_created_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_progress_reaches_the_total_only_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backup_file, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(backup_file, "ROWS_AT_ONCE", 1)
     file, store, output = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
     granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
     backups = Backups(store, ManualClock(Instant(0)))

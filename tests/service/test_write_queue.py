@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fairbank.core.errors import Busy
 from fairbank.service.ledger import BATCH_MAX
+from fairbank.service.write_queue.queue import WriteQueue
 from fairbank.service.write_queue.writers import NEXT_BATCH_MIN
 from fairbank.store.memory.store import MemoryStore
 from tests.service.gated_bank import QueueScene, count_entries
@@ -43,9 +44,10 @@ class TwoWriterStore(MemoryStore):
 def test_second_writer_starts_only_with_enough_requests(separate_process: bool) -> None:
     scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
-    scene.submit(*["few"] * (NEXT_BATCH_MIN - 1))
-    changed: Any = scene.writers._changed
-    wait_until(lambda: len(changed._waiters) == 1, "the other writer to be idle")
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(NEXT_BATCH_MIN - 1):
+            # Wait for another thread, so that a writer that was notified by mistake begins.
+            pool.submit(scene.submit, "few").result()
     scene.wait_until_queued()
     assert len(scene.bank.batches) == 1
     scene.submit("one more")
@@ -59,13 +61,14 @@ def test_second_writer_starts_only_with_enough_requests(separate_process: bool) 
 
 
 def test_two_writers_answer_waiting_requests_and_close(separate_process: bool) -> None:
+    threads = set(threading.enumerate())
     scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
     scene.queue.submit([], lambda result: scene.results.__setitem__("nothing", result))
     scene.submit("a")
     scene.finish()
     assert scene.granted() == {"first", "nothing", "a"}
-    assert not any(thread.is_alive() for thread in scene.writers._threads)
+    assert set(threading.enumerate()) <= threads
 
 
 def test_queue_limit_lets_one_longer_batch_in_when_empty(separate_process: bool) -> None:
@@ -91,12 +94,20 @@ def test_batch_larger_than_one_transaction_is_refused(scene: QueueScene) -> None
     assert count_entries(scene.bank.store) == 0
 
 
+def is_closed(queue: WriteQueue) -> bool:
+    try:
+        queue.submit([], lambda _: None)
+    except Busy:
+        return True
+    return False
+
+
 def test_close_answers_waiting_requests_and_refuses_new_ones(scene: QueueScene) -> None:
     scene.submit_first()
     scene.submit("a")
     closing = threading.Thread(target=scene.queue.close)
     closing.start()
-    wait_until(lambda: scene.queue._closed, "the queue to close")  # type: ignore[attr-defined]
+    wait_until(lambda: is_closed(scene.queue), "the queue to close")
     with pytest.raises(Busy, match="the server is stopping"):
         scene.submit("b")
     scene.bank.gate.set()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.store.postgres.batch import _array, _hexadecimal
+from fairbank.store.postgres.batch import array_text, hex_texts
 from tests.support.postgres import PostgresServer
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -37,7 +37,7 @@ def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[A
     return [
         value
         for (value,) in cursor.execute(
-            statement, [_array(list(range(len(column)))), _array(column)]
+            statement, [array_text(list(range(len(column)))), array_text(column)]
         )
     ]
 
@@ -63,9 +63,9 @@ def test_numbers(cursor: psycopg.RawCursor[Any], column: list[int | None]) -> No
 
 @given(column=st.lists(st.none() | st.binary(max_size=8), max_size=8))
 def test_bytes(cursor: psycopg.RawCursor[Any], column: list[bytes | None]) -> None:
-    assert sent(cursor, "bytea", list(_hexadecimal(column))) == column
+    assert sent(cursor, "bytea", list(hex_texts(column))) == column
 
 
 def test_empty_column_sends_nothing() -> None:
-    assert _array([None, None]) == "{}"
-    assert _array([None, 1]) == "{null,1}"
+    assert array_text([None, None]) == "{}"
+    assert array_text([None, 1]) == "{null,1}"

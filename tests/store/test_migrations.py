@@ -28,11 +28,9 @@ from tests.contracts.databases import Place
 from tests.contracts.small_site import charge, contents, fill, granted, hold, late_charge, token
 from tests.support.postgres import PostgresServer
 
-MIGRATIONS = Path(migration.__file__).parent / "migrations"
-
 
 def test_schema_names_all_migrations() -> None:
-    result = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
+    result = ScriptDirectory(str(migration.MIGRATIONS)).walk_revisions()
     assert tuple(difference.revision for difference in result)[::-1] == REVISIONS
 
 
@@ -107,13 +105,13 @@ def upgrade() -> None:
 def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]]:
     """Add a second migration for the time of the block."""
     folder = tmp_path / "migrations"
-    shutil.copytree(MIGRATIONS, folder)
+    shutil.copytree(migration.MIGRATIONS, folder)
     (folder / "versions" / "v0002_mottos.py").write_text(LATER)
 
     @contextmanager
     def later() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(migration, "_MIGRATIONS", folder)
+            patch.setattr(migration, "MIGRATIONS", folder)
             for module in (migration, schema_version):
                 patch.setattr(module, "REVISIONS", ("0001", "0002"))
             yield
@@ -232,7 +230,7 @@ def test_missing_server_is_unavailable(tmp_path: Path) -> None:
 
 
 def test_revisions_are_numbered_in_order() -> None:
-    names = sorted(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
+    names = sorted(path.stem for path in (migration.MIGRATIONS / "versions").glob("v*.py"))
     assert (
         [name[1:5] for name in names]
         == list(REVISIONS)

@@ -147,7 +147,7 @@ def test_lost_connection_outside_a_batch_is_reported_the_same_way(
 ) -> None:
     assert isinstance(store, SqlStore)
     output = list[int]()
-    with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._write_transaction():
+    with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store.write_transaction():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:

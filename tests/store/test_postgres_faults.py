@@ -196,13 +196,13 @@ def test_deadlock_is_contention(place: Place) -> None:
 
 
 def test_statement_timeout_is_unavailable(impatient: PostgresStore) -> None:
-    with pytest.raises(Unavailable, match="timeout"), impatient._write_transaction() as connection:
+    with pytest.raises(Unavailable, match="timeout"), impatient.write_transaction() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(30)")
 
 
 def test_query_timeout_is_unavailable(impatient: PostgresStore) -> None:
     with pytest.raises(Unavailable, match="timeout"), impatient.reading() as reader:
-        reader._connection.exec_driver_sql("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
+        reader.connection.exec_driver_sql("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
 
 
 def test_reading_whole_tables_has_no_timeout(impatient: PostgresStore) -> None:
@@ -226,7 +226,7 @@ def _entries(reader: Reader) -> int:
 
 
 def _limit(reader: Reader) -> str:
-    connection = reader._connection  # type: ignore[attr-defined]
+    connection = reader.connection  # type: ignore[attr-defined]
     return str(connection.exec_driver_sql("SHOW statement_timeout").scalar())
 
 
@@ -284,7 +284,7 @@ def test_commits_are_durable_with_any_database_setting(place: Place) -> None:
         " current_database()); END $$"
     )
     store = PostgresStore(make_url(place.url))
-    with store._write_transaction() as connection:
+    with store.write_transaction() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
     store.close()
 

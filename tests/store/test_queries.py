@@ -95,7 +95,7 @@ def test_undo_query_is_the_same_in_all_stores(file_place: Place, name: str) -> N
     assert f"journal.{kinds}" in SQLITE[name]
     assert f"journal.{kinds}" in POSTGRES[name]
     store = SqliteStore(path_of(make_url(file_place.url)))
-    with store._write_transaction() as connection:
+    with store.write_transaction() as connection:
         (made,) = connection.exec_driver_sql(
             "SELECT sql FROM sqlite_master WHERE name = 'journal_undoing'"
         ).scalars()
@@ -125,7 +125,7 @@ def test_postgres_finds_every_row_by_its_key(postgres_store: PostgresStore, name
     continue while these grow.
     """
     nothing = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", POSTGRES[name])))
-    with postgres_store._write_transaction() as connection:
+    with postgres_store.write_transaction() as connection:
         connection.exec_driver_sql(f"PREPARE {name}_plan AS {POSTGRES[name]}")
         plan = (
             connection.exec_driver_sql(f"EXPLAIN EXECUTE {name}_plan ({nothing})").scalars().all()
@@ -137,7 +137,7 @@ def test_postgres_finds_every_row_by_its_key(postgres_store: PostgresStore, name
 @pytest.mark.parametrize("name", ["allocations", *LOOK_UPS[1:]])
 def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
-    with store._write_transaction() as connection:
+    with store.write_transaction() as connection:
         expected = ("[]",) * SQLITE[name].count("?")
         plan = [
             row[3]
@@ -154,7 +154,7 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
 def plan_of(store: SqliteStore, query: Select[Any], **values: int) -> list[str]:
     """Return SQLite's query plan, with the values bound as in production."""
     with store.reading() as reader:
-        connection = reader._connection  # type: ignore[attr-defined]
+        connection = reader.connection  # type: ignore[attr-defined]
         compiled = query.compile(dialect=connection.dialect)
         expanded = compiled.construct_expanded_state({**compiled.params, **values})
         return [

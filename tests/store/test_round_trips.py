@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from psycopg import pq
-from sqlalchemy import event
+from sqlalchemy import Pool, event
 
 from fairbank.bank.requests import Request
 from fairbank.store.postgres.store import PostgresStore
@@ -45,11 +45,11 @@ def round_trips(store: PostgresStore, *requests: Request) -> int:
         def untrace(connection: Any, *_: object) -> None:
             connection.pgconn.untrace()
 
-        event.listen(store._writer, "checkout", trace)
-        event.listen(store._writer, "checkin", untrace)
+        event.listen(Pool, "checkout", trace)
+        event.listen(Pool, "checkin", untrace)
         granted(store, *requests)
-        event.remove(store._writer, "checkout", trace)
-        event.remove(store._writer, "checkin", untrace)
+        event.remove(Pool, "checkout", trace)
+        event.remove(Pool, "checkin", untrace)
         messages.seek(0)
         return sum(
             line.startswith("F\t") and line.split("\t")[2].strip() in _WAITED_FOR

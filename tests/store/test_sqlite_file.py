@@ -95,7 +95,7 @@ def test_invalid_database_file_is_reported(tmp_path: Path) -> None:
 @needs_wal
 def test_wal_is_used_and_every_commit_is_synced(file: Path) -> None:
     store = SqliteStore(file)
-    with store._write_transaction() as connection:
+    with store.write_transaction() as connection:
         facts = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint")
@@ -221,7 +221,7 @@ def test_all_readers_in_use_is_busy(file: Path) -> None:
 def test_reader_cannot_write(file: Path) -> None:
     store = SqliteStore(file)
     with pytest.raises(Unavailable, match="readonly"), store.reading() as reader:
-        reader._connection.exec_driver_sql("DELETE FROM nonce")  # type: ignore[attr-defined]
+        reader.connection.exec_driver_sql("DELETE FROM nonce")  # type: ignore[attr-defined]
     store.close()
 
 
@@ -268,7 +268,7 @@ def test_folder_is_refused_as_file(tmp_path: Path) -> None:
 def test_full_check_reports_progress_until_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_STEPS", 100)
+    monkeypatch.setattr(sqlite, "PROGRESS_STEPS", 100)
     path = tmp_path / "fairbank.sqlite"
     migrate(url(path))
     store = open_store(url(path))

@@ -46,6 +46,8 @@ PRIVATE_WORDS = re.compile(
 # `audit heads` is a command: the last entry of each hash chain.
 STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:")
 ALLOWED_IN_NAMES = frozenset({"heads", "nobody"})  # of hash chains; a Unix user
+OWN = frozenset({"self", "cls", "super()"})
+STANDARD_NAMES = frozenset({"_actions", "_exit", "_fields", "_option_string_actions", "_replace"})
 MARKDOWN_CODE = re.compile(r"`[^`]*`")
 
 
@@ -226,6 +228,36 @@ def private_words(files: Sequence[File]) -> Iterator[Place]:
                     yield Place(file.path, number, f"private word {word!r} in {name}")
 
 
+def private_access(files: Sequence[File]) -> Iterator[Place]:
+    """Yield private names of the product that tests and benchmarks import, read or replace."""
+    private = {
+        name
+        for file in files
+        if file.is_product
+        for _, name in file.names()
+        if name.startswith("_") and not name.startswith("__")
+    }
+    for file in files:
+        if file.path.startswith(("tests/", "benchmarks/")):
+            for node in file.nodes:
+                for name in _names_of_others(node):
+                    if name in private:
+                        message = f"{name} is private; test what others see, or make it public"
+                        yield Place(file.path, node.lineno, message)  # type: ignore[attr-defined]
+
+
+def _names_of_others(node: ast.AST) -> Iterator[str]:
+    """Yield the names that an import takes, an attribute of another object, a replaced name."""
+    match node:
+        case ast.ImportFrom(module=str(module), names=names) if module.startswith("fairbank"):
+            yield from (alias.name for alias in names)
+        case ast.Attribute(value=value, attr=name):
+            if ast.unparse(value) not in OWN and name not in STANDARD_NAMES:
+                yield name
+        case ast.Call(func=ast.Attribute(attr="setattr"), args=[_, ast.Constant(value=name), *_]):
+            yield str(name)
+
+
 def _prose(markdown: str) -> str:
     """Return Markdown with code replaced by blanks; the line numbers stay."""
     lines, is_code = [], False
@@ -243,4 +275,5 @@ RULES: Mapping[str, Callable[[Sequence[File]], Iterator[Place]]] = {
     "line length": long_lines,
     "folder size": large_folders,
     "private words": private_words,
+    "private names": private_access,
 }

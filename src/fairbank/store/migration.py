@@ -18,7 +18,7 @@ from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sqlite.store import create_file, writing_engine
 from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parent / "migrations"
 
 # Lock of a migration: a second server waits for the first. Any number that never changes is fine.
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
@@ -61,7 +61,7 @@ def _migrate(engine: Engine, begin: list[str]) -> bool:
 def run_migrations(connection: Connection) -> None:
     """Apply all migrations that the database lacks, inside the transaction of the connection."""
     alembic = Config()
-    alembic.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    alembic.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     alembic.set_main_option("path_separator", "os")
     alembic.attributes["connection"] = connection
     command.upgrade(alembic, "head")

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.core.errors import InvalidInput, Unauthenticated, Unavailable
-from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
+from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, decoding_error
 from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.munge import Munged, MungeTools
@@ -106,7 +106,7 @@ def test_expired_credential_is_refused(munged: Munged, munge: Munge) -> None:
 
 def test_credential_from_the_future_is_refused_as_clock_skew() -> None:
     """EMUNGE_CRED_REWOUND needs two hosts with different clocks, so only the message is tested."""
-    error = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
+    error = decoding_error(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
     assert isinstance(error, Unauthenticated)
     assert "clock skew" in error.message
     assert "600 s" in error.message

@@ -69,7 +69,7 @@ class Cluster(Shell):
             with _locked():
                 people.create_users()
             furnish(place, cluster.machine)
-            configure(place, cluster.machine, cluster._changes)
+            configure(place, cluster.machine, changes or {})
             cluster._start_all()
         except BaseException:
             cluster.down()

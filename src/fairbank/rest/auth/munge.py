@@ -88,7 +88,7 @@ class Munge:
             credential = ctypes.c_void_p()
             error = lib.munge_encode(ctypes.byref(credential), context, payload, len(payload))
             if error:
-                raise _cannot_encode(error, _detail(lib, context, error))
+                raise _encoding_error(error, _detail(lib, context, error))
             return _take(lib, credential)
 
     def decode(self, credential: bytes) -> Decoded:
@@ -121,7 +121,7 @@ class Munge:
                 _get(lib, context, option) for option in (_ENCODED_AT, _DECODED_AT, _TTL)
             )
             if error:
-                raise _cannot_decode(error, _detail(lib, context, error), encoded_at, now, ttl)
+                raise decoding_error(error, _detail(lib, context, error), encoded_at, now, ttl)
             return Decoded(content, uid.value, gid.value, Instant(encoded_at), ttl)
 
     @contextmanager
@@ -167,7 +167,7 @@ _INVALID = frozenset(range(8, 15))  # version, cipher, MAC, zip, realm, or not d
 _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 
 
-def _cannot_encode(error: int, detail: str) -> FairbankError:
+def _encoding_error(error: int, detail: str) -> FairbankError:
     if error == _BAD_LENGTH:
         return InvalidInput(
             f"MUNGE cannot encode this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes"
@@ -175,7 +175,7 @@ def _cannot_encode(error: int, detail: str) -> FairbankError:
     return _unreachable(error, detail)
 
 
-def _cannot_decode(error: int, detail: str, encoded_at: int, now: int, ttl: int) -> FairbankError:
+def decoding_error(error: int, detail: str, encoded_at: int, now: int, ttl: int) -> FairbankError:
     if error == _EXPIRED:
         return Unauthenticated(
             f"the credential has expired: made at {iso(encoded_at)}, {now - encoded_at} s ago, "

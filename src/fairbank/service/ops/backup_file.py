@@ -33,7 +33,7 @@ from fairbank.store.contract import Reader
 
 FORMAT = "fairbank.backup/3"
 _OLDER_FORMATS = ("fairbank.backup/1", "fairbank.backup/2")  # from before the first release
-_ROWS_AT_ONCE = 5_000
+ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
 # Kinds of rows by their name in the file, in the order in which they can be restored.
@@ -62,7 +62,7 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
             out.write(line)
             rows += 1
             entries += kind is Entry
-            if progress and rows % _ROWS_AT_ONCE == 0:
+            if progress and rows % ROWS_AT_ONCE == 0:
                 progress(entries, of)
     if progress:
         progress(of, of)
@@ -82,7 +82,7 @@ def chunks(path: Path) -> Iterator[tuple[type, list[Any]]]:
     """Yield the rows of a backup, some thousands of one kind at a time. Raises as `verify_file`."""
     for name, group in groupby(_lines(path), key=itemgetter(0)):
         kind = _KINDS[name]
-        while chunk := [_row(line, kind) for line in islice(group, _ROWS_AT_ONCE)]:
+        while chunk := [_row(line, kind) for line in islice(group, ROWS_AT_ONCE)]:
             yield kind, chunk
 
 
@@ -97,7 +97,7 @@ def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, 
         done, of = getattr(stream, "fileobj", None), max(1, path.stat().st_size)
         for count, line in enumerate(_rows(stream, path), 1):
             yield line
-            if done is not None and count % _ROWS_AT_ONCE == 0:
+            if done is not None and count % ROWS_AT_ONCE == 0:
                 progress(min(done.tell(), of), of)
         progress(of, of)
 

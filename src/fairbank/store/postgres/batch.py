@@ -176,14 +176,14 @@ class PostgresTransaction(SqlTransaction):
             columns(changed_users(data), 5),
             columns(changed_runs(data), 19),
         )
-        sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
+        sums[_LINK_OF_SUMS] = hex_texts(sums[_LINK_OF_SUMS])
         new, entries = new_runs(data), [entry_row(entry) for entry in data.entries]
         if len(entries) >= _COPIED_FROM:
             self._copy(schema.run, new)
             self._copy(schema.journal, entries)
             new, entries = [], []
         added = columns(entries, 20)
-        added[_DIGEST], added[_LINK] = _hexadecimal(added[_DIGEST]), _hexadecimal(added[_LINK])
+        added[_DIGEST], added[_LINK] = hex_texts(added[_DIGEST]), hex_texts(added[_LINK])
         self._write_what_waits()
         self._unwritten = _arrays((sums, users, changed, columns(new, 28), added))
 
@@ -209,7 +209,7 @@ class PostgresTransaction(SqlTransaction):
 
 
 def _arrays(tables: Iterable[Columns]) -> list[Any]:
-    return [_array(column) for table in tables for column in table]
+    return [array_text(column) for table in tables for column in table]
 
 
 def _funds_wanted(locks: LockSet) -> Columns:
@@ -230,7 +230,7 @@ def _funds_wanted(locks: LockSet) -> Columns:
     )
 
 
-def _array(column: Sequence[Any]) -> Any:
+def array_text(column: Sequence[Any]) -> Any:
     """Return a column of integers, texts or None as PostgreSQL's array literal.
 
     A JSON array in other brackets is such a literal, built in a tenth of the driver's time for a
@@ -246,7 +246,7 @@ def _array(column: Sequence[Any]) -> Any:
     return f"{{{text[1:-1]}}}"
 
 
-def _hexadecimal(column: Sequence[bytes | None]) -> list[str | None]:
+def hex_texts(column: Sequence[bytes | None]) -> list[str | None]:
     """Return bytes in PostgreSQL's hexadecimal form."""
     return [None if each is None else f"\\x{each.hex()}" for each in column]
 

@@ -62,7 +62,7 @@ class SqlReader:
     """Reader over one connection, inside the transaction of its snapshot."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._streams: list[CursorResult[Any]] = []
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class SqlReader:
         return page_of_groups(self._all(usage(query, by, page), usage_of_row), by, page)
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
-        rows = self._connection.execute(statements.open_holds(allocations))
+        rows = self.connection.execute(statements.open_holds(allocations))
         return {
             (allocation, owner): OpenHolds(int(held), runs, until)
             for allocation, owner, held, runs, until in rows
@@ -161,9 +161,7 @@ class SqlReader:
         found = select(table).order_by(*columns)
         if is_by_journal:
             found = found.where(*statements.of_journals(columns[0], journals))
-        with self._connection.execute(
-            found, execution_options={"yield_per": _ROWS_AT_ONCE}
-        ) as rows:
+        with self.connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
             self._streams.append(rows)
             for some in rows.partitions():
                 yield from map(value_of, some)
@@ -177,7 +175,7 @@ class SqlReader:
     def count_entries(self) -> int:
         self._remove_time_limit()
         return int(
-            self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one()
+            self.connection.execute(select(func.count()).select_from(schema.journal)).scalar_one()
         )
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
@@ -186,12 +184,12 @@ class SqlReader:
 
     def _remove_time_limit(self) -> None:
         """Remove the time limit of this snapshot's statements: whole tables take long."""
-        if self._connection.dialect.name == "postgresql":
-            self._connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        if self.connection.dialect.name == "postgresql":
+            self.connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
     def _all(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> list[T]:
-        return [value_of(row) for row in self._connection.execute(found, values)]
+        return [value_of(row) for row in self.connection.execute(found, values)]
 
     def _one(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> T | None:
-        row = self._connection.execute(found, values).first()
+        row = self.connection.execute(found, values).first()
         return None if row is None else value_of(row)

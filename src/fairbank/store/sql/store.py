@@ -55,7 +55,7 @@ class SqlStore(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        with self._write_transaction() as connection:
+        with self.write_transaction() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
@@ -135,7 +135,7 @@ class SqlStore(ABC):
             raise Unavailable(f"the database is busy: {busy}", remedy="try again") from busy
 
     @contextmanager
-    def _write_transaction(self) -> Iterator[Connection]:
+    def write_transaction(self) -> Iterator[Connection]:
         """Begin a write transaction; `writers` of them at a time."""
         with (
             self._writer_slot(),
@@ -161,7 +161,7 @@ class SqlStore(ABC):
     @contextmanager
     def _single_write(self) -> Iterator[Connection]:
         """Begin a write transaction for a caller that does not retry. Raises Busy on contention."""
-        with contention_is_busy(), self._write_transaction() as connection:
+        with contention_is_busy(), self.write_transaction() as connection:
             yield connection
 
 

@@ -38,7 +38,7 @@ itself.
 """
 _CHECKPOINT_MS = 1_000
 """Wait for readers when the log is emptied on a full disk; writers wait meanwhile."""
-_STEPS = 100_000
+PROGRESS_STEPS = 100_000
 """SQLite instructions between two progress calls: some hundredths of a second of a full check."""
 JOURNALS = ("wal", "truncate")
 _LOCKED = "locked"
@@ -69,7 +69,7 @@ class SqliteStore(SqlStore):
         )
 
     @contextmanager
-    def _write_transaction(self) -> Iterator[Connection]:
+    def write_transaction(self) -> Iterator[Connection]:
         """Begin a write transaction. After one that found the disk full, empty the log first.
 
         SQLite empties its log only after a commit, so a log that has filled the disk would use
@@ -81,7 +81,7 @@ class SqliteStore(SqlStore):
         if self._was_full and self._empty_log() is not None:
             self._was_full = False
         try:
-            with super()._write_transaction() as connection:
+            with super().write_transaction() as connection:
                 yield connection
         except Unavailable as full:
             if not full.is_disk_full:
@@ -146,7 +146,7 @@ def _progress_reports(connection: Connection, at_work: ProgressCallback | None) 
         return
     raw: Any = connection.connection.driver_connection
     at_work()
-    raw.set_progress_handler(at_work, _STEPS)
+    raw.set_progress_handler(at_work, PROGRESS_STEPS)
     try:
         yield
     finally:

@@ -109,7 +109,7 @@ def _show(context: Context, options: Namespace) -> int:
     context.print_text()
     for column in COLUMNS:
         # Only a short-term allocation has a partition or a reservation.
-        if cell := _cell(column, row, context.format):
+        if cell := show_cell(column, row, context.format):
             context.print_text(f"{column.head.lower():<10} {cell}")
     return 0
 
@@ -118,8 +118,8 @@ def _number(context: Context, options: Namespace) -> int:
     return find_allocation(context, options.allocation, options.account, options.resource)
 
 
-def _cell(column: Column, row: Row, form: DisplayFormat) -> str:
-    """Return its dates, with the time unless they are whole days."""
+def show_cell(column: Column, row: Row, form: DisplayFormat) -> str:
+    """Return the cell of a row; dates have their time unless they are whole days."""
     start, end = instant_of(row["start"]), instant_of(row["end"])
     at_midnight = form.moment(start) == f"{form.day(start)} 00:00:00"
     if column.head not in ("START", "END") or (at_midnight and end - start >= DAY):

@@ -45,7 +45,7 @@ def run(context: Context, options: Namespace) -> int:
     with _folder(options.directory) as folder:
         code = _main_job(context, options, folder)
         with _serving(folder):
-            _session(context, _Shell(context, folder))
+            _session(context, DemoShell(context, folder))
         _verify(context, folder)
         if options.directory:
             context.print_text(
@@ -145,7 +145,7 @@ def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
         time.sleep(0.1)
 
 
-class _Shell:
+class DemoShell:
     """Shell that runs commands and shows their output as a user would see it."""
 
     def __init__(self, context: Context, folder: Path) -> None:
@@ -177,7 +177,7 @@ class _Shell:
         return rows
 
 
-def _session(context: Context, shell: _Shell) -> None:
+def _session(context: Context, shell: DemoShell) -> None:
     """Show what a user sees whose job was refused lately."""
     refused = shell.rows("jobs", "--refused", "-a", "--limit", "1000")
     balances = shell.rows("balance")
