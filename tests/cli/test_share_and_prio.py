@@ -171,7 +171,7 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
             for job in jobs.splitlines()
         ),
     )
-    slurm.set_output("sacctmgr-show-qos", "normal|0|||1\nhigh|50|||\n")
+    slurm.set_output("sacctmgr-show-qos", "normal|0||9|1\nhigh|50|||\n")
     slurm.set_output(
         "sacctmgr-show-associations",
         "root||||0||\nwg_astro|||root|0||\nwg_astro|alice|||20||\nwg_bio|||root|0||\n"
@@ -203,6 +203,65 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
         "priority 20 of association alice in wg_astro, divided by 50, that of association carol in"
         " wg_bio"
     )
+    assert "priority 16,961, 6th of 7 that wait in cpu" in result.out
+    config = printed("fair-tree", "config")
+    never = re.sub("(PriorityDecayHalfLife *= ).*", r"\g<1>00:00:00", config)
+    slurm.set_output("scontrol-show-config", never)
+    result = run("prio", "--explain", "--json", "-p", "cpu,gpu")
+    rows = {
+        row["job_id"]: row for row in json.loads(result.out)["data"] if row["partition"] == "cpu"
+    }
+    older, row = rows[10], rows[11]
+    assert (row["position"], row["waiting"], row["ahead"]["job_id"]) == (6, 7, 10)
+    assert row["ahead"]["priority"] > row["priority"]
+    per_account = row["notes"]["age"]["limits"].pop(0)
+    assert (per_account["account"], per_account["maximum"], per_account["jobs"]) == ("wg_bio", 9, 0)
+    assert row["notes"]["fair_share"]["reset"] == "NONE"
+    assert row["notes"]["age"] == {
+        "text": (
+            "does not age: QOS normal lets 1 job of a user age at once (MaxJobsAccruePerUser), and"
+            " 1 of bob does; it begins when one of these leaves the queue"
+        ),
+        "since": None,
+        "full": None,
+        "per_hour": None,
+        "limits": [
+            {
+                "setting": "MaxJobsAccruePerUser",
+                "owner": "QOS normal",
+                "account": None,
+                "user": "bob",
+                "maximum": 1,
+                "jobs": 1,
+            }
+        ],
+    }
+    assert row["notes"]["association"] == {
+        "text": (
+            "priority 0 of association bob in wg_bio, divided by 50, that of association carol in"
+            " wg_bio"
+        ),
+        "owner": "association bob in wg_bio",
+        "priority": 0,
+        "divided": True,
+        "highest": 50,
+        "highest_owner": "association carol in wg_bio",
+    }
+    assert row["notes"]["qos"]["highest_owner"] == "QOS high"
+    assert older["notes"]["age"] == {
+        "text": "+6 per hour until 2026-11-28T23:53:19Z",
+        "since": "2026-11-21T23:53:19Z",
+        "full": "2026-11-28T23:53:19Z",
+        "per_hour": 5.952,
+        "limits": [],
+    }
+
+
+@pytest.mark.parametrize("form", ["--csv", "--check", "--weights"])
+def test_explanation_is_text_or_json(run: Run, form: str) -> None:
+    result = run("prio", "--explain", form)
+    assert (result.code, result.out) == (2, "")
+    assert f"an explanation has no form {form}" in fold(result.err)
 
 
 def test_explanation_without_slurmdbd_says_that_no_age_counts(
@@ -220,8 +279,12 @@ def test_explanation_without_slurmdbd_says_that_no_age_counts(
 def test_explanation_without_limits_says_what_is_missing(run: Run, slurm: RecordedSlurm) -> None:
     result = run("prio", "--explain", "-j", "12")
     assert (result.code, "per hour" in result.out) == (0, False)
-    assert "Why age, association and QOS count so is not known: scontrol ended with 1" in fold(
-        result.err
+    missing = "Why age, association and QOS count so is not known: scontrol ended with 1"
+    assert missing in fold(result.err)
+    document = json.loads(run("prio", "--explain", "--json", "-j", "12").out)
+    assert (document["data"][0]["notes"], document["warnings"][0][: len(missing)]) == (
+        None,
+        missing,
     )
     slurm.set_output("scontrol-show-job", printed("fair-tree", "jobs"))
     slurm.set_output("sacctmgr-show-qos", "normal|0|||many\n")
@@ -391,6 +454,8 @@ def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: RecordedSlurm)
     assert {
         row["job_id"] for row in json.loads(run("prio", "--json").out)["data"] if not row["runs"]
     } == {12}
+    row, *_ = json.loads(run("prio", "--explain", "--json", "-j", "11").out)["data"]
+    assert (row["runs"], row["position"], row["ahead"]) == (True, None, None)
     slurm.set_output("squeue", "")
     assert "and it runs" in run("prio", "--explain", "-j", "12").out
 

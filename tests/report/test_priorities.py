@@ -155,7 +155,7 @@ def test_positions_are_ordinal_numbers() -> None:
 
 
 def test_json_output() -> None:
-    mine, given = as_data([MINE, GIVEN])
+    mine, given = as_data(MINE), as_data(GIVEN)
     assert mine["priority"] == 42581
     one_by_one = {
         "age": 1200.0,

@@ -22,6 +22,13 @@ class PriorityPart(NamedTuple):
     weight: float | None
 
 
+class FactorNote(NamedTuple):
+    """Sentence on a factor, and its facts for programs."""
+
+    text: str
+    facts: Mapping[str, object] = {}
+
+
 def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
     """Return factors with a weight, TRES, site factor, nice; none if the priority was set."""
     if row.direct is not None:
@@ -70,7 +77,7 @@ def explain_priority(
     row: PriorityRow,
     queue: Sequence[PriorityRow],
     weights: WeightRow,
-    notes: Mapping[str, str] | None = None,
+    notes: Mapping[str, FactorNote] | None = None,
 ) -> list[str]:
     """Return lines that explain the priority of one job.
 
@@ -78,7 +85,7 @@ def explain_priority(
         row: the best row of the job.
         queue: all pending jobs of its partition, in order.
         weights: the weights of the factors.
-        notes: sentences on factors, by their names.
+        notes: on factors, by their names.
     """
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
@@ -108,7 +115,7 @@ def terms_side_by_side(rows: Sequence[PriorityRow], weights: WeightRow) -> list[
     return ["".join([f"{name:<12}", *(f"{cell:>13}" for cell in line)]) for name, *line in cells]
 
 
-def _bars(row: PriorityRow, weights: WeightRow, notes: Mapping[str, str]) -> list[str]:
+def _bars(row: PriorityRow, weights: WeightRow, notes: Mapping[str, FactorNote]) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
     summands = parts(row, weights)
@@ -117,7 +124,7 @@ def _bars(row: PriorityRow, weights: WeightRow, notes: Mapping[str, str]) -> lis
     for part in summands:
         lines.append(_line(part, round(abs(part.value) / longest * BAR)))
         if part.name in notes:
-            lines.append(f"    {notes[part.name]}")
+            lines.append(f"    {notes[part.name].text}")
     return (
         lines
         if sum(part.value for part in summands) >= 1
@@ -183,25 +190,46 @@ def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
     return []
 
 
-def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
-    """Return the rows for programs: weighted factors, null if an administrator set the priority."""
-    return [
-        {
-            "job_id": row.job,
-            "partition": row.partition_name,
-            "user": row.user or None,
-            "account": row.account or None,
-            "qos": row.qos_name or None,
-            "cluster": row.cluster,
-            "priority": int(row.priority),
-            "given": row.direct is not None,
-            "runs": row.runs,
-            "factors": None if row.direct is not None else _factors(row),
-            "site": row.site,
-            "nice": row.nice,
-        }
-        for row in rows
-    ]
+def as_data(row: PriorityRow) -> dict[str, object]:
+    """Return a row for programs: weighted factors, null if an administrator set the priority."""
+    return {
+        "job_id": row.job,
+        "partition": row.partition_name,
+        "user": row.user or None,
+        "account": row.account or None,
+        "qos": row.qos_name or None,
+        "cluster": row.cluster,
+        "priority": int(row.priority),
+        "given": row.direct is not None,
+        "runs": row.runs,
+        "factors": None if row.direct is not None else _factors(row),
+        "site": row.site,
+        "nice": row.nice,
+    }
+
+
+def explained_data(
+    row: PriorityRow,
+    queue: Sequence[PriorityRow],
+    weights: WeightRow,
+    notes: Mapping[str, FactorNote] | None,
+) -> dict[str, object]:
+    """Return for programs what `explain_priority` shows (same arguments; None: no notes known)."""
+    ahead = with_job_ahead(row, queue)[1:]
+    fields = {factor.words: factor.field for factor in FACTORS}
+    shown = {part.name for part in parts(row, weights)}
+    return as_data(row) | {
+        "position": None if row.runs else bisect_left(queue, _order(row), key=_order) + 1,
+        "waiting": len(queue),
+        "ahead": as_data(ahead[0]) if ahead and not row.runs else None,
+        "notes": None
+        if notes is None
+        else {
+            fields[name]: {"text": note.text, **note.facts}
+            for name, note in notes.items()
+            if name in shown and not row.runs
+        },
+    }
 
 
 def _factors(row: PriorityRow) -> dict[str, object]:

@@ -67,7 +67,8 @@ def notes(
     inputs = FactorInputs(
         settings, fair_share or FairShare(), limits, jobs, [NORMAL, HIGH, LOW], ACCOUNTS
     )
-    return FactorNotes(inputs).of(PriorityRow(jobs[0].job_id, "cpu"), NOON, iso)
+    found = FactorNotes(inputs).of(PriorityRow(jobs[0].job_id, "cpu"), NOON, iso)
+    return {name: note.text for name, note in found.items()}
 
 
 def age_of(*jobs: PendingFactors, limits: bool = True) -> str:
@@ -124,7 +125,7 @@ def test_limit_of_no_job_says_so() -> None:
         MULTIFACTOR, FairShare(), True, [job(1)], [QosFactors("normal", 0, None, None, 0)], ACCOUNTS
     )
     said = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)
-    assert said["age"] == "does not age: QOS normal lets no jobs of a user age" + (
+    assert said["age"].text == "does not age: QOS normal lets no jobs of a user age" + (
         " (MaxJobsAccruePerUser=0)"
     )
 

@@ -1,19 +1,21 @@
-"""Sentences on the factors of a pending job: why it has no age, usage that never decays, and whose
+"""Notes on the factors of a pending job: why it has no age, usage that never decays, and whose
 priorities its association and QOS have (slurm-rules.md, "Priority factors").
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import parse_array
-from fairbank.core.time import show_duration
+from fairbank.core.time import iso, show_duration
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.settings import FairShare, Flag, MultifactorSettings
+from fairbank.report.cells import counted
 from fairbank.report.fair_share import association_name
+from fairbank.report.priorities import FactorNote
 from fairbank.report.sprio import PriorityRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors
@@ -40,31 +42,42 @@ Group = tuple[str, ...]
 
 
 class AccrualLimit(NamedTuple):
-    """Limit on how many jobs of a group age at once; `most` None: no limit. `of` are the jobs that
-    it counts, such as `jobs of a user`; `which` says of whom those of the group are.
+    """Limit on how many jobs of a group age at once; `most` None: no limit. It counts the jobs of
+    one `user` or `account` alone, if it names one.
     """
 
     setting: str
     owner: str
     most: int | None
     group: Group
-    of: str = "jobs"
-    which: str = ""
+    account: str | None = None
+    user: str | None = None
 
     def text(self, used: int) -> str:
         """Return a sentence with the number of jobs of the group that age."""
+        of = " of a user" if self.user else " of an account" if self.account else ""
         if not self.most:
-            return f"{self.owner} lets no {self.of} age ({self.setting}=0)"
-        jobs = self.of if self.most > 1 else self.of.replace("jobs", "job", 1)
-        do = "does" if used == 1 else "do"
+            return f"{self.owner} lets no jobs{of} age ({self.setting}=0)"
+        whose = f" of {self.user or self.account}" if of else ""
         return (
-            f"{self.owner} lets {self.most:,} {jobs} age at once ({self.setting}), and"
-            f" {used:,}{self.which} {do}"
+            f"{self.owner} lets {counted(self.most, 'job')}{of} age at once ({self.setting}), and"
+            f" {used:,}{whose} {'does' if used == 1 else 'do'}"
         )
+
+    def facts(self, used: int) -> Mapping[str, object]:
+        """Return the limit for programs, with the number of jobs of the group that age."""
+        return {
+            "setting": self.setting,
+            "owner": self.owner,
+            "account": self.account,
+            "user": self.user,
+            "maximum": self.most,
+            "jobs": used,
+        }
 
 
 class FactorNotes:
-    """Sentences on the factors of pending jobs.
+    """Notes on the factors of pending jobs.
 
     Invariant: `_ageing` has the number of jobs that age, and of tasks of arrays, in each group.
     """
@@ -84,13 +97,13 @@ class FactorNotes:
                 for group in self._groups(job):
                     self._ageing[group] += tasks
 
-    def of(self, row: PriorityRow, now: int, moment: Callable[[int], str]) -> dict[str, str]:
-        """Return the sentences for a job by factor; none if its priority is fixed.
+    def of(self, row: PriorityRow, now: int, moment: Callable[[int], str]) -> dict[str, FactorNote]:
+        """Return the notes on a job by factor; none if its priority is fixed.
 
         Args:
             row: the job in one of its partitions.
             now: time in seconds since 1970.
-            moment: formats a time.
+            moment: formats a time in a sentence.
         """
         job = self._jobs.get(row.job)
         if job is None or row.direct is not None:
@@ -105,33 +118,36 @@ class FactorNotes:
 
     # --- age ---
 
-    def _age(self, job: PendingFactors, now: int, moment: Callable[[int], str]) -> str:
+    def _age(self, job: PendingFactors, now: int, moment: Callable[[int], str]) -> FactorNote:
         settings = self._inputs.settings
         if not settings.accounted:
-            return "without slurmdbd Slurm counts no age"
+            return _age_note("without slurmdbd Slurm counts no age")
         if job.accrued is None:
             return self._not_ageing(job)
         since = job.submitted if Flag.ACCRUE_ALWAYS in settings.flags else job.accrued
         full = since + settings.max_age_seconds
         if now >= full:
             maximum = show_duration(settings.max_age_seconds)
-            return f"at its maximum since {moment(full)}: PriorityMaxAge is {maximum}"
+            text = f"at its maximum since {moment(full)}: PriorityMaxAge is {maximum}"
+            return _age_note(text, since=iso(since), full=iso(full), per_hour=0.0)
         rise = settings.counted.age * 3_600 / settings.max_age_seconds
         rises = f"+{rise:,.0f} per hour until {moment(full)}"
         if since > job.submitted + FIRST_PASS_SECONDS:
-            return f"counts since {moment(since)}, not since the submission; {rises}"
-        return rises
+            rises = f"counts since {moment(since)}, not since the submission; {rises}"
+        return _age_note(rises, since=iso(since), full=iso(full), per_hour=round(rise, 3))
 
-    def _not_ageing(self, job: PendingFactors) -> str:
+    def _not_ageing(self, job: PendingFactors) -> FactorNote:
         """Return why a job has no age. It gets one when a job that has one leaves the queue."""
         limits = self._limits(job) if self._inputs.limits else []
-        texts = [(limit, limit.text(self._ageing[limit.group])) for limit in limits]
-        for limit, text in texts:
-            if self._ageing[limit.group] >= (limit.most or 0):
+        used = [(limit, self._ageing[limit.group]) for limit in limits]
+        known = "; ".join(limit.text(jobs) for limit, jobs in used)
+        text = f"begins with the scheduler's next pass{f' ({known})' if known else ''}"
+        for limit, jobs in used:
+            if jobs >= (limit.most or 0):
                 begins = "; it begins when one of these leaves the queue" if limit.most else ""
-                return f"does not age: {text}{begins}"
-        known = "; ".join(text for _, text in texts)
-        return f"begins with the scheduler's next pass{f' ({known})' if known else ''}"
+                text = f"does not age: {limit.text(jobs)}{begins}"
+                break
+        return _age_note(text, limits=[limit.facts(jobs) for limit, jobs in used])
 
     def _limits(self, job: PendingFactors) -> list[AccrualLimit]:
         """Return the limits that count for a job: those of its QOS, and only if that has none,
@@ -147,16 +163,14 @@ class FactorNotes:
                     owner,
                     qos.per_account,
                     ("QOS", qos.name, "account", account),
-                    "jobs of an account",
-                    f" of {account}",
+                    account=account,
                 ),
                 AccrualLimit(
                     "MaxJobsAccruePerUser",
                     owner,
                     qos.per_user,
                     ("QOS", qos.name, "user", user),
-                    "jobs of a user",
-                    f" of {user}",
+                    user=user,
                 ),
             ]
             if limits := [limit for limit in limits if limit.most is not None]:
@@ -210,36 +224,37 @@ class FactorNotes:
             (account, user, partition), self._associations.get((account, user, ""))
         )
 
-    def _fair_share(self) -> str:
-        """Return a sentence if usage never decays."""
+    def _fair_share(self) -> FactorNote | None:
+        """Return a note if usage never decays."""
         fair_share = self._inputs.fair_share
         if fair_share.half_life_seconds:
-            return ""
-        return (
+            return None
+        text = (
             "usage never decays (PriorityDecayHalfLife=0):"
             f" PriorityUsageResetPeriod={fair_share.reset.value}"
             f" {'never clears' if fair_share.reset is Reset.NONE else 'clears'} it"
         )
+        return FactorNote(text, {"reset": fair_share.reset.value})
 
     # --- priorities of associations and QOS ---
 
-    def _association(self, job: PendingFactors, partition: str) -> str:
+    def _association(self, job: PendingFactors, partition: str) -> FactorNote | None:
         own = self._payer(job, partition)
         best = max(self._inputs.associations, key=lambda each: each.priority, default=None)
         if own is None or best is None:
-            return ""
+            return None
         return self._divided(
             own.priority, _owner(own), best.priority, _owner(best), Flag.NO_NORMAL_ASSOC
         )
 
-    def _qos(self, name: str) -> str:
+    def _qos(self, name: str) -> FactorNote | None:
         own, best = self._quality.get(name), self._best_qos
         if own is None or best is None:
-            return ""
+            return None
         owner, highest = f"QOS {name}", f"QOS {best.name}"
         return self._divided(own.priority, owner, best.priority, highest, Flag.NO_NORMAL_QOS)
 
-    def _divided(self, priority: int, owner: str, highest: int, best: str, raw: Flag) -> str:
+    def _divided(self, priority: int, owner: str, highest: int, best: str, raw: Flag) -> FactorNote:
         """Return the priority of an owner, and the one it is divided by.
 
         Args:
@@ -249,13 +264,29 @@ class FactorNotes:
             best: whose it is.
             raw: flag with which the priority itself is the factor.
         """
-        if raw in self._inputs.settings.flags:
-            return f"priority {priority:,} of {owner}, not divided ({raw.value})"
-        if not highest:
-            return f"{owner} has no priority, nor has any other"
-        if priority == highest:
-            return f"priority {priority:,} of {owner}, the highest"
-        return f"priority {priority:,} of {owner}, divided by {highest:,}, that of {best}"
+        is_raw = raw in self._inputs.settings.flags
+        if is_raw:
+            text = f"priority {priority:,} of {owner}, not divided ({raw.value})"
+        elif not highest:
+            text = f"{owner} has no priority, nor has any other"
+        elif priority == highest:
+            text = f"priority {priority:,} of {owner}, the highest"
+        else:
+            text = f"priority {priority:,} of {owner}, divided by {highest:,}, that of {best}"
+        facts = {"owner": owner, "priority": priority, "divided": not is_raw}
+        return FactorNote(text, facts | {"highest": highest, "highest_owner": best})
+
+
+def _age_note(
+    text: str,
+    since: str | None = None,
+    full: str | None = None,
+    per_hour: float | None = None,
+    limits: Sequence[Mapping[str, object]] = (),
+) -> FactorNote:
+    """Return a note on the age: since when it counts, when it is full, and how fast it rises."""
+    facts = {"since": since, "full": full, "per_hour": per_hour, "limits": [*limits]}
+    return FactorNote(text, facts)
 
 
 def _owner(record: AssociationFactors) -> str:

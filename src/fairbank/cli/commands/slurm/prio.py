@@ -17,12 +17,14 @@ from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, DisplayFormat, text
 from fairbank.report.priorities import (
     as_data,
     best_rows,
     explain_priority,
+    explained_data,
     partition_queues,
     possible_reasons,
     priority_differences,
@@ -46,16 +48,13 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
     from fairbank.report.sprio import PriorityRow
     from fairbank.slurm.fairshare_view.factor_notes import FactorNotes
     from fairbank.slurm.rankings import Priorities
 
 
 FORMS = {
-    "--explain": (
-        "bars for each factor, and the job just ahead; of your own jobs, unless -j, -u or -p names"
-        " others"
-    ),
     "--check": "compute every factor and compare it with Slurm's",
     "--json": "JSON, with a named schema",
     "--csv": "for a spreadsheet: whole cells, separated by commas",
@@ -74,6 +73,11 @@ def add(parser: Parser) -> None:
     parser.takes_next("-S", "--sort")
     add_directory(parser)
     group = parser.add_argument_group("Output")
+    about = (
+        "bars for each factor, what decides it, and the job just ahead; of your own jobs, unless"
+        " -j, -u or -p names others"
+    )
+    add_option(group, "--explain", about)
     add_forms(group, FORMS)
     add_option(group, "-n, --norm", "factors from 0 to 1, without their weights")
     add_option(group, "-l, --long", "all factors, with user and nice")
@@ -91,9 +95,20 @@ def _jobs(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
+def _fit(options: Namespace) -> None:
+    """Raise InvalidInput for options that would change nothing."""
+    if options.explain and options.form not in (None, "json"):
+        raise InvalidInput(
+            f"an explanation has no form --{options.form}",
+            field="--explain",
+            remedy="it is text, or with --json for programs",
+        )
+    if options.explain or options.form in ("check", "json"):
+        fit(options, "--explain" if options.explain else f"--{options.form}", COLUMNS_ONLY)
+
+
 def run(context: Context, options: Namespace) -> int:
-    if options.form in ("explain", "check", "json"):
-        fit(options, f"--{options.form}", COLUMNS_ONLY)
+    _fit(options)
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
         return _check(context, options)
@@ -113,25 +128,29 @@ def run(context: Context, options: Namespace) -> int:
         context.print_lines(weight_lines(weights, form, header=header))
         return code
     rows = sort_rows(_chosen(options, priorities.rows), weights, options.sort)
-    match options.form:
-        case "json":
-            unreadable = priorities.unreadable
-            source = (priorities.as_of, priorities.cluster)
-            print_json(context, "fairbank.prio/1", *source, as_data(rows), unreadable)
-            context.note(*unnamed_note(rows))
-            return code
-        case "explain":
-            code = _explain(context, options, priorities, rows) or code
-        case _:
-            render = csv_lines if options.form == "csv" else lines
-            context.print_lines(render(rows, weights, form, header=header))
-            context.note(*(unnamed_note(rows) if form.has_names else ()))
+    if options.explain:
+        code = _explain(context, options, priorities, rows) or code
+    elif options.form == "json":
+        _print_json(context, priorities, [*map(as_data, rows)], priorities.unreadable)
+        context.note(*unnamed_note(rows))
+        return code
+    else:
+        render = csv_lines if options.form == "csv" else lines
+        context.print_lines(render(rows, weights, form, header=header))
+        context.note(*(unnamed_note(rows) if form.has_names else ()))
     return _missing(context, rows) or code
+
+
+def _print_json(
+    context: Context, priorities: Priorities, data: Sequence[Row], warnings: Sequence[str]
+) -> None:
+    source = (priorities.as_of, priorities.cluster)
+    print_json(context, "fairbank.prio/1", *source, data, warnings)
 
 
 def _is_about_own_jobs(options: Namespace) -> bool:
     """Return whether the jobs are the user's own: of an explanation that names no others."""
-    return options.form == "explain" and not (options.user or options.jobs or options.partition)
+    return options.explain and not (options.user or options.jobs or options.partition)
 
 
 def _chosen(options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
@@ -174,29 +193,46 @@ def _explain(
     context: Context, options: Namespace, priorities: Priorities, rows: Sequence[PriorityRow]
 ) -> int:
     """Return 8 if some of what explains the factors could not be read."""
-    queues, moment = partition_queues(priorities.rows), DisplayFormat(zone=context.zone).moment
-    notes, code = _factor_notes(context, options.directory) if rows else (None, 0)
-    for number, row in enumerate(best_rows(rows)):
+    queues, is_json = partition_queues(priorities.rows), options.form == "json"
+    moment = iso if is_json else DisplayFormat(zone=context.zone).moment
+    notes, warnings, code = _factor_notes(context, options.directory) if rows else (None, (), 0)
+    explained = [
+        (
+            row,
+            queues.get(row.partition_name, ()),
+            priorities.weights,
+            None if notes is None else notes.of(row, priorities.as_of, moment),
+        )
+        for row in best_rows(rows)
+    ]
+    if is_json:
+        data = [explained_data(*each) for each in explained]
+        _print_json(context, priorities, data, [*priorities.unreadable, *warnings])
+    for number, each in enumerate(() if is_json else explained):
         if number:
             context.print_text()
-        queue = queues.get(row.partition_name, ())
-        sentences = {} if notes is None else notes.of(row, priorities.as_of, moment)
-        context.print_lines(explain_priority(row, queue, priorities.weights, sentences))
+        context.print_lines(explain_priority(*each))
     context.note(*unnamed_note(rows), *(undated_note(priorities.rows) if rows else ()))
     return code
 
 
-def _factor_notes(context: Context, directory: str | None) -> tuple[FactorNotes | None, int]:
-    """Return what explains the factors, None if it cannot be read, and the exit code."""
+def _factor_notes(
+    context: Context, directory: str | None
+) -> tuple[FactorNotes | None, Sequence[str], int]:
+    """Return what explains the factors, None if it cannot be read, what is missing, and the exit
+    code.
+    """
     from fairbank.slurm.rankings import read_factor_notes
 
     try:
         notes, unreadable = read_factor_notes(directory)
     except FairbankError as error:
         remedy = f"; {error.remedy}" if error.remedy else ""
-        context.note(f"Why age, association and QOS count so is not known: {error.message}{remedy}")
-        return None, 0
-    return notes, print_unreadable(context, unreadable, "sacctmgr show qos, show associations")
+        text = f"Why age, association and QOS count so is not known: {error.message}{remedy}"
+        context.note(text)
+        return None, [text], 0
+    commands = "sacctmgr show qos, show associations"
+    return notes, unreadable, print_unreadable(context, unreadable, commands)
 
 
 def _missing(context: Context, rows: Sequence[PriorityRow]) -> int:

@@ -112,7 +112,7 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
     """Return the terms of the job's priority beside those of the job just ahead in its partition;
     None if Slurm has none, or does not tell them.
     """
-    from fairbank.report.priorities import as_data as as_rows
+    from fairbank.report.priorities import as_data as row_data
     from fairbank.report.priorities import (
         best_rows,
         partition_queues,
@@ -132,7 +132,7 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
         return None
     best = max(own, key=lambda candidate: candidate.priority)
     pair = with_job_ahead(best, partition_queues(priorities.rows)[best.partition_name])
-    return TermsBesideJobAhead(terms_side_by_side(pair, priorities.weights), as_rows(pair))
+    return TermsBesideJobAhead(terms_side_by_side(pair, priorities.weights), [*map(row_data, pair)])
 
 
 def _in_trace(context: Context, options: Namespace) -> int:
