@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,7 +15,8 @@ from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.bank_records import BankProject
-from tests.slurm.commands.site import ME, MY_UID, CommandSite
+from tests.slurm.commands.site import ME, MY_UID, CommandSite, command_site
+from tests.support.names import EXAMPLES
 
 pytestmark = pytest.mark.slow
 
@@ -178,6 +180,34 @@ def test_settings_of_import_price_as_slurm_bills(bare_site: CommandSite) -> None
     result = bare_site.run("slurm", "import", code=0)
     assert result.out == "The bank has every account and user of cluster lab.\n"
     assert result.err == ""
+
+
+def test_names_as_wide_as_slurms_are_imported_and_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = (
+        '[clusters.lab.partitions."128x24"]\nresource = "cpu"\n'
+        '[clusters.lab.qos_factors]\n"2day" = 2\n'
+    )
+    accounts = dict(enumerate(EXAMPLES[:5], 1))
+    with command_site(tmp_path, monkeypatch, capsys, prices) as site:
+        rows = [f"{account}||root|1||\n{account}|{ME}||1||\n" for account in accounts.values()]
+        site.slurm.set_output("sacctmgr-show-associations", "root|||1||\n" + "".join(rows))
+        site.slurm.set_output(
+            "sacctmgr-show-account", "".join(f"{account}|{ME}\n" for account in accounts.values())
+        )
+        site.set_accounting(
+            *(
+                msgspec.structs.replace(
+                    site.job(number, account=account, partition="128x24"), qos="2day"
+                )
+                for number, account in accounts.items()
+            )
+        )
+        gids = [f"--gid={account}={50_100 + number}" for number, account in accounts.items()]
+        site.output("slurm", "import", *gids, "-S", "now-1day", "--cover")
+        usage = json.loads(site.output("usage", "--by", "project", "--json"))["data"]
+    assert {row["name"]: row["charged"] for row in usage} == dict.fromkeys(accounts.values(), 80)
 
 
 def test_cover_without_start_time_is_refused(bare_site: CommandSite) -> None:
