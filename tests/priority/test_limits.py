@@ -54,7 +54,7 @@ def test_limit_that_holds_a_job_states_its_figures() -> None:
     held = holding_limit(charged(31), SAFE)
     assert held is not None
     assert (held.owner, held.name, held.tres) == (ASSOC, ACCOUNT, "cpu")
-    assert (held.limit, held.used, held.running, held.asked) == (1_000, 500, 200, 310)
+    assert (held.limit, held.used, held.running, held.requested) == (1_000, 500, 200, 310)
     assert (
         str(held)
         == "association physics allows 1,000 CPU-minutes (GrpTRESMins), 500 used and 200 reserved"

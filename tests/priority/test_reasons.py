@@ -123,5 +123,7 @@ def test_limit_of_one_is_singular_and_names_stay_whole(
     kind: LimitKind, tres: str | None, one: str, several: str
 ) -> None:
     for limit, amount in ((1, one), (2, several)):
-        test = LimitTest(owner=ASSOC, name="of root", kind=kind, limit=limit, asked=9, tres=tres)
+        test = LimitTest(
+            owner=ASSOC, name="of root", kind=kind, limit=limit, requested=9, tres=tres
+        )
         assert f" allows {amount} (" in str(test)

@@ -193,7 +193,7 @@ class Agent:
         self.engine.incidents.record(kind, text, time.monotonic())
 
     def _greetings(self) -> list[Greeting]:
-        return [each.greeting for each in self._connections if each.greeting]
+        return [connection.greeting for connection in self._connections if connection.greeting]
 
     def connected_clusters(self) -> frozenset[str]:
         return frozenset(greeting.cluster for greeting in self._greetings())

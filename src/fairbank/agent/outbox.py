@@ -215,9 +215,9 @@ class Outbox:
 
     def _write(self, changes: OutboxChanges) -> None:
         reports = [
-            (each.seq, each.run, each.kind.value, each.created + self._clock_offset,
-             each.converted, each.body)
-            for each in changes.reports.values() if each is not None
+            (report.seq, report.run, report.kind.value, report.created + self._clock_offset,
+             report.converted, report.body)
+            for report in changes.reports.values() if report is not None
         ]  # fmt: skip
         runs = [(run, *_run_row(known)) for run, known in changes.runs.items() if known is not None]
         with self._transaction():
@@ -262,7 +262,9 @@ class Outbox:
 
     def _fits_free_pages(self, changes: OutboxChanges) -> bool:
         (free,) = self._db.execute("PRAGMA freelist_count").fetchone()
-        size = sum(len(each.body) + 256 for each in changes.reports.values() if each is not None)
+        size = sum(
+            len(report.body) + 256 for report in changes.reports.values() if report is not None
+        )
         # Pages have 4,096 bytes; counted as half full.
         return bool(free > _SPARE_PAGES + (size + 256 * len(changes.runs)) // 2_048)
 
@@ -274,7 +276,7 @@ class Outbox:
         """
         kept = {report.run for report in changes.reports.values() if report is not None}
         for seqs in _steps(_deleted(changes.reports)):
-            rows = [(each.seq,) for each in self.read(seqs) if each.run not in kept]
+            rows = [(report.seq,) for report in self.read(seqs) if report.run not in kept]
             self._delete(_DELETE_REPORT, rows)
         for runs in _steps(_deleted(changes.runs)):
             self._delete(_DELETE_RUN, [(run,) for run in runs])

@@ -28,7 +28,9 @@ Reply = tuple[Receipt, FromAgent]
 
 def replies_to(receipts: Iterable[Receipt], verdict: Verdict) -> list[Reply]:
     """Return the verdict as the reply to each of these requests."""
-    return [(each, msgspec.structs.replace(verdict, number=each.number)) for each in receipts]
+    return [
+        (receipt, msgspec.structs.replace(verdict, number=receipt.number)) for receipt in receipts
+    ]
 
 
 class KnownRun(msgspec.Struct, frozen=True, gc=False):

@@ -66,11 +66,15 @@ def centre_use(
         since: start of the period.
         until: end of the period, excluded.
     """
-    valid = [each for each in allocations if each.start < until and each.end > since]
+    valid = [
+        allocation
+        for allocation in allocations
+        if allocation.start < until and allocation.end > since
+    ]
     granted: dict[str, int] = {}
-    for each in valid:
-        part = granted_in(each, since, until)
-        granted[each.resource] = granted.get(each.resource, 0) + part
+    for allocation in valid:
+        part = granted_in(allocation, since, until)
+        granted[allocation.resource] = granted.get(allocation.resource, 0) + part
     used = {(row.resource, row.clusters): row for row in usage}
     keys = set(units) | set(used)
     # Credit of a resource that no cluster bills and no job used is shown too.
@@ -88,7 +92,7 @@ def centre_use(
             )
             for key in sorted(keys)
         ],
-        projects=len({each.project for each in valid}),
+        projects=len({allocation.project for allocation in valid}),
         allocations=len(valid),
     )
 

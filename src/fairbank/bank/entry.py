@@ -185,20 +185,20 @@ def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int,
             changed.
         entries: entries of one allocation, in their order.
     """
-    found = {}
+    changes = {}
     known = {} if before is None else _terms(before)
     for entry in entries:
         if entry.kind not in OF_TERMS:
             continue
         now = _terms(entry)
         if entry.kind is Kind.TERMS:
-            found[entry.id] = {
+            changes[entry.id] = {
                 name: value
                 for name, value in now.items()
                 if name not in known or known[name] != value
             }
         known = now
-    return found
+    return changes
 
 
 class StateSince(NamedTuple):

@@ -139,9 +139,9 @@ def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
 
     Most batches only start and end runs, and need none.
     """
-    numbers = {each.set_by for each in runs if each.state in RESOLVED or each.run in locks.changing}
+    numbers = {run.set_by for run in runs if run.state in RESOLVED or run.run in locks.changing}
     if locks.starting:
-        numbers.update(each.id for each in runs if each.run in locks.starting)
+        numbers.update(run.id for run in runs if run.run in locks.starting)
     return numbers | locks.undone
 
 
@@ -292,7 +292,7 @@ def _add_undo(locks: LockSet, request: requests.Undo) -> None:
     The reverse of terms, a cap or a role needs all earlier entries about the same.
     """
     locks.undone.add(request.entry)
-    locks.allocations.update(each for each in (request.allocation, request.other) if each)
+    locks.allocations.update(number for number in (request.allocation, request.other) if number)
     if request.run is None and request.allocation != REGISTRY:
         locks.credited.add(request.allocation)  # its reverse may deposit credit
     if request.run is not None:

@@ -70,9 +70,9 @@ def with_all_above(
         projects: projects that are loaded already.
         load: returns the projects with some ids.
     """
-    found = {each.id: each for each in projects}
-    last = found
-    while wanted := {each.parent for each in last.values() if each.parent} - found.keys():
-        last = {each.id: each for each in load(wanted)}
-        found |= last
-    return list(found.values())
+    known = {project.id: project for project in projects}
+    last = known
+    while wanted := {project.parent for project in last.values() if project.parent} - known.keys():
+        last = {project.id: project for project in load(wanted)}
+        known |= last
+    return list(known.values())

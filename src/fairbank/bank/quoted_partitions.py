@@ -26,12 +26,14 @@ def deciding(quotes: Sequence[Quote]) -> Quote:
     It is one that does not fit, if there is one: that with the shortest time limit that fits, so
     that a limit which fits there fits in all. Prices of different resources cannot be compared.
     """
-    return min(quotes, key=lambda each: (each.fits, each.longest_seconds, -each.total))
+    return min(quotes, key=lambda quote: (quote.fits, quote.longest_seconds, -quote.total))
 
 
 def cheapest_first(quotes: Sequence[Quote]) -> list[Quote]:
     """Return the quotes sorted by resource, and within it by price."""
-    return sorted(quotes, key=lambda each: (each.bill.resource, each.total, each.bill.partition))
+    return sorted(
+        quotes, key=lambda quote: (quote.bill.resource, quote.total, quote.bill.partition)
+    )
 
 
 def cheaper_partition(quotes: Sequence[Quote]) -> CheaperRequest | None:
@@ -39,9 +41,11 @@ def cheaper_partition(quotes: Sequence[Quote]) -> CheaperRequest | None:
     job costs the same in all. If none of that resource fits, one of another resource.
     """
     decided = deciding(quotes)
-    fitting = [each for each in quotes if each.fits and each is not decided]
-    same = [each for each in fitting if each.bill.resource == decided.bill.resource]
-    best = min(same or ([] if decided.fits else fitting), key=lambda each: each.total, default=None)
+    fitting = [quote for quote in quotes if quote.fits and quote is not decided]
+    same = [quote for quote in fitting if quote.bill.resource == decided.bill.resource]
+    best = min(
+        same or ([] if decided.fits else fitting), key=lambda quote: quote.total, default=None
+    )
     if best is None or (same and best.total >= decided.total):
         return None
     return CheaperRequest("partition", best.bill.partition, best.total)
@@ -83,11 +87,11 @@ def smaller_requests(
     """
     decided = deciding(quotes)
     bill = decided.bill
-    longest = min(each.longest_seconds for each in quotes)
+    longest = min(quote.longest_seconds for quote in quotes)
     if 0 < longest < bill.seconds:
         total = cost(bill.billing, bill.factor, longest) * decided.tasks
         yield CheaperRequest("time_limit", show_duration(longest), total)
-    fewer = min(_nodes_paid(each, nodes) for each in quotes)
+    fewer = min(_nodes_paid(quote, nodes) for quote in quotes)
     if 0 < fewer < nodes:
         total = _scaled_total(decided, Fraction(fewer, nodes))
         yield CheaperRequest("nodes", str(fewer), total)
@@ -121,9 +125,9 @@ def _cheaper_qos(quotes: Sequence[Quote], qos: str | None, cluster: Cluster) -> 
         for name, factor in cluster.qos_factors.items()
         if factor < own
         and all(
-            cluster.resource(each.bill.partition, name) == each.bill.resource
-            and _scaled_total(each, factor / own) <= each.available
-            for each in quotes
+            cluster.resource(quote.bill.partition, name) == quote.bill.resource
+            and _scaled_total(quote, factor / own) <= quote.available
+            for quote in quotes
         )
     ]
     return max(fitting)[1] if fitting else None

@@ -214,7 +214,7 @@ class TransactionData:
 
         They are loaded only if the batch changes its category or resource, or removes it.
         """
-        new = {each.kind for each in self.entries if each.allocation == allocation}
+        new = {entry.kind for entry in self.entries if entry.allocation == allocation}
         return {kind for of, kind in self._moving if of == allocation} | (new & EFFECTS.keys())
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:

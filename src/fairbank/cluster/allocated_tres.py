@@ -82,8 +82,8 @@ def _nodes(counts: Counts, size: NodeSize) -> int:
     nodes = max(int(counts.get("node", 1)), 1)
     if size.cpus:
         nodes = max(nodes, ceil(counts["cpu"] / size.cpus))
-    for name, each in (size.gres or {}).items():
-        nodes = max(nodes, ceil(counts.get(name, 0) / Fraction(each)))
+    for name, per_node in (size.gres or {}).items():
+        nodes = max(nodes, ceil(counts.get(name, 0) / Fraction(per_node)))
     return nodes
 
 
@@ -94,7 +94,7 @@ def _whole_nodes(job: JobRequest, partition: Partition, nodes: Fraction) -> dict
         raise _unknown_size(job, "exclusive", "node_cpus")
     if size.gres is None and any(name.startswith("gres/") for name in partition.weights or ()):
         raise _unknown_size(job, "exclusive", "node_gres")
-    gres = {name: nodes * each for name, each in (size.gres or {}).items()}
+    gres = {name: nodes * per_node for name, per_node in (size.gres or {}).items()}
     return {"cpu": nodes * size.cpus, **gres}
 
 

@@ -48,15 +48,15 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def partition(self, name: str) -> Partition:
         """Return a partition. Raises NotFound, listing the partitions that exist."""
-        found = self.partitions.get(name)
-        if found is None:
+        partition = self.partitions.get(name)
+        if partition is None:
             there = ", ".join(sorted(self.partitions)) or "none"
             raise NotFound(
                 f"cluster {self.name} has no partition {name!r}",
                 field="partition",
                 remedy=f"there are: {there}",
             )
-        return found
+        return partition
 
     def partition_names(self, text: str | None) -> tuple[str, ...]:
         """Return the partitions in a list such as `cpu,gpu`, each once; without a list the default.
@@ -124,8 +124,8 @@ def price_groups(clusters: Mapping[str, Cluster]) -> tuple[tuple[str, str, str],
     for name, cluster in sorted(clusters.items()):
         for resource in cluster.resources:
             prices = {
-                (frozenset(_weights(each).items()), each.billing_rule)
-                for each in cluster.partitions_of(resource)
+                (frozenset(_weights(partition).items()), partition.billing_rule)
+                for partition in cluster.partitions_of(resource)
             }
             at = frozenset(prices), frozenset(cluster.qos_factors.items())
             groups.setdefault((resource, at), []).append(name)
@@ -145,8 +145,8 @@ def one_su(resource: str, clusters: Mapping[str, Cluster]) -> str | None:
     """
     partitions: dict[str, list[str]] = {}
     for cluster in clusters.values():
-        for each in cluster.partitions_of(resource):
-            partitions.setdefault(_bought(each), []).append(each.name)
+        for partition in cluster.partitions_of(resource):
+            partitions.setdefault(_bought(partition), []).append(partition.name)
     if not partitions:
         return None
     if len(partitions) == 1:
@@ -187,7 +187,7 @@ def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[st
 
     Credit for a partition that does not exist yet is allowed, so this is no error.
     """
-    billed = sorted({each for cluster in clusters.values() for each in cluster.resources})
+    billed = sorted({name for cluster in clusters.values() for name in cluster.resources})
     if resource in billed:
         return []
     return [
@@ -207,10 +207,10 @@ def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str =
     Raises:
         NotFound: the cluster does not exist; the remedy lists those that do.
     """
-    if (found := clusters.get(name)) is None:
+    if (cluster := clusters.get(name)) is None:
         raise NotFound(
             f"there is no cluster {name!r}",
             field="cluster",
             remedy=f"{cluster_names(clusters)}{otherwise}",
         )
-    return found
+    return cluster

@@ -56,9 +56,9 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(what, field=field, remedy=remedy)
 
     def _contradictions(self) -> list[tuple[str, str, str]]:
-        most, found = self.max_nodes, []
+        most, contradictions = self.max_nodes, []
         if most is not None and most < self.nodes:
-            found.append(
+            contradictions.append(
                 (
                     "max_nodes",
                     f"at most {most} nodes are fewer than at least {self.nodes}",
@@ -74,15 +74,15 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node}"
                 " each"
             )
-            found.append(
+            contradictions.append(
                 ("tasks_per_node", what, "ask for more nodes, more tasks a node, or fewer tasks")
             )
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
-            found.append(
+            contradictions.append(
                 ("memory_per_cpu", "memory is asked for by node and by CPU", "name one of them")
             )
         if self.exclusive and self.shared:
-            found.append(
+            contradictions.append(
                 (
                     "shared",
                     "a job cannot have its nodes for itself and share them",
@@ -90,7 +90,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
                 )
             )
         if most is not None and len(set(self.required)) > most:
-            found.append(
+            contradictions.append(
                 (
                     "required",
                     f"{len(set(self.required))} nodes are required but at most {most} wanted",
@@ -98,10 +98,10 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
                 )
             )
         if both := set(self.required) & set(self.excluded):
-            found.append(
+            contradictions.append(
                 ("excluded", f"{min(both)} is required and excluded", "name it in one of the lists")
             )
-        return found
+        return contradictions
 
     def with_preference(self) -> ResourceRequest:
         """Return the request with its preferred features as constraint."""

@@ -39,7 +39,7 @@ def parse_gres(text: str, *, field: str = "gres") -> list[Gres]:
     Raises:
         InvalidInput: a part is invalid; the error names `field`.
     """
-    return [_gres(*each, field) for each in _parts(text, field)]
+    return [_gres(*part, field) for part in _parts(text, field)]
 
 
 def parse_gpus(text: str, *, field: str = "gpus") -> list[Gres]:

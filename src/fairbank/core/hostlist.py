@@ -77,16 +77,16 @@ def _joined(words: list[str], numbers: Iterable[str]) -> str:
 def _numbers(inside: str, field: str) -> list[str]:
     """Return the numbers of a bracket, padded to the width of the first number of their range."""
     numbers: list[str] = []
-    for each in inside.split(","):
-        match = _RANGE.fullmatch(each)
+    for part in inside.split(","):
+        match = _RANGE.fullmatch(part)
         if match is None:
-            raise _wrong(f"{each[:32]!r} in [{inside[:32]}] is not a range", field)
+            raise _wrong(f"{part[:32]!r} in [{inside[:32]}] is not a range", field)
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise _wrong(f"the range {each} runs backwards", field, f"write {match[2]}-{match[1]}")
+            raise _wrong(f"the range {part} runs backwards", field, f"write {match[2]}-{match[1]}")
         if last - first >= RANGE_MAX:
             remedy = f"at most {RANGE_MAX} hosts in a range"
-            raise _wrong(f"the range {each} is too long", field, remedy)
+            raise _wrong(f"the range {part} is too long", field, remedy)
         width = len(match[1])
         numbers.extend(f"{number:0{width}}" for number in range(first, last + 1))
     return numbers
@@ -126,10 +126,10 @@ def _split(name: str) -> tuple[str, str]:
 def _ranges(digits: list[str]) -> Iterator[str]:
     """Merge consecutive numbers of the same width into ranges."""
     first = last = digits[0]
-    for each in digits[1:]:
-        if each == f"{int(last) + 1:0{len(first)}}":
-            last = each
+    for number in digits[1:]:
+        if number == f"{int(last) + 1:0{len(first)}}":
+            last = number
             continue
         yield first if first == last else f"{first}-{last}"
-        first = last = each
+        first = last = number
     yield first if first == last else f"{first}-{last}"

@@ -95,7 +95,7 @@ def comment(text: str, *, field: str = "comment") -> str:
     elif text.isprintable():
         return text
     else:
-        odd = next(each for each in text if not each.isprintable())
+        odd = next(character for character in text if not character.isprintable())
         if odd in "\n\r":
             fault = "has more than one line"
         else:
@@ -116,7 +116,10 @@ def job_name(text: str, *, field: str = "name") -> str:
 
 def clean_job_name(text: str) -> str | None:
     """Return a valid job name: cut, with ? for unprintable characters. None if nothing is left."""
-    return "".join(each if each.isprintable() else "?" for each in text[:JOB_NAME_MAX]) or None
+    return (
+        "".join(character if character.isprintable() else "?" for character in text[:JOB_NAME_MAX])
+        or None
+    )
 
 
 def reason(text: str, *, field: str = "comment") -> str:

@@ -212,7 +212,7 @@ def show_sums(
     """
     amounts = (granted, used + held + available - granted, used, held)
     worth, left = WORTH[form.units], form.parts(available, down=True)
-    shown = [form.parts(each) for each in amounts]
+    shown = [form.parts(amount) for amount in amounts]
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
     # First held, then used, then the limit; a figure that is exact stays as it is.
     for place, sign in ((3, 1), (2, 1), (1, -1)):
@@ -231,13 +231,13 @@ def show_moved(before: int, after: int, form: AmountFormat = IN_SU) -> str:
     return form.write(abs(form.parts(after, down=True) - form.parts(before, down=True)))
 
 
-def show_shortfall(asked: int, available: int, form: AmountFormat = IN_SU) -> str:
+def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SU) -> str:
     """Format how much `available` lacks of `asked`: the difference of the figures shown.
 
     >>> show_su(46_080), show_su(37_789, down=True), show_shortfall(46_080, 37_789)
     ('768', '629.81', '138.19')
     """
-    return form.write(max(0, form.parts(asked) - form.parts(available, down=True)))
+    return form.write(max(0, form.parts(requested) - form.parts(available, down=True)))
 
 
 # --- amounts in objects of JSON ---

@@ -106,11 +106,11 @@ def _pattern_words(match: re.Match[str]) -> str:
 
 
 def _type_words(match: re.Match[str]) -> str:
-    types, got = match["types"].split(" | "), match["got"] or ""
-    if got and types == ["float"]:  # where a whole number is expected: 5.0 is none
+    types, received = match["types"].split(" | "), match["got"] or ""
+    if received and types == ["float"]:  # where a whole number is expected: 5.0 is none
         return "got a number with a fraction or an exponent"
     words = " or ".join(_TYPE_WORDS.get(name, f'"{name}"') for name in types if name != "null")
-    return got + (f"{words}, or nothing" if words and "null" in types else words or "null")
+    return received + (f"{words}, or nothing" if words and "null" in types else words or "null")
 
 
 def describe_invalid_setting(
@@ -191,8 +191,8 @@ def describe_type(shape: inspect.Type, plural: str = "", unit: str = "") -> str:
         case inspect.Metadata():
             return describe_type(shape.type, plural, f" of {(shape.extra or {})['unit']}")
         case inspect.UnionType():
-            members = [each for each in shape.types if not isinstance(each, inspect.NoneType)]
-            return " or ".join(describe_type(each, plural) for each in members)
+            members = [member for member in shape.types if not isinstance(member, inspect.NoneType)]
+            return " or ".join(describe_type(member, plural) for member in members)
         case inspect.LiteralType():
             return " or ".join(f'"{value}"' for value in shape.values)
         case inspect.EnumType():

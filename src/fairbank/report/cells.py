@@ -18,8 +18,8 @@ def plain(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
     )
 
 
@@ -27,7 +27,7 @@ def width(text: str) -> int:
     """Return the columns on a terminal: 2 for wide East Asian, 0 for combining characters."""
     if text.isascii():
         return len(text)
-    return sum(_width_of(each) for each in text)
+    return sum(_width_of(character) for character in text)
 
 
 def _width_of(character: str) -> int:
@@ -47,11 +47,11 @@ def cut(text: str, columns: int) -> str:
     if width(text) <= columns:
         return text
     taken, left = "", columns - 1
-    for each in text:
-        left -= _width_of(each)
+    for character in text:
+        left -= _width_of(character)
         if left < 0:
             break
-        taken += each
+        taken += character
     return taken + "+"
 
 
@@ -64,17 +64,17 @@ def wrapped(text: str, columns: int) -> list[str]:
             lines[-1] = line
             continue
         lines += [] if lines[-1] == "" else [""]
-        for each in word:
-            if lines[-1] and width(lines[-1] + each) > columns:
+        for character in word:
+            if lines[-1] and width(lines[-1] + character) > columns:
                 lines.append("")
-            lines[-1] += each
+            lines[-1] += character
     return lines
 
 
 def without(delimiter: str, text: str) -> str:
     """Return the cell with the delimiter escaped, so that it cannot be read as two cells."""
     return (
-        "".join(f"\\x{ord(each):02x}" for each in delimiter).join(text.split(delimiter))
+        "".join(f"\\x{ord(character):02x}" for character in delimiter).join(text.split(delimiter))
         if delimiter in text
         else text
     )
@@ -85,7 +85,9 @@ def for_spreadsheet(text: str) -> str:
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         text = f"'{text}"
     return (
-        '"' + text.replace('"', '""') + '"' if any(each in text for each in '",;\n\r\t') else text
+        '"' + text.replace('"', '""') + '"'
+        if any(character in text for character in '",;\n\r\t')
+        else text
     )
 
 

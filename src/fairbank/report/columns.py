@@ -63,9 +63,9 @@ class DisplayFormat(NamedTuple):
         """Format the change of available credit: the difference of the amounts as shown."""
         return show_moved(before, after, self.amounts)
 
-    def lacking(self, asked: int, available: int) -> str:
+    def lacking(self, requested: int, available: int) -> str:
         """Format the shortfall: the requested amount less the available one, as they are shown."""
-        return show_shortfall(asked, available, self.amounts)
+        return show_shortfall(requested, available, self.amounts)
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")

@@ -214,14 +214,14 @@ def regime_of(row: ShareRow, level: float | None) -> Regime | None:
 def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
     """Return the rows without the root: below each account its users, then its accounts."""
     depths: dict[str, int] = {}
-    found: list[Row] = []
+    below_root: list[Row] = []
     for row in rows:
         above = depths.get(row.account if row.user else row.parent, -1)
         if not row.user:
             depths[row.account] = above + 1 if row.parent else -1
         if row.user or row.parent:
-            found.append(_row(row, above + 1, level_of(row, rule)))
-    return found
+            below_root.append(_row(row, above + 1, level_of(row, rule)))
+    return below_root
 
 
 def _row(row: ShareRow, depth: int, level: float | None) -> Row:

@@ -88,7 +88,7 @@ def explain_priority(
         notes: on factors, by their names.
     """
     who = ", ".join(
-        each for each in (row.user, row.account, f"partition {row.partition_name}") if each
+        part for part in (row.user, row.account, f"partition {row.partition_name}") if part
     )
     lines = [f"Job {row.job} ({who})"]
     if row.runs:
@@ -108,9 +108,11 @@ def with_job_ahead(row: PriorityRow, queue: Sequence[PriorityRow]) -> list[Prior
 def terms_side_by_side(rows: Sequence[PriorityRow], weights: WeightRow) -> list[str]:
     """Return a line for each term of the priorities, with the terms of the jobs in columns."""
     terms = [{part.name: part.value for part in parts(row, weights)} for row in rows]
-    names = dict.fromkeys(name for each in terms for name in each)
+    names = dict.fromkeys(name for job_terms in terms for name in job_terms)
     cells = [["", *(f"job {row.job}" for row in rows)]]
-    cells += [[name, *(f"{each.get(name, 0.0):,.0f}" for each in terms)] for name in names]
+    cells += [
+        [name, *(f"{job_terms.get(name, 0.0):,.0f}" for job_terms in terms)] for name in names
+    ]
     cells += [["together", *(f"{int(row.priority):,}" for row in rows)]]
     return ["".join([f"{name:<12}", *(f"{cell:>13}" for cell in line)]) for name, *line in cells]
 
@@ -165,7 +167,7 @@ def _differences(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> li
     }
     return [
         f"{name} {value:+,.0f}"
-        for name, value in sorted(by_name.items(), key=lambda each: -each[1])
+        for name, value in sorted(by_name.items(), key=lambda item: -item[1])
         if abs(value) >= 0.5
     ]
 

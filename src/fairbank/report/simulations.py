@@ -214,7 +214,7 @@ def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interva
     if len(known) < len(values):
         return None
     intervals = [interval(side) for side in zip(*known, strict=True)]
-    return [each for each in intervals if each is not None] or None
+    return [bounds for bounds in intervals if bounds is not None] or None
 
 
 def _show_value(measure: Measure, value: float, sign: str = "") -> str:

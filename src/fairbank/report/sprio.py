@@ -220,7 +220,7 @@ def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
     """Sort by characters such as `u,-y`, the first counting most; - reverses."""
-    found = list(rows)
+    ordered = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
         if letter not in FIELDS or len(key) - len(letter) > 1:
@@ -229,8 +229,8 @@ def sort_rows(
                 field="--sort",
                 remedy=f"the letters are {', '.join(FIELDS)}, as in u,-y",
             )
-        found.sort(key=partial(_sort_key, FIELDS[letter], weights), reverse=key.startswith("-"))
-    return found
+        ordered.sort(key=partial(_sort_key, FIELDS[letter], weights), reverse=key.startswith("-"))
+    return ordered
 
 
 def _sort_key(field: PriorityField, weights: WeightRow, row: PriorityRow) -> Any:
@@ -266,11 +266,11 @@ def parse_format(text: str) -> Format:
     """Parse `%.15i %9r`: dot: right, number: width, then the column. Raises InvalidInput."""
     before, *wanted = text.split("%")
     cells = []
-    for each in filter(None, wanted):
-        match = _WANTED.fullmatch(each)
+    for specification in filter(None, wanted):
+        match = _WANTED.fullmatch(specification)
         if match is None or match[3] not in FIELDS:
             raise InvalidInput(
-                f"%{each[:40]} is no column",
+                f"%{specification[:40]} is no column",
                 field="--format",
                 remedy=f"the letters are {', '.join(FIELDS)}, as in %.15i %9r",
             )

@@ -144,9 +144,11 @@ def lines(
     for row in rows if ending is LineFormat.COMMAS else _indented(rows):
         values = [field.show(row) for field in fields]
         if padded:
-            cells = [_narrow(each, field.width) for each, field in zip(values, fields, strict=True)]
+            cells = [
+                _narrow(value, field.width) for value, field in zip(values, fields, strict=True)
+            ]
         else:
-            cells = [_whole(each) for each in values]
+            cells = [_whole(value) for value in values]
         yield _line(cells, ending)
 
 

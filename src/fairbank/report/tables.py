@@ -42,7 +42,7 @@ class _ColumnCells(NamedTuple):
         if self.ascii and self.width <= wide:  # two thirds of the time for 10,000 rows
             return [text.rjust(wide) if right else text.ljust(wide) for text in self.texts]
         if self.ascii:
-            texts = [f"{each[: wide - 1]}+" if len(each) > wide else each for each in self.texts]
+            texts = [f"{text[: wide - 1]}+" if len(text) > wide else text for text in self.texts]
             return [text.rjust(wide) if right else text.ljust(wide) for text in texts]
         return [padded(cut(text, wide), wide, right=right) for text in self.texts]
 
@@ -335,12 +335,12 @@ def with_display(value: Any, form: DisplayFormat) -> Any:
     """Return a JSON value in which each object with amounts has them as text, too."""
     if isinstance(value, Mapping):
         # The bank's texts are in SU.
-        fields = {name: each for name, each in value.items() if name != "display"}
-        inside = {name: with_display(each, form) for name, each in fields.items()}
+        fields = {name: part for name, part in value.items() if name != "display"}
+        inside = {name: with_display(part, form) for name, part in fields.items()}
         display = amount_texts(value, form.amounts)
         return {**inside, "display": display} if display else inside
     if isinstance(value, list | tuple):
-        return [with_display(each, form) for each in value]
+        return [with_display(item, form) for item in value]
     return value
 
 

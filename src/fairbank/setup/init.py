@@ -82,7 +82,7 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         migrate(url)
         read_secret(folder / "secret", create=True)
         _write(settings, text)
-    return [f"made {each}" for each in (settings, folder / "secret", redacted_url(url))]
+    return [f"made {part}" for part in (settings, folder / "secret", redacted_url(url))]
 
 
 def _user_name() -> str:
@@ -112,7 +112,7 @@ def _write(settings: Path, text: str) -> None:
 @contextmanager
 def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> Iterator[None]:
     """Delete what was created, and a new directory, if the disk is full."""
-    made = [each for each in files if not each.exists()]
+    made = [file for file in files if not file.exists()]
     try:
         yield
     except FairbankError as full:
@@ -120,8 +120,8 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
             raise
         # If there are settings, another process created a bank here: these are its files.
         if not (folder / SETTINGS).exists():
-            for each in made:
-                each.unlink(missing_ok=True)
+            for file in made:
+                file.unlink(missing_ok=True)
             if new:
                 with suppress(OSError):  # there may be more in it by now
                     folder.rmdir()
@@ -139,8 +139,8 @@ def _files(folder: Path, url: str) -> list[Path]:
     return [
         folder / "secret",
         *(
-            each.with_name(each.name + end)
-            for each in stores
+            store.with_name(store.name + end)
+            for store in stores
             for end in ("", "-journal", "-wal", "-shm")
         ),
     ]

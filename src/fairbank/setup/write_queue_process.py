@@ -40,8 +40,8 @@ def main() -> None:
     The server receives Ctrl-C and SIGTERM and tells this process; a signal to the whole group must
     not stop it earlier.
     """
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, signal.SIG_IGN)
     with socket.socket(fileno=sys.stdin.fileno()) as line:
         try:
             serve(line, lambda opening: log_to(sys.stderr, LogFormat(opening.log)), _gone)

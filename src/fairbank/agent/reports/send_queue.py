@@ -77,7 +77,9 @@ class SendQueue:
         return report if len(self._normal) >= FULL_BATCH else report + gather
 
     def _first_free(self, place: OrderedDict[int, PendingReport]) -> float | None:
-        return next((each.created for each in place.values() if self._is_free(each.run)), None)
+        return next(
+            (report.created for report in place.values() if self._is_free(report.run)), None
+        )
 
     # ------------------------------------------------------------------ adding reports
 

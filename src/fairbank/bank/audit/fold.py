@@ -129,10 +129,10 @@ class Fold:
             charged + effect.charges * amount,
             held + effect.holds * amount - closed,
         )
-        found = (entry.deposited, entry.charged, entry.held)
-        if found != expected:
+        recorded = (entry.deposited, entry.charged, entry.held)
+        if recorded != expected:
             there, before, due = (
-                " ".join(map(str, sums)) for sums in (found, self._sums, expected)
+                " ".join(map(str, sums)) for sums in (recorded, self._sums, expected)
             )
             self._findings.add(
                 f"deposited, charged and held are {there} SU-minutes after it, {before} before it:"
@@ -147,7 +147,7 @@ class Fold:
                 f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed",
                 entry,
             )
-        self._sums, self._limit, self._overrun = found, entry.credit_limit, entry.overrun
+        self._sums, self._limit, self._overrun = recorded, entry.credit_limit, entry.overrun
 
     # --- what entries do ---
 

@@ -224,18 +224,21 @@ def nearest(
         start: start of the run.
     """
     usable = (
-        each
-        for each in allocations
-        if each.project in chain
-        and each.resource == resource
-        and (each.project == chain[0] or each.shared)
-        and not each.covers(start)
-        and each.state is not AllocationState.REMOVED
-        and (each.state is not AllocationState.ENDED or each.end <= start)
+        allocation
+        for allocation in allocations
+        if allocation.project in chain
+        and allocation.resource == resource
+        and (allocation.project == chain[0] or allocation.shared)
+        and not allocation.covers(start)
+        and allocation.state is not AllocationState.REMOVED
+        and (allocation.state is not AllocationState.ENDED or allocation.end <= start)
     )
     return min(
         usable,
-        key=lambda each: (each.start - start if start < each.start else start - each.end, each.id),
+        key=lambda allocation: (
+            allocation.start - start if start < allocation.start else start - allocation.end,
+            allocation.id,
+        ),
         default=None,
     )
 

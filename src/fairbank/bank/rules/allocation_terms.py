@@ -214,8 +214,8 @@ def _wrong_step(old: Allocation, state: AllocationState, event: AllocationEvent 
 
     A planned allocation is active, and has not begun.
     """
-    needed = [before for before, each in NEXT if each is event]
-    allowed = ["planned or active" if each is _ACTIVE else each.value for each in needed]
+    needed = [before for before, transition in NEXT if transition is event]
+    allowed = ["planned or active" if before is _ACTIVE else before.value for before in needed]
     return Refusal(
         Reason.WRONG_STATE,
         Detail.ALREADY if (state, event) in _NO_CHANGE else Detail.WRONG_STEP,
@@ -234,7 +234,11 @@ def _objection(data: TransactionData, old: Allocation, new: Allocation) -> Refus
     """Return why new terms are refused: their period, or their credit limit."""
     if new.end <= new.start:
         return _empty_period(new, old.id)
-    others = (each for each in data.allocations_of(new.project, new.resource) if each.id != old.id)
+    others = (
+        allocation
+        for allocation in data.allocations_of(new.project, new.resource)
+        if allocation.id != old.id
+    )
     other = None if new.state is _REMOVED else overlapping(new.start, new.end, others)
     if other is not None:
         return _overlap(new, other, "start" if new.end == old.end else "end")

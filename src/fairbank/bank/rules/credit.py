@@ -59,17 +59,17 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
         return Refusal(Reason.OTHER_RESOURCE, allocation=request.target, resource=source.resource)
     if (gone := removed_project(data, target)) is not None:
         return gone
-    for each in (source, target):
-        active = each.state is AllocationState.ACTIVE
-        if not active or each.end <= context.at:
+    for allocation in (source, target):
+        active = allocation.state is AllocationState.ACTIVE
+        if not active or allocation.end <= context.at:
             # Frozen credit stays where it is, and credit ends with its period. Staff can withdraw
             # and deposit instead.
             return Refusal(
                 Reason.WRONG_STATE,
                 Detail.PERIOD_OVER if active else Detail.STATE,
-                allocation=each.id,
-                resource=each.resource,
-                facts={"state": each.state.value},
+                allocation=allocation.id,
+                resource=allocation.resource,
+                facts={"state": allocation.state.value},
             )
     if amount > source.own_available:
         return _too_little(source, amount, _undo_detail(context))

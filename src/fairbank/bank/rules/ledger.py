@@ -45,9 +45,9 @@ _RULES: Mapping[type, Callable[[RuleContext, Any], Outcome]] = {
 # Amounts of each request. None is negative, and the memory store has no constraint.
 _AMOUNTS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(
-        each.name
-        for each in msgspec.structs.fields(kind)
-        if each.name in ("amount", "credit_limit", "deposit", "cap")
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if field.name in ("amount", "credit_limit", "deposit", "cap")
     )
     for kind in _RULES
 }

@@ -35,9 +35,9 @@ def create_project(context: RuleContext, request: CreateProject) -> Outcome:
         id=0, gname=request.gname, gid=request.gid, account=request.account, parent=request.parent
     )
     data = context.data
-    for each in data.projects.values():
-        if _replace(each, id=0) == wanted:
-            return Done(entry=0, project=each.id, again=True)
+    for project in data.projects.values():
+        if _replace(project, id=0) == wanted:
+            return Done(entry=0, project=project.id, again=True)
     refusal = _objection(data, wanted, request.parent)
     if refusal is not None:
         return refusal
@@ -78,15 +78,15 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
     # First: staff should not end allocations for a removal that is refused anyway.
     if (children := _children(data, old)) is not None:
         return children
-    for each in data.allocations.values():
-        over = each.state_at(context.at) in (AllocationState.ENDED, AllocationState.REMOVED)
-        if each.project == old.id and (each.held or not over):
+    for allocation in data.allocations.values():
+        over = allocation.state_at(context.at) in (AllocationState.ENDED, AllocationState.REMOVED)
+        if allocation.project == old.id and (allocation.held or not over):
             return Refusal(
                 Reason.PROJECT_IN_USE,
                 Detail.ALLOCATION_IN_USE if over else Detail.ALLOCATION_OPEN,
                 project=old.id,
-                allocation=each.id,
-                facts={"state": each.shown_state(context.at).value},
+                allocation=allocation.id,
+                facts={"state": allocation.shown_state(context.at).value},
             )
     run = data.held_run_of(old.id)
     if run is not None:
@@ -96,18 +96,18 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
 
 def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Refusal | None:
     """Refuse names of another project, and a parent that is unknown, removed or below it."""
-    for each in data.projects.values():
-        same = [name for name in _NAMES if getattr(each, name) == getattr(wanted, name)]
-        if same and each.id != wanted.id:
-            if each.removed:
+    for project in data.projects.values():
+        same = [name for name in _NAMES if getattr(project, name) == getattr(wanted, name)]
+        if same and project.id != wanted.id:
+            if project.removed:
                 detail = Detail.REMOVED
-            elif len(same) == len(_NAMES) and each.parent != wanted.parent:
+            elif len(same) == len(_NAMES) and project.parent != wanted.parent:
                 detail = Detail.OTHER_PARENT
             else:
                 detail = Detail.SAME_NAMES
-            names = ", ".join(f"{name} {getattr(each, name)}" for name in same)
+            names = ", ".join(f"{name} {getattr(project, name)}" for name in same)
             return Refusal(
-                Reason.EXISTS, detail, project=each.id, facts={"field": same[0], "names": names}
+                Reason.EXISTS, detail, project=project.id, facts={"field": same[0], "names": names}
             )
     if parent and parent not in data.projects:
         return Refusal(
@@ -118,7 +118,7 @@ def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Re
             Reason.PROJECT_REMOVED, Detail.PARENT_REMOVED, project=parent, facts={"field": "parent"}
         )
     if parent and wanted.id in {
-        each.id for each in with_all_above([data.projects[parent]], data.projects_of)
+        project.id for project in with_all_above([data.projects[parent]], data.projects_of)
     }:
         return Refusal(
             Reason.PARENT_CYCLE, Detail.OTHER_PARENT, project=wanted.id, facts={"parent": parent}
@@ -133,9 +133,9 @@ _NAMED = 5
 def _children(data: TransactionData, parent: Project) -> Refusal | None:
     """Refuse to remove a project with children, which may draw on its credit."""
     children = sorted(
-        (each.id, each.account)
-        for each in data.projects.values()
-        if each.parent == parent.id and not each.removed
+        (project.id, project.account)
+        for project in data.projects.values()
+        if project.parent == parent.id and not project.removed
     )
     if not children:
         return None
@@ -274,7 +274,9 @@ RESTORED = "revoked before the restore"
 def issue_token(context: RuleContext, request: IssueToken) -> Outcome:
     """Create a token. A repeated request gets the same answer; two tokens never have one secret."""
     data = context.data
-    known = next((each for each in data.tokens.values() if each.digest == request.digest), None)
+    known = next(
+        (issued for issued in data.tokens.values() if issued.digest == request.digest), None
+    )
     if known is None:
         token = Token(
             id=next(data.token_ids),
@@ -313,9 +315,9 @@ def revoke_token(context: RuleContext, request: RevokeToken) -> Outcome:
 
 def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
     """Record that tokens, valid in a backup, were revoked after it. The actor is 0: no user."""
-    for each in tokens:
-        request = RevokeToken(token=each.id, comment=RESTORED)
-        _enter_token(RuleContext(data, SubmittedRequest(request, at, 0)), each)
+    for token in tokens:
+        request = RevokeToken(token=token.id, comment=RESTORED)
+        _enter_token(RuleContext(data, SubmittedRequest(request, at, 0)), token)
 
 
 def _enter_token(context: RuleContext, token: Token) -> Entry:

@@ -69,11 +69,11 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
         )
         return early if enforce else observed_only(early)
     refusals = []
-    for each in data.candidates(request.chain, request.resource, request.start):
-        reason = obstacle(each, data.sums_of(each.id, request.owner), request.amount)
+    for allocation in data.candidates(request.chain, request.resource, request.start):
+        reason = obstacle(allocation, data.sums_of(allocation.id, request.owner), request.amount)
         if reason is None:
-            return _grant(context, request, each)
-        refusals.append((reason, each))
+            return _grant(context, request, allocation)
+        refusals.append((reason, allocation))
     if not refusals:
         why = no_payer(request.chain, request.removed)
         refusal = refuse_report(context, request, why, None, observed=not enforce)
@@ -369,9 +369,9 @@ def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost:
     first.
     """
 
-    def drawback(each: Allocation) -> tuple[bool, bool, bool]:
-        reason = obstacle(each, context.data.sums_of(each.id, owner), cost)
-        short = cost > each.available
+    def drawback(allocation: Allocation) -> tuple[bool, bool, bool]:
+        reason = obstacle(allocation, context.data.sums_of(allocation.id, owner), cost)
+        short = cost > allocation.available
         return short, reason is Reason.FROZEN, reason is Reason.CAPPED and not short
 
     return min(candidates, key=drawback)

@@ -128,8 +128,8 @@ def _entry_before(entries: Sequence[Entry], entry: Entry) -> Entry | Refusal | N
     """
     standing = _standing(entries)
     if entry not in standing:
-        undone = {undone_by(each) for each in entries}
-        later = [each for each in standing if each.seq > entry.seq and each.id not in undone]
+        undone = {undone_by(other) for other in entries}
+        later = [other for other in standing if other.seq > entry.seq and other.id not in undone]
         return Refusal(
             Reason.CHANGED_SINCE,
             Detail.CHANGED,
@@ -154,7 +154,7 @@ def _standing(entries: Sequence[Entry]) -> list[Entry]:
     They are the last one and, as long as an entry undoes another, the one before that.
     """
     standing, place = [], len(entries) - 1
-    places = {each.id: place for place, each in enumerate(entries)}
+    places = {other.id: place for place, other in enumerate(entries)}
     while place >= 0:
         standing.append(entries[place])
         back = undone_by(entries[place])

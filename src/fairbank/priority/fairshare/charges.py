@@ -113,13 +113,13 @@ def limit_counts(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes
 
     Raises InvalidInput as `whole` does.
     """
-    found = np.where(counts == np.uint64(NO_CONSUME), np.uint64(0), counts)
+    limited = np.where(counts == np.uint64(NO_CONSUME), np.uint64(0), counts)
     for place, name in enumerate(names):
         if name == "energy":
-            found[:, place] = 0
+            limited[:, place] = 0
         elif name == "billing":
-            found[:, place] = whole(units)
-    return found
+            limited[:, place] = whole(units)
+    return limited
 
 
 def whole(units: Doubles) -> Wholes:

@@ -106,7 +106,7 @@ def build_shape(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> 
         group=np.cumsum(is_first) - 1,
         begin=np.maximum.accumulate(np.where(is_first, np.arange(len(row)), 0)),
         users=_users(up, is_user[row], begins),
-        level_begins=tuple(int(each) for each in begins),
+        level_begins=tuple(int(level_begin) for level_begin in begins),
     )
 
 
@@ -197,9 +197,13 @@ def sum_usage(tree: Tree, own: ArrayLike) -> Longs:
         lines = [rows[begin : begin + block]]
         while (above := np.where(lines[-1] < 0, -1, tree.parent[lines[-1]])).max() >= 0:
             lines.append(above)
-        each = np.stack(lines, axis=1)
-        reached = each >= 0
-        np.add.at(total, each[reached], np.broadcast_to(own[lines[0], None], each.shape)[reached])
+        ancestors = np.stack(lines, axis=1)
+        reached = ancestors >= 0
+        np.add.at(
+            total,
+            ancestors[reached],
+            np.broadcast_to(own[lines[0], None], ancestors.shape)[reached],
+        )
     return total
 
 
@@ -295,7 +299,7 @@ def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int)
             "a user's parent is the account; leave it out",
         )
     above = row.account if row.user else row.parent
-    if (found := accounts.get(above)) is None:
+    if (account := accounts.get(above)) is None:
         field = "account" if row.user else "parent"
         raise _malformed(
             at,
@@ -304,7 +308,7 @@ def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int)
             field,
             "give the account a row of its own, or correct the name",
         )
-    return found
+    return account
 
 
 def _shares(at: int, row: ShareAssociation) -> int:

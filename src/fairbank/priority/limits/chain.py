@@ -51,7 +51,7 @@ class LimitOwner(NamedTuple):
         kind: LimitKind,
         limit: int,
         *,
-        asked: int,
+        requested: int,
         tres: str | None = None,
         used: int = 0,
         running: int = 0,
@@ -62,7 +62,7 @@ class LimitOwner(NamedTuple):
             name=self.name,
             kind=kind,
             limit=limit,
-            asked=asked,
+            requested=requested,
             tres=tres,
             used=used,
             running=running,
@@ -119,18 +119,18 @@ class LimitChain:
             self._taken.add((kind, tres))
         return True
 
-    def at_most(self, place: LimitOwner, kind: LimitKind, asked: Counts) -> Iterator[LimitTest]:
+    def at_most(self, place: LimitOwner, kind: LimitKind, requested: Counts) -> Iterator[LimitTest]:
         """Yield the test of each TRES of which the job alone must not request more than a limit."""
         for name, limit in self.limits(place, kind):
-            amount = asked.get(name, 0)
-            yield place.test(kind, limit, asked=amount, tres=name, holds=amount > limit)
+            amount = requested.get(name, 0)
+            yield place.test(kind, limit, requested=amount, tres=name, holds=amount > limit)
 
     def at_least(self, place: LimitOwner) -> Iterator[LimitTest]:
         """Yield the test of each TRES of which the job must not request too little."""
         for name, limit in self.limits(place, LimitKind.MIN_TRES):
             amount = self.job.counts.get(name, 0)
             yield place.test(
-                LimitKind.MIN_TRES, limit, asked=amount, tres=name, holds=amount < limit
+                LimitKind.MIN_TRES, limit, requested=amount, tres=name, holds=amount < limit
             )
 
     def for_minutes(self, minutes: int) -> Counts:

@@ -30,7 +30,7 @@ def limit_tests(job: LimitedJob, enforced: Enforced) -> Iterator[LimitTest]:
     """
     if enforced.limits:
         for test in chain(_BeforeNodes(job, enforced).tests(), _AfterNodes(job, enforced).tests()):
-            if test.holds or test.asked:
+            if test.holds or test.requested:
                 yield test
 
 
@@ -58,7 +58,7 @@ class _BeforeNodes(LimitChain):
     def _jobs(self, place: LimitOwner, kind: LimitKind, used: LimitUsage) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None:
-            yield place.test(kind, limit, asked=1, running=used.jobs, holds=used.jobs >= limit)
+            yield place.test(kind, limit, requested=1, running=used.jobs, holds=used.jobs >= limit)
 
     def _group_wall(self, place: LimitOwner) -> Iterator[LimitTest]:
         if (
@@ -66,12 +66,12 @@ class _BeforeNodes(LimitChain):
             or (limit := self.limit(place, place.limits.wall, LimitKind.GRP_WALL)) is None
         ):
             return
-        asked = self._time(limit, place.limits.wall.get(LimitKind.MAX_WALL))
+        requested = self._time(limit, place.limits.wall.get(LimitKind.MAX_WALL))
         used = place.used.wall_minutes()
         # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes
         # once a minute is used.
-        holds = used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit)
-        yield place.test(LimitKind.GRP_WALL, limit, asked=asked, used=used, holds=holds)
+        holds = used >= limit or (self.enforced.safe and (used + requested) % (U32_MAX + 1) > limit)
+        yield place.test(LimitKind.GRP_WALL, limit, requested=requested, used=used, holds=holds)
 
     def _wall(self, place: LimitOwner) -> Iterator[LimitTest]:
         if (
@@ -79,8 +79,8 @@ class _BeforeNodes(LimitChain):
             or (limit := self.limit(place, place.limits.wall, LimitKind.MAX_WALL)) is None
         ):
             return
-        asked = self._time(limit)
-        yield place.test(LimitKind.MAX_WALL, limit, asked=asked, holds=asked > limit)
+        requested = self._time(limit)
+        yield place.test(LimitKind.MAX_WALL, limit, requested=requested, holds=requested > limit)
 
     def _time(self, *limits: int | None) -> int:
         if self._minutes is None:
@@ -90,37 +90,37 @@ class _BeforeNodes(LimitChain):
 
 class _AfterNodes(LimitChain):
     def tests(self) -> Iterator[LimitTest]:
-        asked = self.for_minutes(
+        requested = self.for_minutes(
             self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes))
         )
         for place, qos in self.qoses():
-            yield from self._of_the_group(place, asked)
-            yield from self._of_the_job(place, asked)
+            yield from self._of_the_group(place, requested)
+            yield from self._of_the_job(place, requested)
             yield from self.at_least(place)
-            yield from self._per_user_and_account(place, qos, asked)
+            yield from self._per_user_and_account(place, qos, requested)
         for place in self.associations():
-            yield from self._of_the_group(place, asked)
+            yield from self._of_the_group(place, requested)
             if place.own:
-                yield from self._of_the_job(place, asked)
+                yield from self._of_the_job(place, requested)
 
-    def _of_the_group(self, place: LimitOwner, asked: Counts) -> Iterator[LimitTest]:
+    def _of_the_group(self, place: LimitOwner, requested: Counts) -> Iterator[LimitTest]:
         free = self.job.usage_factor() == 0  # what is not charged finds nothing used
         used, running = ({}, {}) if free else (place.used.minutes(), place.used.run_minutes())
         yield from self._within(
-            place, LimitKind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe
+            place, LimitKind.GRP_TRES_MINS, requested, running, used, safe=self.enforced.safe
         )
         yield from self._within(
             place, LimitKind.GRP_TRES, self._added_counts(place.used), place.used.counts
         )
-        yield from self._within(place, LimitKind.GRP_TRES_RUN_MINS, asked, running, always=True)
+        yield from self._within(place, LimitKind.GRP_TRES_RUN_MINS, requested, running, always=True)
 
-    def _of_the_job(self, place: LimitOwner, asked: Counts) -> Iterator[LimitTest]:
-        yield from self.at_most(place, LimitKind.MAX_TRES_MINS, asked)
+    def _of_the_job(self, place: LimitOwner, requested: Counts) -> Iterator[LimitTest]:
+        yield from self.at_most(place, LimitKind.MAX_TRES_MINS, requested)
         yield from self.at_most(place, LimitKind.MAX_TRES, self.job.counts)
         yield from self.at_most(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
     def _per_user_and_account(
-        self, place: LimitOwner, qos: QosLimits, asked: Counts
+        self, place: LimitOwner, qos: QosLimits, requested: Counts
     ) -> Iterator[LimitTest]:
         who = (
             (
@@ -132,7 +132,7 @@ class _AfterNodes(LimitChain):
         )
         for used, at_once, to_come in who:
             yield from self._within(place, at_once, self._added_counts(used), used.counts)
-            yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
+            yield from self._within(place, to_come, requested, used.run_minutes(), always=True)
 
     def _added_counts(self, used: LimitUsage) -> Counts:
         """Return what the job adds: a node on which the owner's jobs run counts once.
@@ -148,7 +148,7 @@ class _AfterNodes(LimitChain):
         self,
         place: LimitOwner,
         kind: LimitKind,
-        asked: Counts,
+        requested: Counts,
         running: Counts,
         used: Counts | None = None,
         *,
@@ -160,7 +160,7 @@ class _AfterNodes(LimitChain):
         """
         for name, limit in self.limits(place, kind, always=always):
             amount, running_amount, used_amount = (
-                amounts.get(name, 0) for amounts in (asked, running, used or {})
+                amounts.get(name, 0) for amounts in (requested, running, used or {})
             )
             # Of nodes all that it asks for, also those that count already.
             own = amount if kind in MINUTE_KINDS else self.job.counts.get(name, 0)
@@ -169,7 +169,7 @@ class _AfterNodes(LimitChain):
             yield place.test(
                 kind,
                 limit,
-                asked=own,
+                requested=own,
                 tres=name,
                 used=used_amount,
                 running=running_amount,

@@ -84,12 +84,12 @@ class _Submitting(LimitChain):
     ) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None and used.submitted + self._tasks > limit:
-            yield place.test(kind, limit, asked=self._tasks, running=used.submitted)
+            yield place.test(kind, limit, requested=self._tasks, running=used.submitted)
 
     def _wall(self, place: LimitOwner, kind: LimitKind) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.wall, kind)
         if limit is not None and self._minutes > limit:
-            yield place.test(kind, limit, asked=self._minutes)
+            yield place.test(kind, limit, requested=self._minutes)
 
 
 REASON = "TimeLimit"
@@ -122,14 +122,14 @@ class _Ending(LimitChain):
         for name, limit in self.limits(place, LimitKind.GRP_TRES_MINS, always=True):
             if name in own and (used := minutes.get(name, 0)) >= limit:
                 yield place.test(
-                    LimitKind.GRP_TRES_MINS, limit, asked=own[name], tres=name, used=used
+                    LimitKind.GRP_TRES_MINS, limit, requested=own[name], tres=name, used=used
                 )
         group_wall = self.limit(place, place.limits.wall, LimitKind.GRP_WALL)
         if group_wall is not None and wall >= group_wall:
-            yield place.test(LimitKind.GRP_WALL, group_wall, asked=0, used=wall)
+            yield place.test(LimitKind.GRP_WALL, group_wall, requested=0, used=wall)
         if place.own:
             for name, limit in self.limits(place, LimitKind.MAX_TRES_MINS, always=True):
                 if (taken := own.get(name, 0)) > limit:
                     yield place.test(
-                        LimitKind.MAX_TRES_MINS, limit, asked=taken, tres=name, used=taken
+                        LimitKind.MAX_TRES_MINS, limit, requested=taken, tres=name, used=taken
                     )

@@ -172,15 +172,15 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
 class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
     """Test of the limit of `name` (an association or QOS) for one job, and the figures compared.
 
-    `used` was taken before, `running` is what running jobs take or may still take, `asked` is the
-    job's own. `holds`: the limit keeps the job from starting, refuses it or ends it.
+    `used` was taken before, `running` is what running jobs take or may still take, `requested`
+    is the job's own. `holds`: the limit keeps the job from starting, refuses it or ends it.
     """
 
     owner: str
     name: str
     kind: LimitKind
     limit: int
-    asked: int
+    requested: int
     tres: str | None = None
     used: int = 0
     running: int = 0
@@ -203,7 +203,7 @@ class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
         beside = f", {' and '.join(taken)}" if taken else ""
         return (
             f"{where} {self.name} allows {_SCOPES.get(self.kind, '')}{least}{self.limit:,} {unit}"
-            f" ({self.kind.value}){beside}; this job asks for {self.asked:,}"
+            f" ({self.kind.value}){beside}; this job asks for {self.requested:,}"
         )
 
 

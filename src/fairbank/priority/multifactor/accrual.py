@@ -191,20 +191,20 @@ def _in_turn(
 
 
 def _by_number(numbers: Indexes, tasks: Integers) -> dict[int, int]:
-    found, which = np.unique(numbers, return_inverse=True)
+    distinct, which = np.unique(numbers, return_inverse=True)
     return dict(
-        zip(found.tolist(), np.bincount(which, tasks).astype(np.int64).tolist(), strict=True)
+        zip(distinct.tolist(), np.bincount(which, tasks).astype(np.int64).tolist(), strict=True)
     )
 
 
 def _up_to_root(at: Indexes, tasks: Integers, parent: Indexes) -> dict[int, int]:
-    found = np.zeros(len(parent), dtype=np.int64)
+    counts = np.zeros(len(parent), dtype=np.int64)
     while len(at):
-        np.add.at(found, at, tasks)
+        np.add.at(counts, at, tasks)
         at = parent[at]
         at, tasks = at[at != NONE], tasks[at != NONE]
-    where = np.flatnonzero(found)
-    return dict(zip(where.tolist(), found[where].tolist(), strict=True))
+    where = np.flatnonzero(counts)
+    return dict(zip(where.tolist(), counts[where].tolist(), strict=True))
 
 
 def _may_have_a_place(

@@ -63,16 +63,16 @@ def job_size_factor(
         return np.zeros_like(jobs.nodes)
     if Flag.SMALL_RELATIVE_TO_TIME in settings.flags:
         size = _for_each_minute(jobs, scale)
-        found = 1.0 - size if settings.favour_small else size
+        factor = 1.0 - size if settings.favour_small else size
     elif settings.favour_small:
-        found = _with_cpus(
+        factor = _with_cpus(
             (scale.nodes - np.minimum(jobs.nodes, scale.nodes)) / scale.nodes,
             _left(jobs.cpus, scale) / scale.cpus,
             jobs,
         )
     else:
-        found = _with_cpus(jobs.nodes / scale.nodes, jobs.cpus / scale.cpus, jobs)
-    return found.clip(0.0, 1.0)
+        factor = _with_cpus(jobs.nodes / scale.nodes, jobs.cpus / scale.cpus, jobs)
+    return factor.clip(0.0, 1.0)
 
 
 def partition_factor(scale: FactorScale, settings: MultifactorSettings) -> Floats:
@@ -212,18 +212,18 @@ def priorities(
     _check(scale, settings)
     if len(jobs.nice) <= _BLOCK:
         return cut(_added(weigh_factors(jobs, scale, settings, now)))
-    found = np.empty(len(jobs.nice), dtype=np.uint32)
-    for start in range(0, len(found), _BLOCK):
+    priorities = np.empty(len(jobs.nice), dtype=np.uint32)
+    for start in range(0, len(priorities), _BLOCK):
         block = slice(start, start + _BLOCK)
-        found[block] = cut(_added(weigh_factors(jobs.rows(block), scale, settings, now)))
-    return found
+        priorities[block] = cut(_added(weigh_factors(jobs.rows(block), scale, settings, now)))
+    return priorities
 
 
 def _added(terms: PriorityTerms) -> Floats:
     """Return the sum from left to right: another order would round otherwise."""
-    found = _sum(*terms[:6], _of_tres(terms), terms.site)
-    found -= terms.nice
-    return found
+    priority = _sum(*terms[:6], _of_tres(terms), terms.site)
+    priority -= terms.nice
+    return priority
 
 
 def _of_tres(terms: PriorityTerms) -> Floats:
@@ -232,10 +232,10 @@ def _of_tres(terms: PriorityTerms) -> Floats:
 
 def _sum(first: Floats, *others: Floats) -> Floats:
     """Return the sum from left to right. A column for each step would take half the time again."""
-    found = first.copy()
+    total = first.copy()
     for column in others:
-        found += column
-    return found
+        total += column
+    return total
 
 
 def cut(sums: Floats) -> Priorities:

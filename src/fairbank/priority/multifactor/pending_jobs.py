@@ -133,7 +133,7 @@ def pending(
             f"{strange[0]} is not among the cluster's TRES",
             f"one of {', '.join(factor_scale.tres) or '(none)'}",
         )
-    asked = [
+    tres_columns = [
         _column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in factor_scale.tres
     ]
     return PendingColumns(
@@ -151,7 +151,7 @@ def pending(
         qos=_column("qos", qos, count, NO_QOS, len(factor_scale.qos_priorities) - 2).astype(
             np.intp
         ),
-        tres=np.array(asked, dtype=np.float64).reshape(len(factor_scale.tres), count),
+        tres=np.array(tres_columns, dtype=np.float64).reshape(len(factor_scale.tres), count),
     )
 
 

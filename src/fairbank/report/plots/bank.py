@@ -56,7 +56,7 @@ def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> Li
     def point(at: int, minutes: int) -> tuple[float, float]:
         return (at - term.start) / DAY, minutes / MINUTES_IN_SU
 
-    available = [point(each.at, each.available) for each in balances]
+    available = [point(balance.at, balance.available) for balance in balances]
     series = [
         Series("available", available),
         Series("even use", [point(term.start, term.granted), point(term.end, 0)], 4),
@@ -67,8 +67,8 @@ def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> Li
     held = Band(
         "held by running jobs",
         [
-            (x, y, y + each.held / MINUTES_IN_SU)
-            for (x, y), each in zip(available, balances, strict=True)
+            (x, y, y + balance.held / MINUTES_IN_SU)
+            for (x, y), balance in zip(available, balances, strict=True)
         ],
     )
     first = datetime.fromtimestamp(term.start, UTC).date()
