@@ -42,9 +42,9 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
             gpu_count(_details(run).tres or "") * (run.elapsed_seconds or 0) for run in runs
         ),
         waited_seconds=sum(max(0, run.start - run.run.submitted) for run in runs),
-        cpu_seconds=sum(each.used for each in used),
-        given_seconds=sum(each.given for each in used),
-        wasted=sum(each.wasted for each in used),
+        cpu_seconds=sum(figures.used for figures in used),
+        given_seconds=sum(figures.given for figures in used),
+        wasted=sum(figures.wasted for figures in used),
         early=len(early),
         early_exit=_exit(min(exits), max(exits)),
     )
@@ -57,8 +57,8 @@ def _details(run: RunRecord) -> JobDetails:
 def usage_of_row(row: Sequence[Any]) -> Usage:
     """Return the usage of a database row with the columns of `store.sql.usage_statement.usage`."""
     group, resource, clusters, *sums, lowest, highest = row
-    found = Usage(group, resource, clusters, *[int(each or 0) for each in sums])
-    return msgspec.structs.replace(found, early_exit=_exit(lowest, highest))
+    usage = Usage(group, resource, clusters, *[int(number or 0) for number in sums])
+    return msgspec.structs.replace(usage, early_exit=_exit(lowest, highest))
 
 
 def _status_or_unknown(status: int | None) -> int:
@@ -78,7 +78,7 @@ def _joined(one: Usage, other: Usage) -> Usage:
             msgspec.structs.astuple(one)[3:-1], msgspec.structs.astuple(other)[3:-1], strict=True
         )
     ]
-    exits = {each.early_exit for each in (one, other) if each.early}
+    exits = {usage.early_exit for usage in (one, other) if usage.early}
     return msgspec.structs.replace(
         Usage(*one.key, *sums), early_exit=exits.pop() if len(exits) == 1 else None
     )
@@ -93,12 +93,12 @@ def page_of_groups(groups: Iterable[Usage], by: UsageBy, page: GroupPage) -> lis
     if by.is_time:
         groups = _calendar_groups(groups, by)
     if page.largest:
-        ranked = sorted(groups, key=lambda each: (*each.key[1:], -each.charged, each.group))
-        units = groupby(ranked, key=lambda each: each.key[1:])
-        return [each for _, rows in units for each in list(rows)[: page.size]]
+        ranked = sorted(groups, key=lambda group: (*group.key[1:], -group.charged, group.group))
+        units = groupby(ranked, key=lambda group: group.key[1:])
+        return [group for _, rows in units for group in list(rows)[: page.size]]
     after = page.after
-    wanted = (each for each in groups if after is None or each.key > after)
-    return sorted(wanted, key=lambda each: each.key)[: page.size]
+    wanted = (group for group in groups if after is None or group.key > after)
+    return sorted(wanted, key=lambda group: group.key)[: page.size]
 
 
 def _calendar_groups(days: Iterable[Usage], by: UsageBy) -> list[Usage]:

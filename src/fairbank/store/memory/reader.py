@@ -95,43 +95,45 @@ class MemoryReader:
 
     def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
         wanted = (
-            each
-            for each in self._tables.projects.values()
-            if (query.visibility.everything or each.id in query.visibility.projects)
-            and is_one_of(each.id, query.ids)
-            and has_fields(each, query, "gname", "gid", "account", "removed")
+            project
+            for project in self._tables.projects.values()
+            if (query.visibility.everything or project.id in query.visibility.projects)
+            and is_one_of(project.id, query.ids)
+            and has_fields(project, query, "gname", "gid", "account", "removed")
         )
         return page_of(wanted, _ID, page)
 
     def members(self, project: int, page: Page) -> list[Member]:
-        return page_of((each for each in self.scan(Member) if each.project == project), _UID, page)
+        return page_of(
+            (member for member in self.scan(Member) if member.project == project), _UID, page
+        )
 
     def memberships(self, uid: int) -> list[Member]:
         return [
-            each
-            for each in self.scan(Member)
-            if each.uid == uid and not self._tables.projects[each.project].removed
+            member
+            for member in self.scan(Member)
+            if member.uid == uid and not self._tables.projects[member.project].removed
         ]
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         wanted = (
-            each
-            for each in self._tables.allocations.values()
+            allocation
+            for allocation in self._tables.allocations.values()
             if (
                 (
-                    (query.visibility.everything or each.project in query.visibility.projects)
-                    and is_one_of(each.project, query.projects)
+                    (query.visibility.everything or allocation.project in query.visibility.projects)
+                    and is_one_of(allocation.project, query.projects)
                 )
-                or (each.shared and each.project in query.lenders)
+                or (allocation.shared and allocation.project in query.lenders)
             )
-            and is_one_of(each.id, query.ids)
-            and not (query.hides_removed and each.state is AllocationState.REMOVED)
+            and is_one_of(allocation.id, query.ids)
+            and not (query.hides_removed and allocation.state is AllocationState.REMOVED)
             and (
                 query.shown_state is None
-                or each.shown_state(query.shown_state[1]) is query.shown_state[0]
+                or allocation.shown_state(query.shown_state[1]) is query.shown_state[0]
             )
-            and (query.open_at is None or self._is_open(each, query.open_at, query.or_latest))
-            and allocation_matches(each, query.resource, query.category, query.active_at)
+            and (query.open_at is None or self._is_open(allocation, query.open_at, query.or_latest))
+            and allocation_matches(allocation, query.resource, query.category, query.active_at)
         )
         return page_of(wanted, _ID, page)
 
@@ -142,75 +144,70 @@ class MemoryReader:
         return allocation.state_at(at) is not AllocationState.ENDED or (
             or_latest
             and not any(
-                each.end > allocation.end
-                for each in self._tables.allocations.values()
-                if (each.project, each.resource) == (allocation.project, allocation.resource)
-                and each.state is not AllocationState.REMOVED
+                other.end > allocation.end
+                for other in self._tables.allocations.values()
+                if (other.project, other.resource) == (allocation.project, allocation.resource)
+                and other.state is not AllocationState.REMOVED
             )
         )
 
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
         return [
-            each
-            for each in self.scan(UserRow)
-            if each.allocation in allocations and all_equal((each.uid, uid))
+            row
+            for row in self.scan(UserRow)
+            if row.allocation in allocations and all_equal((row.uid, uid))
         ]
 
     def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
         return page_of(
-            (each for each in self.scan(UserRow) if each.allocation == allocation), _UID, page
+            (row for row in self.scan(UserRow) if row.allocation == allocation), _UID, page
         )
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         seen = query.visibility
         charged = [
-            each
-            for each in self.scan(UserRow)
-            if each.sums.charged
-            and is_one_of(self._project_of(each.allocation), query.projects)
+            row
+            for row in self.scan(UserRow)
+            if row.sums.charged
+            and is_one_of(self._project_of(row.allocation), query.projects)
             and (
-                self._sees(seen, each.allocation, None)
-                or (self._project_of(each.allocation) in seen.own_jobs_of and each.uid == seen.uid)
+                self._sees(seen, row.allocation, None)
+                or (self._project_of(row.allocation) in seen.own_jobs_of and row.uid == seen.uid)
             )
-            and all_equal((each.allocation, query.allocation), (each.uid, query.owner))
-            and (page.after is None or (each.allocation, each.uid) > page.after)
+            and all_equal((row.allocation, query.allocation), (row.uid, query.owner))
+            and (page.after is None or (row.allocation, row.uid) > page.after)
         ][: page.size]
         latest = {
-            (each.allocation, each.owner): each.id
-            for each in sorted(self._tables.runs.values(), key=_ID)
-            if each.state is _CHARGED
+            (run.allocation, run.owner): run.id
+            for run in sorted(self._tables.runs.values(), key=_ID)
+            if run.state is _CHARGED
         }
         return [
-            Debit(
-                each.allocation,
-                each.uid,
-                each.sums.charged,
-                latest.get((each.allocation, each.uid)),
-            )
-            for each in charged
+            Debit(row.allocation, row.uid, row.sums.charged, latest.get((row.allocation, row.uid)))
+            for row in charged
         ]
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         wanted = (
-            each
-            for each in self._tables.runs.values()
-            if self._sees_run(query.visibility, each)
-            and is_one_of(each.id, query.ids)
-            and is_one_of(each.project, query.projects)
+            run
+            for run in self._tables.runs.values()
+            if self._sees_run(query.visibility, run)
+            and is_one_of(run.id, query.ids)
+            and is_one_of(run.project, query.projects)
             and allocation_matches(
-                self._tables.allocations[each.allocation],
+                self._tables.allocations[run.allocation],
                 query.resource,
                 query.category,
                 query.active_at,
             )
-            and has_fields(each, query, "allocation", "owner", "state", "partition")
-            and has_fields(each.run, query, "cluster", "job_id")
-            and (query.closed is None or (each.state is not RunState.HELD) is query.closed)
+            and has_fields(run, query, "allocation", "owner", "state", "partition")
+            and has_fields(run.run, query, "cluster", "job_id")
+            and (query.closed is None or (run.state is not RunState.HELD) is query.closed)
             and (
                 query.failed is None
-                or (each.outcome is not None and (each.outcome != COMPLETED) is query.failed)
+                or (run.outcome is not None and (run.outcome != COMPLETED) is query.failed)
             )
-            and is_between(each.start, query.since, query.until)
+            and is_between(run.start, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
 
@@ -218,49 +215,52 @@ class MemoryReader:
         seen = self._ran_for(query.visibility.projects)
         theirs = self._ran_for(query.projects or frozenset())
         wanted = (
-            each
-            for each in self._tables.entries.values()
+            entry
+            for entry in self._tables.entries.values()
             if (
-                each.run in seen
+                entry.run in seen
                 or self._sees(
                     query.visibility,
-                    each.allocation,
-                    each.owner if each.kind is Kind.REFUSAL else None,
+                    entry.allocation,
+                    entry.owner if entry.kind is Kind.REFUSAL else None,
                 )
-                or self._is_own(query.visibility, each)
+                or self._is_own(query.visibility, entry)
             )
-            and is_one_of(each.id, query.ids)
+            and is_one_of(entry.id, query.ids)
             and (
-                each.run in theirs
+                entry.run in theirs
                 or is_one_of(
-                    None if each.run else self._project_of(each.allocation), query.projects
+                    None if entry.run else self._project_of(entry.allocation), query.projects
                 )
             )
-            and is_one_of(each.kind, query.kinds)
-            and has_fields(each, query, "allocation", "owner")
-            and is_between(each.at, query.since, query.until)
+            and is_one_of(entry.kind, query.kinds)
+            and has_fields(entry, query, "allocation", "owner")
+            and is_between(entry.at, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
-        found = (
-            (each, refusal_of(each))
-            for each in self._tables.entries.values()
-            if each.kind is Kind.REFUSAL
+        with_refusal = (
+            (entry, refusal_of(entry))
+            for entry in self._tables.entries.values()
+            if entry.kind is Kind.REFUSAL
         )
         wanted = (
-            each
-            for each, refusal in found
+            entry
+            for entry, refusal in with_refusal
             if (
                 refusal.project in query.visibility.projects
-                or self._sees(query.visibility, each.allocation, each.owner)
+                or self._sees(query.visibility, entry.allocation, entry.owner)
             )
-            and is_one_of(each.id, query.ids)
-            and all_equal((each.allocation, query.allocation), (each.owner, query.owner))
+            and is_one_of(entry.id, query.ids)
+            and all_equal((entry.allocation, query.allocation), (entry.owner, query.owner))
             and allocation_matches(
-                self._tables.allocations.get(each.allocation), None, query.category, query.active_at
+                self._tables.allocations.get(entry.allocation),
+                None,
+                query.category,
+                query.active_at,
             )
-            and is_between(each.at, query.since, query.until)
+            and is_between(entry.at, query.since, query.until)
             and refusal_matches(refusal, query)
         )
         return page_of(wanted, _ID, page)
@@ -276,15 +276,15 @@ class MemoryReader:
         entries = self._tables.journals.get(allocation, [])[
             self._cut(allocation, since) : self._cut(allocation, until)
         ]
-        wanted = (each for each in entries if is_one_of(each.kind, kinds))
+        wanted = (entry for entry in entries if is_one_of(entry.kind, kinds))
         return page_of(wanted, attrgetter("seq"), page)
 
     def term_entries(self, allocations: frozenset[int]) -> list[Entry]:
         return [
-            each
+            entry
             for allocation in sorted(allocations)
-            for each in self._tables.journals.get(allocation, [])
-            if each.kind in OF_TERMS
+            for entry in self._tables.journals.get(allocation, [])
+            if entry.kind in OF_TERMS
         ]
 
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
@@ -307,13 +307,13 @@ class MemoryReader:
             cluster = run.run.cluster
             names = clusters.get((paid_by.resource, cluster), cluster)
             groups.setdefault((group, paid_by.resource, names), []).append(run)
-        return page_of_groups((usage_of_runs(*each) for each in groups.items()), by, page)
+        return page_of_groups((usage_of_runs(*item) for item in groups.items()), by, page)
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
         held: dict[tuple[int, int], list[RunRecord]] = {}
-        for each in self._tables.runs.values():
-            if each.state is RunState.HELD and each.allocation in allocations:
-                held.setdefault((each.allocation, each.owner), []).append(each)
+        for run in self._tables.runs.values():
+            if run.state is RunState.HELD and run.allocation in allocations:
+                held.setdefault((run.allocation, run.owner), []).append(run)
         return {
             place: OpenHolds(sum(map(_HELD, runs)), len(runs), max(map(_UNTIL, runs)))
             for place, runs in held.items()
@@ -321,28 +321,30 @@ class MemoryReader:
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         late = [
-            each
-            for each in self._tables.runs.values()
-            if each.state is RunState.HELD and each.until <= now
+            run
+            for run in self._tables.runs.values()
+            if run.state is RunState.HELD and run.until <= now
         ]
-        return [each.run for each in sorted(late, key=attrgetter("until", "id"))[:limit]]
+        return [run.run for run in sorted(late, key=attrgetter("until", "id"))[:limit]]
 
     def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         over = [
-            each
-            for each in self._tables.allocations.values()
-            if each.end <= now and each.state is AllocationState.ACTIVE
+            allocation
+            for allocation in self._tables.allocations.values()
+            if allocation.end <= now and allocation.state is AllocationState.ACTIVE
         ]
-        return [each.id for each in sorted(over, key=attrgetter("end", "id"))[:limit]]
+        return [allocation.id for allocation in sorted(over, key=attrgetter("end", "id"))[:limit]]
 
     def registry(self) -> RegistryHead:
         return self._tables.registry
 
     def tokens(self, uid: int | None, page: Page) -> list[Token]:
-        return page_of((each for each in self.scan(Token) if all_equal((each.uid, uid))), _ID, page)
+        return page_of(
+            (token for token in self.scan(Token) if all_equal((token.uid, uid))), _ID, page
+        )
 
     def token(self, digest: bytes) -> Token | None:
-        return next((each for each in self.scan(Token) if each.digest == digest), None)
+        return next((token for token in self.scan(Token) if token.digest == digest), None)
 
     def token_by_id(self, number: int) -> Token | None:
         return self._tables.tokens.get(number)
@@ -355,41 +357,41 @@ class MemoryReader:
         return iter(sorted(rows, key=order))
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
-        return [each for each in self.scan(ShareRecord) if query.matches(each)][: query.limit]
+        return [record for record in self.scan(ShareRecord) if query.matches(record)][: query.limit]
 
     def count_entries(self) -> int:
         return len(self._tables.entries)
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
         under: dict[tuple[int, str], list[int]] = {}
-        for each in self._tables.entries.values():
-            if each.key is not None:
-                under.setdefault((each.actor, each.key), []).append(each.id)
+        for entry in self._tables.entries.values():
+            if entry.key is not None:
+                under.setdefault((entry.actor, entry.key), []).append(entry.id)
         repeated = sorted((place, ids) for place, ids in under.items() if len(ids) > 1)
         return [
             RepeatedKey(actor, key, min(ids), max(ids)) for (actor, key), ids in repeated[:limit]
         ]
 
     def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
-        for each in self._tables.runs.values():
+        for run in self._tables.runs.values():
             if (
-                each.state in RESOLVED
-                and self._sees_run(query.visibility, each)
-                and is_one_of(each.project, query.projects)
-                and has_fields(each, query, "allocation", "owner")
-                and allocation_matches(self._tables.allocations[each.allocation], query.resource)
-                and is_between(each.ended or 0, query.since, query.until)
+                run.state in RESOLVED
+                and self._sees_run(query.visibility, run)
+                and is_one_of(run.project, query.projects)
+                and has_fields(run, query, "allocation", "owner")
+                and allocation_matches(self._tables.allocations[run.allocation], query.resource)
+                and is_between(run.ended or 0, query.since, query.until)
             ):
-                yield each
+                yield run
 
     def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
         """Return the runs of these projects, charged to them or to their parents."""
         parents = self._parents()
-        paying = {number for each in projects for number in project_chain(each, parents)}
+        paying = {number for project in projects for number in project_chain(project, parents)}
         return {
-            each.id
-            for each in self._tables.runs.values()
-            if each.project in projects and self._project_of(each.allocation) in paying
+            run.id
+            for run in self._tables.runs.values()
+            if run.project in projects and self._project_of(run.allocation) in paying
         }
 
     def _is_own(self, visibility: Visibility, entry: Entry) -> bool:
@@ -397,14 +399,14 @@ class MemoryReader:
         for jobs, of their parents.
         """
         projects, parents = visibility.own_jobs_of, self._parents()
-        paying = {number for each in projects for number in project_chain(each, parents)}
+        paying = {number for visible in projects for number in project_chain(visible, parents)}
         project = self._project_of(entry.allocation)
         if entry.owner is None:
             return project in projects
         return entry.owner == visibility.uid and project in paying
 
     def _parents(self) -> dict[int, int | None]:
-        return {each.id: each.parent for each in self._tables.projects.values()}
+        return {project.id: project.parent for project in self._tables.projects.values()}
 
     def _project_of(self, allocation: int) -> int | None:
         return None if allocation == REGISTRY else self._tables.allocations[allocation].project

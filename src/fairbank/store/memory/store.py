@@ -58,9 +58,9 @@ class MemoryStore:
                 )
             filling = MemoryRestore(
                 {
-                    each.digest: each.revoked
-                    for each in there.tokens.values()
-                    if each.revoked is not None
+                    token.digest: token.revoked
+                    for token in there.tokens.values()
+                    if token.revoked is not None
                 }
             )
             yield filling
@@ -77,14 +77,14 @@ class MemoryStore:
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
         with self._turn, self._changing() as tables:
-            there = {share_key(each) for each in figures} & tables.shares.keys()
-            new = [each for each in figures if share_key(each) not in there]
+            there = {share_key(figure) for figure in figures} & tables.shares.keys()
+            new = [figure for figure in figures if share_key(figure) not in there]
             tables.insert(ShareRecord, new)
             return len(new)
 
     def delete_share_records(self, before: int) -> int:
         with self._turn, self._changing() as tables:
-            old = [place for place, each in tables.shares.items() if each.day < before]
+            old = [place for place, record in tables.shares.items() if record.day < before]
             for place in old:
                 del tables.shares[place]
             return len(old)

@@ -58,8 +58,8 @@ class MemoryTables:
 
     def load(self, locks: LockSet) -> TransactionData:
         runs = [self.runs[run] for run in locks.runs if run in self.runs]
-        numbers = locks.allocations.union(each.allocation for each in runs)
-        for project, resource, reach in locks.filters({each.run for each in runs}):
+        numbers = locks.allocations.union(run.allocation for run in runs)
+        for project, resource, reach in locks.filters({run.run for run in runs}):
             numbers.update(
                 number
                 for number in self.funds.get((project, resource), ())
@@ -67,15 +67,18 @@ class MemoryTables:
             )
         if locks.closing:
             numbers.update(
-                number for number, each in self.allocations.items() if each.project in locks.closing
+                number
+                for number, allocation in self.allocations.items()
+                if allocation.project in locks.closing
             )
         allocations = [
             self.allocations[number] for number in sorted(numbers) if number in self.allocations
         ]
-        pairs = locks.caps | {(each.allocation, each.owner) for each in runs}
-        for each in allocations:
+        pairs = locks.caps | {(run.allocation, run.owner) for run in runs}
+        for allocation in allocations:
             pairs |= {
-                (each.id, owner) for owner in locks.owners.get((each.project, each.resource), ())
+                (allocation.id, owner)
+                for owner in locks.owners.get((allocation.project, allocation.resource), ())
             }
         return TransactionData(
             allocations=allocations,
@@ -138,7 +141,7 @@ class MemoryTables:
         elif kind is Entry:
             self._add_entries(rows)
         elif kind is UserRow:
-            self.users.update(((each.allocation, each.uid), each.sums) for each in rows)
+            self.users.update(((user.allocation, user.uid), user.sums) for user in rows)
         else:
             tables: dict[type, tuple[dict[Any, Any], Callable[[Any], Any]]] = {
                 Project: (self.projects, attrgetter("id")),
@@ -155,70 +158,74 @@ class MemoryTables:
         return (UserRow(*pair, sums) for pair, sums in self.users.items())
 
     def _add_allocations(self, rows: Iterable[Allocation]) -> None:
-        for each in rows:
-            before = self.allocations.get(each.id)
-            if before is not None and before.resource != each.resource:
-                self.funds[before.project, before.resource].remove(each.id)
+        for allocation in rows:
+            before = self.allocations.get(allocation.id)
+            if before is not None and before.resource != allocation.resource:
+                self.funds[before.project, before.resource].remove(allocation.id)
                 before = None
             if before is None:
-                self.funds.setdefault((each.project, each.resource), []).append(each.id)
-            self.allocations[each.id] = each
+                self.funds.setdefault((allocation.project, allocation.resource), []).append(
+                    allocation.id
+                )
+            self.allocations[allocation.id] = allocation
 
     def _add_entries(self, rows: Iterable[Entry]) -> None:
-        for each in rows:
-            self.entries[each.id] = each
-            self.last_entry = max(self.last_entry, each.id)
-            self.journals.setdefault(each.allocation, []).append(each)
-            if each.key is not None:
-                self.keys[each.actor, each.key] = each
+        for entry in rows:
+            self.entries[entry.id] = entry
+            self.last_entry = max(self.last_entry, entry.id)
+            self.journals.setdefault(entry.allocation, []).append(entry)
+            if entry.key is not None:
+                self.keys[entry.actor, entry.key] = entry
 
     def _undoing(self, locks: LockSet) -> Iterable[Entry]:
         allocations = {
             self.entries[number].allocation for number in locks.undone if number in self.entries
         }
         return (
-            each
+            entry
             for number in sorted(allocations)
-            for each in self.journals[number]
-            if undone_by(each) in locks.undone
+            for entry in self.journals[number]
+            if undone_by(entry) in locks.undone
         )
 
     def _words(self, locks: LockSet) -> list[Entry]:
         numbers = sorted({number for number, _ in locks.subjects if number in self.journals})
         return [
-            each
+            entry
             for number in numbers
-            for each in self.journals[number]
-            if subject_of(each) in locks.subjects
+            for entry in self.journals[number]
+            if subject_of(entry) in locks.subjects
         ]
 
     def _projects(self, locks: LockSet) -> list[Project]:
         wanted = locks.projects | {
-            self.allocations[each].project for each in locks.credited if each in self.allocations
+            self.allocations[credited].project
+            for credited in locks.credited
+            if credited in self.allocations
         }
         if locks.closing:
             wanted |= {
                 number
-                for number, each in self.projects.items()
-                if each.parent in locks.closing and not each.removed
+                for number, project in self.projects.items()
+                if project.parent in locks.closing and not project.removed
             }
         if not locks.creating:
             return [self.projects[number] for number in sorted(wanted) if number in self.projects]
-        gnames = {each.gname for each in locks.creating}
-        gids = {each.gid for each in locks.creating}
-        accounts = {each.account for each in locks.creating}
-        found = [
-            each
-            for number, each in sorted(self.projects.items())
+        gnames = {request.gname for request in locks.creating}
+        gids = {request.gid for request in locks.creating}
+        accounts = {request.account for request in locks.creating}
+        projects = [
+            project
+            for number, project in sorted(self.projects.items())
             if number in wanted
-            or each.gname in gnames
-            or each.gid in gids
-            or each.account in accounts
+            or project.gname in gnames
+            or project.gid in gids
+            or project.account in accounts
         ]
         if not locks.with_parents:
-            return found
+            return projects
         return with_all_above(
-            found,
+            projects,
             lambda numbers: (
                 self.projects[number] for number in numbers if number in self.projects
             ),
@@ -228,23 +235,23 @@ class MemoryTables:
         if not locks.closing:
             return []
         return [
-            (each.project, each.run)
-            for each in self.runs.values()
-            if each.project in locks.closing and each.state is RunState.HELD
+            (run.project, run.run)
+            for run in self.runs.values()
+            if run.project in locks.closing and run.state is RunState.HELD
         ]
 
     def _used(self, locks: LockSet) -> set[int]:
         if not locks.renaming:
             return set()
         return locks.renaming & {
-            each.project for rows in (self.allocations, self.runs) for each in rows.values()
+            record.project for rows in (self.allocations, self.runs) for record in rows.values()
         }
 
     def _tokens(self, locks: LockSet) -> list[Token]:
         if not locks.tokens and not locks.digests:
             return []
         return [
-            each
-            for number, each in sorted(self.tokens.items())
-            if number in locks.tokens or each.digest in locks.digests
+            token
+            for number, token in sorted(self.tokens.items())
+            if number in locks.tokens or token.digest in locks.digests
         ]

@@ -136,11 +136,13 @@ class PostgresTransaction(SqlTransaction):
             self._begin([lock])
         *rows, (*_, self._numbers) = self._cursor.fetchall()
         allocations = [allocation_of(row[:-1]) for row in rows]
-        locked = {each.id for each in allocations}
+        locked = {allocation.id for allocation in allocations}
         runs = [run_of(row) for row in self._find("runs", wanted)] if locks.runs else []
-        for each in runs:
-            if each.allocation not in locked:
-                raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
+        for record in runs:
+            if record.allocation not in locked:
+                raise Contention(
+                    f"run {record.run} arrived while its allocation was not locked yet"
+                )
         return allocations, runs
 
     def _new_ids(self, locks: LockSet) -> NewIds:
@@ -216,15 +218,15 @@ def _funds_wanted(locks: LockSet) -> Columns:
     """Return the columns of the series wanted: project, resource, first and last time, whether also
     allocations that are not shared, and whether only for an end whose run is unknown.
     """
-    found = (
-        (late, *each)
+    series = (
+        (late, *fund)
         for late, funds in ((False, locks.funds), (True, locks.without_hold))
-        for each in funds.items()
+        for fund in funds.items()
     )
     return columns(
         [
             (project, resource, reach.first, reach.last, reach.own, late)
-            for late, (project, resource, _), reach in found
+            for late, (project, resource, _), reach in series
         ],
         6,
     )
@@ -248,7 +250,7 @@ def array_text(column: Sequence[Any]) -> Any:
 
 def hex_texts(column: Sequence[bytes | None]) -> list[str | None]:
     """Return bytes in PostgreSQL's hexadecimal form."""
-    return [None if each is None else f"\\x{each.hex()}" for each in column]
+    return [None if value is None else f"\\x{value.hex()}" for value in column]
 
 
 # --- COMMIT, and its outcome if the connection is lost ---

@@ -93,7 +93,7 @@ class SqlTransaction(ABC):
             )
             if wanted.allocations or wanted.funds or wanted.runs:
                 allocations, self._read_runs = self._load(wanted)
-                self._loaded = {each.id: each for each in allocations}
+                self._loaded = {allocation.id: allocation for allocation in allocations}
         runs = self._read_runs
         if locks.registry:
             self._registry = RegistryHead(*self._find("registry")[0])
@@ -153,11 +153,12 @@ class SqlTransaction(ABC):
         self, locks: LockSet, runs: Iterable[RunRecord]
     ) -> Iterable[tuple[int, int, UserSums]]:
         pairs = set(locks.caps)
-        for each in self._loaded.values():
+        for loaded in self._loaded.values():
             pairs.update(
-                (each.id, owner) for owner in locks.owners.get((each.project, each.resource), ())
+                (loaded.id, owner)
+                for owner in locks.owners.get((loaded.project, loaded.resource), ())
             )
-        pairs.update((each.allocation, each.owner) for each in runs)
+        pairs.update((run.allocation, run.owner) for run in runs)
         if not pairs:
             return ()
         return (
@@ -170,24 +171,24 @@ class SqlTransaction(ABC):
         collide with, and the children of one that closes.
         """
         numbers = locks.projects | {
-            self._loaded[each].project for each in locks.credited if each in self._loaded
+            self._loaded[number].project for number in locks.credited if number in self._loaded
         }
         if not numbers and not locks.creating:
             return ()
         creating = locks.creating
         names, gids, accounts = (
-            [each.gname for each in creating],
-            [each.gid for each in creating],
-            [each.account for each in creating],
+            [request.gname for request in creating],
+            [request.gid for request in creating],
+            [request.account for request in creating],
         )
         wanted = map(
             project_of, self._find("projects", [list(numbers)], [names], [gids], [accounts])
         )
-        found = chain(wanted, _children_of(self._connection, locks.closing))
+        projects = chain(wanted, _children_of(self._connection, locks.closing))
         if not locks.with_parents:
-            return found
+            return projects
         return with_all_above(
-            found,
+            projects,
             lambda numbers: map(
                 project_of, self._find("projects", [list(numbers)], [[]], [[]], [[]])
             ),
@@ -198,10 +199,10 @@ class SqlTransaction(ABC):
         if not locks.tokens and not locks.digests:
             return ()
         t = schema.token.c
-        found = select(schema.token).where(
+        statement = select(schema.token).where(
             or_(t.id.in_(sorted(locks.tokens)), t.digest.in_(sorted(locks.digests)))
         )
-        return map(token_of, self._connection.execute(found))
+        return map(token_of, self._connection.execute(statement))
 
     def _write_registry(self, data: TransactionData) -> None:
         """Write projects, members, tokens and the head of the registry. Rare, so plain SQL
@@ -238,7 +239,9 @@ class SqlTransaction(ABC):
         was ended or moved allows another.
         """
         changes = data.changes
-        amended = [each for each in changes.amended if each.id not in changes.opened]
+        amended = [
+            allocation for allocation in changes.amended if allocation.id not in changes.opened
+        ]
         self._update(Allocation, amended)
         self._insert(Allocation, [data.allocations[number] for number in sorted(changes.opened)])
 
@@ -278,13 +281,13 @@ def changed_sums(data: TransactionData) -> list[tuple[Any, ...]]:
 
 def changed_users(data: TransactionData) -> list[tuple[Any, ...]]:
     """Return user rows, some of them new, by key."""
-    found = ((pair, data.users[pair]) for pair in sorted(data.changes.changed_users))
-    return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
+    changed = ((pair, data.users[pair]) for pair in sorted(data.changes.changed_users))
+    return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in changed]
 
 
 def changed_runs(data: TransactionData) -> list[tuple[Any, ...]]:
     """Return the changed columns of runs, by id."""
-    found = sorted((data.runs[run] for run in data.changes.changed_runs), key=_ID)
+    runs = sorted((data.runs[run] for run in data.changes.changed_runs), key=_ID)
     return [
         (
             *(
@@ -302,7 +305,7 @@ def changed_runs(data: TransactionData) -> list[tuple[Any, ...]]:
             ),
             *job_details_row(r.job_details),
         )
-        for r in found
+        for r in runs
     ]
 
 
@@ -336,10 +339,10 @@ def _children_of(connection: Connection, projects: Collection[int]) -> Iterator[
     """Yield the direct children of these projects, without removed ones."""
     if not projects:
         return iter(())
-    found = select(schema.project).where(
+    statement = select(schema.project).where(
         _PROJECT.parent.in_(sorted(projects)), _PROJECT.removed.is_(False)
     )
-    return map(project_of, connection.execute(found))
+    return map(project_of, connection.execute(statement))
 
 
 def _open_runs_of(
@@ -348,10 +351,10 @@ def _open_runs_of(
     """Yield runs of these projects with an open hold: at most `most` per project."""
     for project in sorted(projects):
         held = (_RUN.project == project, _RUN.state == RunState.HELD.value)
-        found = (
+        statement = (
             select(_RUN.cluster, _RUN.job_id, _RUN.submitted, _RUN.restart).where(*held).limit(most)
         )
-        yield from ((project, Run(*row)) for row in connection.execute(found))
+        yield from ((project, Run(*row)) for row in connection.execute(statement))
 
 
 def _kinds_moved(
@@ -362,12 +365,12 @@ def _kinds_moved(
         return iter(())
     journal = schema.journal.c
     kinds = [kind.value for kind in EFFECTS]
-    found = (
+    statement = (
         select(journal.allocation, journal.kind)
         .where(journal.allocation.in_(sorted(allocations)), journal.kind.in_(kinds))
         .distinct()
     )
-    return ((number, Kind(kind)) for number, kind in connection.execute(found))
+    return ((number, Kind(kind)) for number, kind in connection.execute(statement))
 
 
 def _projects_in_use(connection: Connection, projects: Collection[int]) -> list[int]:

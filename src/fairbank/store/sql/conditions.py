@@ -70,19 +70,19 @@ def entry_is_visible(visibility: Visibility) -> Condition:
     refusals, and entries of own jobs or of none in the journals of `own_jobs_of`.
     """
     j = journal.c
-    found = is_visible_or_owned(
+    condition = is_visible_or_owned(
         visibility, j.allocation, and_(j.owner == visibility.uid, IS_REFUSAL)
     )
     if visibility.everything:
-        return found
+        return condition
     if projects := visibility.projects:
-        found = or_(found, and_(_in_their_line(projects), _about_runs_for(projects)))
+        condition = or_(condition, and_(_in_their_line(projects), _about_runs_for(projects)))
     if projects := visibility.own_jobs_of:
         of_no_job = and_(j.owner.is_(None), of_projects(j.allocation, projects))
-        found = or_(
-            found, and_(_in_their_line(projects), or_(j.owner == visibility.uid, of_no_job))
+        condition = or_(
+            condition, and_(_in_their_line(projects), or_(j.owner == visibility.uid, of_no_job))
         )
-    return found
+    return condition
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
@@ -159,10 +159,12 @@ def in_allocations(
     )
 
 
-def paged(found: Select[Any], number: ColumnElement[Any], page: Page) -> Select[Any]:
+def paged(statement: Select[Any], number: ColumnElement[Any], page: Page) -> Select[Any]:
     if page.after is not None:
-        found = found.where(number < page.after if page.newest_first else number > page.after)
-    return found.order_by(number.desc() if page.newest_first else number).limit(page.size)
+        statement = statement.where(
+            number < page.after if page.newest_first else number > page.after
+        )
+    return statement.order_by(number.desc() if page.newest_first else number).limit(page.size)
 
 
 # --- expressions that differ between databases ---
@@ -246,7 +248,5 @@ def bytewise(text: ColumnElement[Any]) -> Bytewise:
     return Bytewise(text)
 
 
-def in_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
-    return column.op("IN", is_comparison=True, return_type=Boolean())(
-        FewIds(found.scalar_subquery())
-    )
+def in_few(column: ColumnElement[Any], ids: Select[Any]) -> ColumnElement[bool]:
+    return column.op("IN", is_comparison=True, return_type=Boolean())(FewIds(ids.scalar_subquery()))

@@ -63,12 +63,12 @@ def translated_errors() -> Iterator[None]:
 
 
 def _raise(complaint: BaseException | None, error: Exception) -> None:
-    found = (
+    cause = (
         _of_postgres(complaint) if isinstance(complaint, psycopg.Error) else _of_sqlite(complaint)
     )
-    if found is None:
+    if cause is None:
         raise error
-    raise found from error
+    raise cause from error
 
 
 def _of_postgres(complaint: psycopg.Error) -> Exception | None:

@@ -158,19 +158,21 @@ class SqlReader:
         self._remove_time_limit()
         table, value_of, _, order, is_by_journal = KINDS[kind]
         columns = [table.c[name] for name in order]
-        found = select(table).order_by(*columns)
+        statement = select(table).order_by(*columns)
         if is_by_journal:
-            found = found.where(*statements.of_journals(columns[0], journals))
-        with self.connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
+            statement = statement.where(*statements.of_journals(columns[0], journals))
+        with self.connection.execute(
+            statement, execution_options={"yield_per": _ROWS_AT_ONCE}
+        ) as rows:
             self._streams.append(rows)
             for some in rows.partitions():
                 yield from map(value_of, some)
             self._streams.remove(rows)
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
-        found = self._all(statements.share_records(query), share_record_of)
+        records = self._all(statements.share_records(query), share_record_of)
         # Databases sort texts each in its own way. A page keeps the order of the database.
-        return found if query.limit else sorted(found, key=share_key)
+        return records if query.limit else sorted(records, key=share_key)
 
     def count_entries(self) -> int:
         self._remove_time_limit()
@@ -187,9 +189,9 @@ class SqlReader:
         if self.connection.dialect.name == "postgresql":
             self.connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
-    def _all(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> list[T]:
-        return [value_of(row) for row in self.connection.execute(found, values)]
+    def _all(self, statement: Select[Any], value_of: Callable[[Row], T], **values: int) -> list[T]:
+        return [value_of(row) for row in self.connection.execute(statement, values)]
 
-    def _one(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> T | None:
-        row = self.connection.execute(found, values).first()
+    def _one(self, statement: Select[Any], value_of: Callable[[Row], T], **values: int) -> T | None:
+        row = self.connection.execute(statement, values).first()
         return None if row is None else value_of(row)

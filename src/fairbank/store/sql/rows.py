@@ -35,7 +35,7 @@ class _Words(dict[str, E]):
     """
 
     def __init__(self, kind: type[E], noun: str) -> None:
-        super().__init__({each.value: each for each in kind})
+        super().__init__({member.value: member for member in kind})
         self._noun = noun
 
     def __missing__(self, word: object) -> E:

@@ -53,19 +53,19 @@ def schema_differences(url: str) -> list[SchemaDifference]:
     where = parse_url(url)
     if where.drivername == MEMORY:
         return []
-    wanted, found = _sqlite(path_of(where)) if where.drivername == SQLITE else _postgres(url)
-    return list(_compared(wanted, found))
+    wanted, actual = _sqlite(path_of(where)) if where.drivername == SQLITE else _postgres(url)
+    return list(_compared(wanted, actual))
 
 
-def _compared(wanted: SchemaDefinitions, found: SchemaDefinitions) -> Iterator[SchemaDifference]:
+def _compared(wanted: SchemaDefinitions, actual: SchemaDefinitions) -> Iterator[SchemaDifference]:
     own_columns = {("column", name) for kind, name in wanted if kind == "table"}
-    for kind, name in sorted({*wanted, *found}):
-        if (kind, name) not in found:
+    for kind, name in sorted({*wanted, *actual}):
+        if (kind, name) not in actual:
             yield SchemaDifference(kind, name, SchemaFault.MISSING)
         elif (kind, name) not in wanted:
             if kind in ("trigger", "rule") or (kind, name.partition(".")[0]) in own_columns:
                 yield SchemaDifference(kind, name, SchemaFault.FOREIGN)
-        elif wanted[kind, name] != found[kind, name]:
+        elif wanted[kind, name] != actual[kind, name]:
             yield SchemaDifference(kind, name, SchemaFault.ALTERED)
 
 
@@ -138,11 +138,11 @@ def _both(connection: Connection) -> tuple[SchemaDefinitions, SchemaDefinitions]
     """
     own = str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
     connection.exec_driver_sql(f"SET LOCAL search_path TO {own}")
-    found = _read(connection, _POSTGRESQL, own)
+    actual = _read(connection, _POSTGRESQL, own)
     connection.exec_driver_sql(f"CREATE SCHEMA {_SCRATCH}")
     connection.exec_driver_sql(f"SET LOCAL search_path TO {_SCRATCH}")
     run_migrations(connection)
-    return _read(connection, _POSTGRESQL, _SCRATCH), found
+    return _read(connection, _POSTGRESQL, _SCRATCH), actual
 
 
 def _read(connection: Connection, query: str, schema: str = "") -> SchemaDefinitions:

@@ -403,5 +403,5 @@ def share_records(query: ShareQuery) -> Select[Any]:
         wanted.append(_f.login == "")
     elif query.users_of is not None:
         wanted.append(or_(_f.login == "", is_in(_f.account, query.users_of)))
-    found = select(share_figure).where(*wanted)
-    return found if query.limit is None else found.order_by(*SHARE_KEY).limit(query.limit)
+    statement = select(share_figure).where(*wanted)
+    return statement if query.limit is None else statement.order_by(*SHARE_KEY).limit(query.limit)

@@ -76,7 +76,7 @@ class SqlStore(ABC):
             return 0
         columns = share_figure.columns.keys()
         # Sorted, so that two servers lock the keys in one order.
-        rows = [astuple(each) for each in sorted(figures, key=share_key)]
+        rows = [astuple(figure) for figure in sorted(figures, key=share_key)]
         with self._single_write() as connection:
             # Without SQLAlchemy, which takes six times as long for 100,000 rows: on SQLite the bank
             # waits for this transaction.
@@ -90,8 +90,8 @@ class SqlStore(ABC):
         with self._single_write() as connection:
             # Cluster by cluster, the order of the primary key.
             clusters = select(func.min(f.cluster)).where(f.cluster > bindparam("after"))
-            while (found := connection.execute(clusters, {"after": cluster}).scalar()) is not None:
-                cluster = found
+            while (name := connection.execute(clusters, {"after": cluster}).scalar()) is not None:
+                cluster = name
                 old = delete(share_figure).where(f.cluster == cluster, f.day < before)
                 gone += connection.execute(old).rowcount
         return gone
@@ -189,11 +189,11 @@ class SqlRestore(ABC):
         """Raise Conflict if the store is not empty and must not be replaced."""
         if replace:
             t = schema.token.c
-            found = self._connection.execute(
+            revoked = self._connection.execute(
                 select(t.digest, t.revoked_at).where(t.revoked_at.is_not(None))
             )
             # SQLite stores any type in any column.
-            self._revoked = {digest: Instant(at) for digest, at in found if isinstance(at, int)}
+            self._revoked = {digest: Instant(at) for digest, at in revoked if isinstance(at, int)}
             delete_sums(self._connection)
             self._empty()
             self.registry(RegistryHead())

@@ -78,8 +78,8 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     First the runs are added up by group, allocation and cluster, then these few rows by group and
     unit: so the allocation is looked up once for each sum, not for each run.
     """
-    found = _sums_of_runs(query, by)
-    a, f = allocation.c, found.c
+    grouped = _sums_of_runs(query, by)
+    a, f = allocation.c, grouped.c
     group = {UsageBy.RESOURCE: a.resource, UsageBy.CATEGORY: a.category}.get(by, f.group)
     priced = (
         select(
@@ -88,7 +88,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
             _clusters(query, a.resource, f.cluster).label("clusters"),
             *(f[name] for name in NAMES),
         )
-        .join_from(found, allocation, a.id == f.allocation)
+        .join_from(grouped, allocation, a.id == f.allocation)
         .subquery()
     )
     p = priced.c
@@ -165,7 +165,7 @@ def _runs(
 ) -> Select[Any]:
     """Select the figures of the closed runs that ended in a period."""
     return select(*_key(query, by, run_key()), *run_figures()).where(
-        _r.state.in_([each.value for each in RESOLVED]),
+        _r.state.in_([state.value for state in RESOLVED]),
         *_wanted(query, _r),
         between(_r.ended_at, since, until),
     )

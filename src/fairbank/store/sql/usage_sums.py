@@ -126,7 +126,7 @@ def changed_runs(allocations: Sequence[int] | None = None) -> CTE:
     back = case((_j.kind == Kind.REFUND.value, _j.amount), else_=0)
     again = case((_j.kind == Kind.RECHARGE.value, _j.amount), else_=0)
     a = allocation.c
-    found = (
+    statement = (
         select(
             _j.run,
             func.max(case((_j.kind.in_(_CLOSING), 1), else_=0)).label("closed"),
@@ -139,8 +139,8 @@ def changed_runs(allocations: Sequence[int] | None = None) -> CTE:
         .group_by(_j.run)
     )
     if allocations is not None:
-        found = found.where(a.id.in_(allocations))
-    return found.cte("changed")
+        statement = statement.where(a.id.in_(allocations))
+    return statement.cte("changed")
 
 
 def fold(connection: Connection) -> int:
@@ -199,9 +199,9 @@ def _lacking_sums(allocations: Sequence[int]) -> Select[Any]:
     day = (_r.ended_at // literal_column(str(DAY))).label("day")
     key = [column.label(name) for name, column in run_key().items()]
     rows = select(day, *key, *run_figures(changed)).join_from(changed, run, _r.id == changed.c.run)
-    found = rows.subquery()
-    by_day = [found.c.day, *(found.c[name] for name in KEY[2:])]
-    of_days = select(*by_day, *add_up(found)).group_by(*by_day).cte("of_days")
+    by_run = rows.subquery()
+    by_day = [by_run.c.day, *(by_run.c[name] for name in KEY[2:])]
+    of_days = select(*by_day, *add_up(by_run)).group_by(*by_day).cte("of_days")
     lengths: list[Select[Any]] = [
         select(literal_column(str(days)).label("days")) for days in (SHORT, LONG)
     ]

@@ -46,7 +46,7 @@ class SqliteTransaction(SqlTransaction):
 
     def _rows(self, name: str, *wanted: Collection[Any]) -> Sequence[Row]:
         rows: list[Row] = self._driver.execute(
-            _SQL[name], [_encode(each).decode() for each in wanted]
+            _SQL[name], [_encode(part).decode() for part in wanted]
         ).fetchall()
         return rows
 
@@ -57,17 +57,17 @@ class SqliteTransaction(SqlTransaction):
         # Nothing can change between the two statements, so the runs may be read first: they name
         # their allocations.
         runs = self._runs(locks.runs) if locks.runs else []
-        numbers = locks.allocations.union(each.allocation for each in runs)
+        numbers = locks.allocations.union(run.allocation for run in runs)
         funds = [
             (project, resource, *_WHAT(reach))
-            for project, resource, reach in locks.filters({each.run for each in runs})
+            for project, resource, reach in locks.filters({run.run for run in runs})
         ]
-        found = self._rows("allocations", [(each,) for each in numbers], funds)
-        return [allocation_of(row) for row in found], runs
+        rows = self._rows("allocations", [(number,) for number in numbers], funds)
+        return [allocation_of(row) for row in rows], runs
 
     def _runs(self, wanted: set[Run]) -> list[RunRecord]:
-        found = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
-        return [each for each in found if each.run in wanted]
+        records = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
+        return [record for record in records if record.run in wanted]
 
     def _write_batch(self, data: TransactionData) -> None:
         self._each("write_sums", _number_last(columns(changed_sums(data), 7)))
@@ -127,7 +127,7 @@ def _value_for(column: Sequence[Any]) -> str:
 
 def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
     return (
-        [None if each is None else bytearray(each) for each in column]
+        [None if value is None else bytearray(value) for value in column]
         if isinstance(column[0], bytes)
         else column
     )

@@ -26,11 +26,13 @@ def integrity_errors(connection: Any) -> list[str]:
     """Return the errors, one line per kind and index; empty if the file is sound. Reads the whole
     file. Raises the driver's errors.
     """
-    found = [
+    messages = [
         str(row[0])
         for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_COMPLAINTS_MAX})")
     ]
-    return list(summarise(line for each in found if each != "ok" for line in each.splitlines()))
+    return list(
+        summarise(line for message in messages if message != "ok" for line in message.splitlines())
+    )
 
 
 def summarise(lines: Iterable[str]) -> Iterator[str]:
@@ -104,7 +106,7 @@ class SqliteIndex(NamedTuple):
             f"sum((rowid & {_NARROW}) * (({stands}) & {_NARROW}))",
         )
         return ", ".join(
-            each if self.where == _ALL else f"{each} FILTER (WHERE {self.where})" for each in folds
+            fold if self.where == _ALL else f"{fold} FILTER (WHERE {self.where})" for fold in folds
         )
 
 
@@ -119,10 +121,10 @@ def index_faults(connection: Any) -> list[str]:
         return [f"{damaged} tables or indexes have a name or a definition that is no text"]
     for table, having in indexes(connection).items():
         whole = _one(
-            connection, ", ".join(each.sums for each in having), f"{_quoted(table)} NOT INDEXED"
+            connection, ", ".join(index.sums for index in having), f"{_quoted(table)} NOT INDEXED"
         )
         if whole != [
-            *chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)
+            *chain.from_iterable(_one(connection, index.sums, index.rows) for index in having)
         ]:
             return integrity_errors(connection) or [
                 f"an index of the table {table} does not say what the table says"
@@ -134,11 +136,11 @@ def indexes(connection: Any) -> dict[str, list[SqliteIndex]]:
     """Return the indexes of each table. A table without row ids is its own index and has no
     other.
     """
-    found: dict[str, list[SqliteIndex]] = {}
+    by_table: dict[str, list[SqliteIndex]] = {}
     for name, table, sql in connection.exec_driver_sql(_EVERY).all():
         columns = connection.exec_driver_sql(_COLUMNS, (table, name)).all()
         where = _WHERE.search(sql or "")
-        found.setdefault(table, []).append(
+        by_table.setdefault(table, []).append(
             SqliteIndex(
                 name,
                 table,
@@ -146,7 +148,7 @@ def indexes(connection: Any) -> dict[str, list[SqliteIndex]]:
                 where[1] if where else _ALL,
             )
         )
-    return found
+    return by_table
 
 
 def _number(column: str, of: str) -> str:

@@ -164,21 +164,21 @@ def writing_engine(
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
 
 
-def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
+def journal_mode(mode: str | None, version: tuple[int, int, int]) -> str:
     """Return the journal mode: the one requested; by default wal, or truncate if wal is unsafe
     here.
 
     Raises InvalidInput for a mode that is unknown or unsafe.
     """
-    if asked is None:
+    if mode is None:
         return "wal" if wal_is_safe(version) else "truncate"
-    if asked not in JOURNALS:
+    if mode not in JOURNALS:
         raise InvalidInput(
-            f"{asked!r} is not a journal",
+            f"{mode!r} is not a journal",
             field="store.journal",
             remedy=f"one of {', '.join(JOURNALS)}",
         )
-    if asked == "wal" and not wal_is_safe(version):
+    if mode == "wal" and not wal_is_safe(version):
         raise InvalidInput(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead"
             " log (the WAL-reset bug)",
@@ -188,7 +188,7 @@ def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
                 ' "truncate", which is safe but slower'
             ),
         )
-    return asked
+    return mode
 
 
 def create_file(path: Path) -> None:
@@ -325,7 +325,7 @@ class SqliteRestore(SqlRestore):
             self._connection.exec_driver_sql(made_by)
 
     def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
-        if found := list(rows):
+        if values := list(rows):
             places = ", ".join("?" for _ in table.columns)
             statement = f"INSERT INTO {table.name} VALUES ({places})"  # noqa: S608 (as above)
-            self._connection.exec_driver_sql(statement, found)
+            self._connection.exec_driver_sql(statement, values)
