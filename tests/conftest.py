@@ -107,13 +107,13 @@ def shared() -> Path:
 def recorded(shared: Path) -> Callable[[str], Path]:
     """`recorded(KTH)`: the file of a recorded workload (`tests.support.traces`)."""
 
-    def found(name: str) -> Path:
+    def existing_file(name: str) -> Path:
         file = trace_file(shared, name)
         if not file.exists():
             pytest.skip(f"there is no {file}")
         return file
 
-    return found
+    return existing_file
 
 
 @pytest.fixture(scope="session")

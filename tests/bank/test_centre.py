@@ -44,7 +44,7 @@ def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: An
 def test_capacity_granted_and_used_of_each_resource() -> None:
     """10 units for 7 days are 10 x 10,080 = 100,800 SU-minutes."""
     cpu = Usage("cpu", "cpu", "darwin", 3, 1, 5_000, 60, core_seconds=240, gpu_seconds=0)
-    found = use(
+    summary = use(
         {("cpu", "darwin"): Fraction(10), ("gpu", "darwin"): None},
         cpu,
         allocations=[
@@ -55,23 +55,23 @@ def test_capacity_granted_and_used_of_each_resource() -> None:
         ],
     )
     rows = [
-        (each.resource, each.clusters, each.capacity, each.granted, each.used, each.runs)
-        for each in found.resources
+        (row.resource, row.clusters, row.capacity, row.granted, row.used, row.runs)
+        for row in summary.resources
     ]
     assert rows == [
         ("cpu", "darwin", 100_800, 450, 5_000, 3),
         ("gpu", "darwin", None, 0, 0, 0),
         ("storage", "", None, 50, 0, 0),
     ]
-    assert (found.projects, found.allocations) == (3, 3)
+    assert (summary.projects, summary.allocations) == (3, 3)
 
 
 def test_credit_is_not_compared_with_clusters_of_different_prices() -> None:
     """An allocation belongs to no cluster, so neither price is that of its credit."""
     units: dict[tuple[str, str], Fraction | None]
     units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): Fraction(2)}
-    found = use(units, allocations=[allocation(1, "cpu", 700, 0, 7)])
-    assert [(each.clusters, each.capacity, each.granted) for each in found.resources] == [
+    summary = use(units, allocations=[allocation(1, "cpu", 700, 0, 7)])
+    assert [(row.clusters, row.capacity, row.granted) for row in summary.resources] == [
         ("anvil", 10_080, None),
         ("bell", 20_160, None),
     ]

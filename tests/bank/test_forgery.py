@@ -49,10 +49,13 @@ def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
             msgspec.structs.replace(lines[place], **change),
             *lines[place + 1 :],
         ]
-        assert any(what in text for text in heard(rewritten(forged), nowhere)), (kind, change)
+        assert any(what in text for text in finding_texts(rewritten(forged), nowhere)), (
+            kind,
+            change,
+        )
 
 
-def heard(lines: list[Entry], head: Head) -> list[str]:
+def finding_texts(lines: list[Entry], head: Head) -> list[str]:
     fold = Fold(head.allocation, head)
     for entry in lines:
         fold.add(entry)
@@ -63,11 +66,11 @@ def heard(lines: list[Entry], head: Head) -> list[str]:
 def test_saved_head_reveals_a_rewritten_journal(story: StoryRunner) -> None:
     lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     head = Head(lines[0].allocation, lines[-3].seq, lines[-3].link)
-    assert heard(lines, head) == []
+    assert finding_texts(lines, head) == []
     forged = rewritten(lines, actor=4_321)
-    assert heard(forged, Head(head.allocation, 0, bytes(32))) == []
-    assert heard(forged, head) == ["the saved head differs: the journal was rewritten"]
-    assert heard(lines[:-3], head) == [
+    assert finding_texts(forged, Head(head.allocation, 0, bytes(32))) == []
+    assert finding_texts(forged, head) == ["the saved head differs: the journal was rewritten"]
+    assert finding_texts(lines[:-3], head) == [
         f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"
     ]
 
@@ -79,7 +82,7 @@ def with_details(story: StoryRunner, kind: Kind, details: Callable[[str], str]) 
     lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
     other = msgspec.structs.replace(lines[place], details=details(lines[place].details or "{}"))
-    return heard(
+    return finding_texts(
         rewritten([*lines[:place], other, *lines[place + 1 :]]),
         Head(lines[0].allocation, 0, bytes(32)),
     )
@@ -122,7 +125,7 @@ def test_second_end_of_a_run_is_found(story: StoryRunner, kind: Kind) -> None:
         details=details,
         **sums,
     )
-    assert heard(rewritten([*lines, again]), Head(last.allocation, 0, bytes(32)))
+    assert finding_texts(rewritten([*lines, again]), Head(last.allocation, 0, bytes(32)))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_entry_that_changes_a_token_is_found(
     again = msgspec.structs.replace(
         first, id=9_999, seq=len(registry) + 1, details=msgspec.json.encode(facts).decode()
     )
-    result = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
+    result = finding_texts(rewritten([*registry, again]), Head(0, 0, bytes(32)))
     good = of == "phone" and made_to_say == {"revoked": 5}
     assert [text for text in result if "this cannot follow" in text] == ([] if good else result)
     assert bool(result) is not good

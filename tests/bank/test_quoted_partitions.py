@@ -53,7 +53,7 @@ def test_dearest_partition_decides_and_the_cheapest_is_named() -> None:
     """8 CPUs for an hour: 480 SU-minutes in cpu, 960 in big."""
     quotes = [quoted("big", 1_000), quoted("cpu", 1_000)]
     assert deciding(quotes).bill.partition == "big"
-    assert [each.bill.partition for each in cheapest_first(quotes)] == ["cpu", "big"]
+    assert [quote.bill.partition for quote in cheapest_first(quotes)] == ["cpu", "big"]
     assert cheaper_partition(quotes) == CheaperRequest("partition", "cpu", 480)
     assert cheaper_partition([quotes[0]]) is None
 
@@ -128,9 +128,9 @@ def test_cheaper_request_fits_in_each_partition(
             changed, larger = quotes(seconds=seconds), quotes(seconds=seconds + 60)
         else:
             continue
-        assert max(each.total for each in changed) <= available
-        assert max(each.total for each in larger) > available
-        assert change.total in [each.total for each in changed]
+        assert max(quote.total for quote in changed) <= available
+        assert max(quote.total for quote in larger) > available
+        assert change.total in [quote.total for quote in changed]
 
 
 @pytest.mark.parametrize(

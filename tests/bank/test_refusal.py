@@ -29,7 +29,7 @@ def refused(line: str) -> Refusal:
 
 
 @pytest.mark.parametrize(
-    ("line", "said", "remedy", "kind"),
+    ("line", "expected", "remedy", "kind"),
     [
         (
             "hold 1 alice physics/cpu 160 billing 4 seconds 144000",
@@ -205,10 +205,10 @@ def refused(line: str) -> Refusal:
     ],
 )
 def test_message_and_remedy_of_each_refusal(
-    line: str, said: str, remedy: tuple[str, ...], kind: RefusalKind
+    line: str, expected: str, remedy: tuple[str, ...], kind: RefusalKind
 ) -> None:
     no = refused(line)
-    assert sentence(no) == said
+    assert sentence(no) == expected
     assert remedies(no) == remedy
     assert no.kind is kind
 

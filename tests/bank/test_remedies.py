@@ -73,9 +73,11 @@ def test_no_time_limit_is_advised_if_none_helps(billing: str | None, available: 
 
 
 @given(st.integers(1, AMOUNT_MAX - 60), st.data())
-def test_advised_deposit_can_be_typed_and_suffices(asked: int, data: st.DataObject) -> None:
-    available = data.draw(st.integers(0, asked - 1))
-    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=asked, available=available, allocation=1)
+def test_advised_deposit_can_be_typed_and_suffices(requested: int, data: st.DataObject) -> None:
+    available = data.draw(st.integers(0, requested - 1))
+    no = Refusal(
+        reason=Reason.INSUFFICIENT_CREDIT, asked=requested, available=available, allocation=1
+    )
     advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
     assert advised is not None
     assert no.shortfall <= parse_su(advised[1]) < no.shortfall + 60

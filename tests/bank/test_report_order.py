@@ -90,8 +90,8 @@ def test_every_order_of_few_reports_gives_the_same_rows() -> None:
 
 def any_order_and_up_to_five_copies(life: list[str], data: st.DataObject) -> None:
     copies = [message for message in life for _ in range(data.draw(st.integers(1, 5)))]
-    heard = data.draw(st.permutations(copies))
-    assert sums(after(heard)) == sums(after(life))
+    reports = data.draw(st.permutations(copies))
+    assert sums(after(reports)) == sums(after(life))
 
 
 test_any_order_and_up_to_five_copies_give_the_same_ledger = given(life_of_a_run(), st.data())(
@@ -111,8 +111,8 @@ def test_campaign_of_report_orders(rounds: Callable[[int, int], int]) -> None:
 def test_reports_of_two_runs_are_independent(
     one: list[str], two: list[str], three: list[str], data: st.DataObject
 ) -> None:
-    heard = data.draw(st.permutations([*one, *two, *three, *one]))
-    assert sums(after(heard)) == sums(after([*three, *two, *one]))
+    reports = data.draw(st.permutations([*one, *two, *three, *one]))
+    assert sums(after(reports)) == sums(after([*three, *two, *one]))
 
 
 @given(life_of_a_run(), st.data())

@@ -35,7 +35,7 @@ def test_node_has_resources_and_a_usable_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("fields", "field"),
     [
         ({"name": "lx[1-2]"}, "name"),
         ({"name": ""}, "name"),
@@ -49,9 +49,9 @@ def test_node_has_resources_and_a_usable_state() -> None:
         ({"features": frozenset({"a|b"})}, "lx.features"),
     ],
 )
-def test_impossible_node_is_reported_with_its_field(said: dict[str, Any], field: str) -> None:
+def test_impossible_node_is_reported_with_its_field(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
-        Node(**({"name": "lx"} | said))
+        Node(**({"name": "lx"} | fields))
     assert no.value.field == field
     assert re.fullmatch(
         r"a whole number from [01] to \d+|give each type once|one host, without blanks.*|a word"
@@ -67,7 +67,7 @@ def test_job_runs_one_task_per_node_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("fields", "field"),
     [
         ({"nodes": 0}, "nodes"),
         ({"nodes": 4, "max_nodes": 3}, "max_nodes"),
@@ -81,9 +81,9 @@ def test_job_runs_one_task_per_node_by_default() -> None:
         ({"gpus": (Gpus("", -1),)}, "gpus"),
     ],
 )
-def test_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: str) -> None:
+def test_job_that_contradicts_itself_is_explained(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
-        ResourceRequest(**said)
+        ResourceRequest(**fields)
     assert no.value.field == field
     assert re.fullmatch(
         r"a whole number from 1 to 2147483647|4 or more|name at most 1|name it in one of the"
@@ -92,13 +92,13 @@ def test_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: s
     )
 
 
-def reservation(**said: Any) -> Reservation:
+def reservation(**fields: Any) -> Reservation:
     whole: dict[str, Any] = {
         "name": "class",
         "nodes": ("n1",),
         "begin": Instant(100),
         "end": Instant(200),
-    } | said
+    } | fields
     return Reservation(**whole)
 
 
@@ -118,10 +118,10 @@ def test_reservation_admits_its_users_from_start_to_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("fields", "field"),
     [({"name": ""}, "name"), ({"end": Instant(100)}, "end"), ({"nodes": ()}, "nodes")],
 )
-def test_impossible_reservation_is_reported(said: dict[str, Any], field: str) -> None:
+def test_impossible_reservation_is_reported(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
-        reservation(**said)
+        reservation(**fields)
     assert no.value.field == f"reservation.{field}"

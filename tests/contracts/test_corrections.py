@@ -169,9 +169,12 @@ def test_audit_finds_corrections_that_no_rule_allows() -> None:
         changes = {"id": 99, "seq": last.seq + 1, "run": None, "owner": None, **forged}
         entry = msgspec.structs.replace(last, **changes)
         fold = Fold(number)
-        for each in (*journal, msgspec.structs.replace(entry, link=link_of(entry, last.link))):
-            fold.add(each)
-        assert [each.what for each in fold.findings] == [finding]
+        for journal_entry in (
+            *journal,
+            msgspec.structs.replace(entry, link=link_of(entry, last.link)),
+        ):
+            fold.add(journal_entry)
+        assert [reported.what for reported in fold.findings] == [finding]
 
 
 def journal_of(store: Store, number: int) -> list[Entry]:

@@ -215,8 +215,8 @@ def test_usage_of_any_period_is_the_same_with_sums_of_days(store: Store) -> None
             query = UsageQuery(since=since, until=until)
             for by in (UsageBy.DAY, UsageBy.PROJECT, UsageBy.CATEGORY):
                 expected = SnapshotReader(twin).usage(query, by, GroupPage(PAGE_MAX))
-                found = SnapshotReader(store).usage(query, by, GroupPage(PAGE_MAX))
-                assert found == expected, (since, until, by)
+                actual = SnapshotReader(store).usage(query, by, GroupPage(PAGE_MAX))
+                assert actual == expected, (since, until, by)
 
 
 def test_replaced_ledger_has_its_own_usage(store: Store) -> None:
@@ -260,8 +260,8 @@ def test_usage_of_different_units_is_not_added(store: Store) -> None:
     )
 
     def rows(by: UsageBy, page: GroupPage) -> list[tuple[object, ...]]:
-        found = SnapshotReader(store).usage(priced, by, page)
-        return [(*row.key, row.charged) for row in found]
+        usages = SnapshotReader(store).usage(priced, by, page)
+        return [(*row.key, row.charged) for row in usages]
 
     of_alice = [
         (ALICE, "cpu", "anvil+bell", 3),

@@ -215,7 +215,7 @@ def test_usage_of_every_grouping_adds_up_in_each_unit(
 def _sums_of_units(rows: Sequence[Usage]) -> dict[tuple[str, str], list[int]]:
     units: dict[tuple[str, str], list[int]] = {}
     for row in rows:
-        sums = [int(each) for each in msgspec.structs.astuple(row)[3:-1]]
+        sums = [int(figure) for figure in msgspec.structs.astuple(row)[3:-1]]
         unit = row.resource, row.clusters
         units[unit] = [a + b for a, b in zip(units.get(unit, [0] * 11), sums, strict=True)]
     return units

@@ -78,15 +78,15 @@ def cells(columns: Any, row: dict[str, Any], form: DisplayFormat) -> dict[str, F
 
 
 def balances(bank: Services, uid: int) -> dict[int, dict[str, Any]]:
-    found = bank.allocations.balances(
+    positions = bank.allocations.balances(
         Identity(actor=uid, uid=uid, admin=True), AllocationQuery(), Page(1_000)
     )
     project = bank.project_cache.by_id
     return {
-        each.allocation.id: structs.asdict(
-            allocation_row(each, project(each.allocation.project), NOW)
+        position.allocation.id: structs.asdict(
+            allocation_row(position, project(position.allocation.project), NOW)
         )
-        for each in found
+        for position in positions
     }
 
 
@@ -95,12 +95,12 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
     staff, after, pages = Identity(actor=0, uid=0, admin=True), None, []
     while True:
         page = Page(limit, after=after, newest_first=True)
-        found = bank.allocations.statement(staff, row["id"], (Instant(0), LAST_INSTANT), page)
-        pages.append(found)
-        after = found.next
+        part = bank.allocations.statement(staff, row["id"], (Instant(0), LAST_INSTANT), page)
+        pages.append(part)
+        after = part.next
         if after is None:
             break
-        assert len(found.entries) == limit
+        assert len(part.entries) == limit
     assert pages[-1].opening is None or pages[-1].opening.available == 0
     before = {"deposited": 0, "charged": 0, "held": 0, "available": 0}
     available = Fraction(0)
@@ -115,8 +115,8 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
 
 
 ADDING_UP = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")
-SUMMANDS = [each for each in balance.COLUMNS if each.head in ADDING_UP]
-MOVED = [each for each in statement.COLUMNS if each.head in ("IN", "OUT", "AVAILABLE")]
+SUMMANDS = [column for column in balance.COLUMNS if column.head in ADDING_UP]
+MOVED = [column for column in statement.COLUMNS if column.head in ("IN", "OUT", "AVAILABLE")]
 FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -133,7 +133,7 @@ def test_rows_of_balance_and_statement_add_up_and_equal_the_sums_in_sql(
     rows = {uid: balances(bank, uid) for uid in (1, 2)}
     for number, granted, used in selected(file, BOOKS):
         row = rows[1][number]
-        held = sum(each[3] for each in runs if each[0] == number)
+        held = sum(run[3] for run in runs if run[0] == number)
         assert (row["deposited"], row["charged"], row["held"]) == (granted, used, held)
         assert row["remaining"] == granted + row["credit_limit"] - used - held
         check_statement(bank, row, form, page)

@@ -206,9 +206,9 @@ def test_displayed_amounts_of_an_allocation_add_up(
         Fraction(1, 10 ** (2 if decimals is None else decimals)),
     )
     sums = show_sums(granted, used, held, available, AmountFormat(units, decimals=decimals))
-    shown = [Fraction(each) for each in sums]
+    shown = [Fraction(text) for text in sums]
     assert shown[0] + shown[1] == sum(shown[2:])
-    exact = [Fraction(each, WORTH[units]) for each in (granted, limit, used, held, available)]
+    exact = [Fraction(amount, WORTH[units]) for amount in (granted, limit, used, held, available)]
     assert all(abs(one - other) < step for one, other in zip(shown, exact, strict=True))
     assert shown[4] <= exact[4]
     assert sums.granted == show_su(granted, AmountFormat(units, decimals=decimals))
@@ -266,7 +266,7 @@ def test_displayed_movements_add_up_to_the_displayed_credit(
     available: list[int], units: str, decimals: int | None
 ) -> None:
     form = AmountFormat(units, decimals=decimals)
-    shown = [Fraction(show_su(each, form, down=True)) for each in available]
+    shown = [Fraction(show_su(amount, form, down=True)) for amount in available]
     for (one, before), (other, after) in pairwise(zip(available, shown, strict=True)):
         assert Fraction(show_moved(one, other, form)) == abs(after - before)
 

@@ -13,8 +13,10 @@ TABLE = re.findall(r"\+ (\w+) ", FairbankError.__doc__ or "")
 def test_tree_lists_every_error() -> None:
     defined = [
         name
-        for name, each in vars(errors).items()
-        if isinstance(each, type) and issubclass(each, FairbankError) and each is not FairbankError
+        for name, member in vars(errors).items()
+        if isinstance(member, type)
+        and issubclass(member, FairbankError)
+        and member is not FairbankError
     ]
     assert defined == TABLE
 

@@ -18,7 +18,7 @@ def test_gres_is_read_as_slurm_reads_it(text: str, gres: list[tuple[str, str, in
 
 @pytest.mark.parametrize(("text", "gpus"), GPU_EXAMPLES)
 def test_option_for_gpus_is_read_as_slurm_reads_it(text: str, gpus: list[tuple[str, int]]) -> None:
-    assert parse_gpus(text) == [("gpu", *each) for each in gpus]
+    assert parse_gpus(text) == [("gpu", *gpu) for gpu in gpus]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ EAST = timezone(timedelta(hours=-5))
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("now", "2026-11-21T12:30:12Z"),
         ("now-7days", "2026-11-14T12:30:12Z"),
@@ -45,12 +45,12 @@ EAST = timezone(timedelta(hours=-5))
         ("1795264212", "2026-11-21T12:30:12Z"),
     ],
 )
-def test_times_as_people_write_them(said: str, meant: str) -> None:
-    assert iso(parse_moment(said, NOW)) == meant
+def test_times_as_people_write_them(text: str, meant: str) -> None:
+    assert iso(parse_moment(text, NOW)) == meant
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("midnight", "2026-11-21T05:00:00Z"),
         ("tomorrow", "2026-11-22T05:00:00Z"),
@@ -60,12 +60,12 @@ def test_times_as_people_write_them(said: str, meant: str) -> None:
         ("now-1day", "2026-11-20T12:30:12Z"),
     ],
 )
-def test_time_without_a_zone_is_local(said: str, meant: str) -> None:
-    assert iso(parse_moment(said, NOW, EAST)) == meant
+def test_time_without_a_zone_is_local(text: str, meant: str) -> None:
+    assert iso(parse_moment(text, NOW, EAST)) == meant
 
 
 @pytest.mark.parametrize(
-    ("now", "said", "meant"),
+    ("now", "text", "meant"),
     [
         ("2027-01-31T12:00:00Z", "now+1month", "2027-02-28T12:00:00Z"),
         ("2028-02-29T12:00:00Z", "now+1year", "2029-02-28T12:00:00Z"),
@@ -73,14 +73,14 @@ def test_time_without_a_zone_is_local(said: str, meant: str) -> None:
         ("2026-08-21T10:00:00Z", "now+6months", "2027-02-21T11:00:00Z"),
     ],
 )
-def test_months_and_years_keep_day_and_clock_time(now: str, said: str, meant: str) -> None:
-    assert iso(parse_moment(said, parse_instant(now), ZoneInfo("Europe/Rome"))) == meant
+def test_months_and_years_keep_day_and_clock_time(now: str, text: str, meant: str) -> None:
+    assert iso(parse_moment(text, parse_instant(now), ZoneInfo("Europe/Rome"))) == meant
 
 
-@pytest.mark.parametrize("said", ["now-57years", "now+7974years", "now-999999999months"])
-def test_years_without_a_date_are_refused(said: str) -> None:
+@pytest.mark.parametrize("text", ["now-57years", "now+7974years", "now-999999999months"])
+def test_years_without_a_date_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="out of range"):
-        parse_moment(said, NOW)
+        parse_moment(text, NOW)
 
 
 def test_today_is_the_day_of_the_readers_zone() -> None:
@@ -96,7 +96,7 @@ def test_midnight_is_local_when_clocks_are_set_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "",
         "soon",
@@ -112,9 +112,9 @@ def test_midnight_is_local_when_clocks_are_set_back() -> None:
         "now-100000weeks",
     ],
 )
-def test_invalid_time_is_reported(said: str) -> None:
+def test_invalid_time_is_reported(text: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        parse_moment(said, NOW, field="--starttime")
+        parse_moment(text, NOW, field="--starttime")
     assert error.value.field == "--starttime"
     assert re.fullmatch(
         r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, now\+1year, today,"
@@ -124,9 +124,9 @@ def test_invalid_time_is_reported(said: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_a_time_or_refused(said: str) -> None:
+def test_any_text_is_a_time_or_refused(text: str) -> None:
     try:
-        assert 0 <= parse_moment(said, NOW, EAST) <= LAST_INSTANT
+        assert 0 <= parse_moment(text, NOW, EAST) <= LAST_INSTANT
     except InvalidInput:
         pass
 

@@ -12,7 +12,7 @@ from fairbank.core.os_errors import is_full, translate_os_error
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "said", "remedy"),
+    ("number", "kind", "phrase", "remedy"),
     [
         (errno.ENOSPC, FairbankError, "the disk is full", "free disk space"),
         (errno.EDQUOT, FairbankError, "the disk is full", "free disk space"),
@@ -24,12 +24,12 @@ from fairbank.core.os_errors import is_full, translate_os_error
     ],
 )
 def test_each_system_error_has_its_class_and_remedy(
-    number: int, kind: type[FairbankError], said: str, remedy: str
+    number: int, kind: type[FairbankError], phrase: str, remedy: str
 ) -> None:
     error = OSError(number, os.strerror(number))
     trouble = translate_os_error(error, "cannot make /x", field="DIRECTORY")
     assert (type(trouble), trouble.field) == (kind, "DIRECTORY")
     assert trouble.message.startswith("cannot make /x: ")
-    assert said in trouble.message
+    assert phrase in trouble.message
     assert remedy in str(trouble.remedy)
-    assert is_full(error) == (said == "the disk is full")
+    assert is_full(error) == (phrase == "the disk is full")

@@ -260,8 +260,8 @@ GPU_NODES = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"  # with four devices a node
 def test_slurms_three_ways_of_adding_up(
     weights: str, job: str, by_sum: str, by_max: str, by_max_gres: str
 ) -> None:
-    counts, each = parse_counts(job), parse_weights(weights)
-    assert [billing(counts, each, adding) for adding in (SUM, MAX, MAX_GRES)] == [
+    counts, prices = parse_counts(job), parse_weights(weights)
+    assert [billing(counts, prices, adding) for adding in (SUM, MAX, MAX_GRES)] == [
         Fraction(text) for text in (by_sum, by_max, by_max_gres)
     ]
 

@@ -116,7 +116,7 @@ def test_name_in_the_schema_that_is_no_text_is_found(tmp_path: Path, column: str
             f"UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) WHERE name = 'journal_key'"
         )
     try:
-        (found, *_) = findings(url)
+        (finding, *_) = findings(url)
     except FairbankError:
         return  # the database itself reports it
-    assert "no text" in found.what
+    assert "no text" in finding.what

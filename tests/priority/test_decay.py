@@ -127,7 +127,7 @@ def at(text: str, zone: ZoneInfo = BERLIN) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp())
 
 
-def said(instant: int) -> str:
+def iso_minute(instant: int) -> str:
     return datetime.fromtimestamp(instant, BERLIN).isoformat()[:16]
 
 
@@ -151,16 +151,17 @@ def said(instant: int) -> str:
     ],
 )
 def test_newest_boundary_since_last_reset(period: Reset, now: str, boundary: str) -> None:
-    assert said(last_reset(period, at("2026-03-04T12:00"), at(now), BERLIN)) == boundary
+    assert iso_minute(last_reset(period, at("2026-03-04T12:00"), at(now), BERLIN)) == boundary
 
 
 def test_days_are_fixed_seconds_at_clock_change_and_months_are_not() -> None:
     before = at("2026-03-28T12:00")  # the clock goes forward in the night to the 29th
     assert (
-        said(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN)) == "2026-03-30T01:00"
+        iso_minute(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN))
+        == "2026-03-30T01:00"
     )
     assert (
-        said(last_reset(Reset.MONTHLY, before, at("2026-04-02T12:00"), BERLIN))
+        iso_minute(last_reset(Reset.MONTHLY, before, at("2026-04-02T12:00"), BERLIN))
         == "2026-04-01T00:00"
     )
 
@@ -184,7 +185,7 @@ def test_days_are_fixed_seconds_at_clock_change_and_months_are_not() -> None:
 def test_next_reset_boundary(period: Reset, now: str, boundary: str) -> None:
     result = next_reset(period, at(now), BERLIN)
     assert result is not None
-    assert said(result) == boundary
+    assert iso_minute(result) == boundary
 
 
 def test_no_next_boundary_without_reset() -> None:
@@ -195,10 +196,12 @@ def test_no_next_boundary_without_reset() -> None:
 def test_week_from_sunday_is_complete() -> None:
     sunday = at("2026-03-08T12:00")
     assert (
-        said(last_reset(Reset.WEEKLY, sunday, at("2026-03-14T23:59"), BERLIN)) == "2026-03-08T12:00"
+        iso_minute(last_reset(Reset.WEEKLY, sunday, at("2026-03-14T23:59"), BERLIN))
+        == "2026-03-08T12:00"
     )
     assert (
-        said(last_reset(Reset.WEEKLY, sunday, at("2026-03-15T00:00"), BERLIN)) == "2026-03-15T00:00"
+        iso_minute(last_reset(Reset.WEEKLY, sunday, at("2026-03-15T00:00"), BERLIN))
+        == "2026-03-15T00:00"
     )
 
 

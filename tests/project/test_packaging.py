@@ -196,9 +196,9 @@ def programs(checkout: Path, name: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", UNITS)
 def test_units_run_existing_commands(checkout: Path, name: str) -> None:
     commands = [
-        shlex.split(found)
+        shlex.split(command)
         for words in programs(checkout, name)
-        for found in re.findall(rf"{INSTALLED}((?: [\w./-]+)+)", " ".join(words))
+        for command in re.findall(rf"{INSTALLED}((?: [\w./-]+)+)", " ".join(words))
     ]
     assert commands
     for words in commands:

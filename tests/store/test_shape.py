@@ -114,7 +114,9 @@ def test_sqlite_tables_are_compared(
         for statement in statements:
             connection.execute(statement)
         connection.commit()
-    assert schema_differences(file_place.url) == [SchemaDifference(*each) for each in expected]
+    assert schema_differences(file_place.url) == [
+        SchemaDifference(*difference) for difference in expected
+    ]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,9 @@ def test_postgres_tables_and_columns_are_compared(
     postgres_place: Place, statement: str, expected: list[tuple[str, str, SchemaFault]]
 ) -> None:
     postgres_place.run(statement)
-    assert schema_differences(postgres_place.url) == [SchemaDifference(*each) for each in expected]
+    assert schema_differences(postgres_place.url) == [
+        SchemaDifference(*difference) for difference in expected
+    ]
 
 
 @pytest.mark.parametrize(

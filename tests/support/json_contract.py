@@ -70,16 +70,16 @@ def _faults(value: Any, skipped: frozenset[str] | None, place: str) -> Iterator[
             yield from _faults(item, skipped, f"{place}[{number}]")
     if not isinstance(value, dict):
         return
-    amounts = {name: each for name, each in value.items() if name in AMOUNTS and _is_value(each)}
-    for name, each in amounts.items():
-        if type(each) is not int:
-            yield f"{place}.{name} is no whole number: {each!r}"
+    amounts = {name: part for name, part in value.items() if name in AMOUNTS and _is_value(part)}
+    for name, part in amounts.items():
+        if type(part) is not int:
+            yield f"{place}.{name} is no whole number: {part!r}"
     if skipped is not None and amounts.keys() != value.get("display", {}).keys():
         yield f"{place} has no display text of {sorted(amounts)}"
-    for name, each in value.items():
+    for name, part in value.items():
         if name != "display":
             inside = None if skipped is None or name in skipped else skipped
-            yield from _faults(each, inside, f"{place}.{name}")
+            yield from _faults(part, inside, f"{place}.{name}")
 
 
 def _is_value(value: Any) -> bool:
