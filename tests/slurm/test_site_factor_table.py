@@ -221,6 +221,11 @@ def test_damaged_table_is_refused(name: str) -> None:
         decode(WRONG[name][0])
 
 
+def test_bytes_that_are_not_utf8_are_replaced_in_names() -> None:
+    """The plug-in compares bytes and refuses none of these."""
+    assert decode(raw(row(b"\x80"))).values == {("\ufffd", "cpu"): 1}
+
+
 @pytest.mark.slow
 def test_plugin_refuses_damaged_tables(check: Path, file: Path) -> None:
     outputs = {name: program_output(check, file, text, NOW) for name, (text, _) in WRONG.items()}

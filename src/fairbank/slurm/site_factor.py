@@ -18,6 +18,8 @@ from typing import Any
 import msgspec
 
 from fairbank.agent.reports.report import cannot_connect
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.project import Project
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
@@ -32,7 +34,7 @@ from fairbank.priority.site_factor import (
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent_settings import SlurmAgentSettings
 from fairbank.slurm.bank import BankClient
-from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
+from fairbank.slurm.reconcile.bank_records import BankFunds
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)
@@ -69,8 +71,8 @@ class SiteFactorTable(msgspec.Struct, frozen=True):
 
 def build_table(
     cluster: Cluster,
-    projects: Sequence[BankProject],
-    allocations: Iterable[BankAllocation],
+    projects: Sequence[Project],
+    allocations: Iterable[Allocation],
     *,
     now: int,
     weight: int,
@@ -94,7 +96,7 @@ def build_table(
     active = [
         allocation
         for allocation in allocations
-        if allocation.state == "active" and allocation.start <= now < allocation.end
+        if allocation.state is AllocationState.ACTIVE and allocation.covers(now)
     ]
     longest: dict[str, int] = {}
     for allocation in active:
@@ -102,7 +104,7 @@ def build_table(
         longest[allocation.resource] = max(left, longest.get(allocation.resource, 0))
     funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
-    paying: dict[tuple[str, str], BankAllocation] = {}
+    paying: dict[tuple[str, str], Allocation] = {}
     for account, project in funds.by_account.items():
         for resource in set(resources.values()):
             if payers := funds.payers(project.id, resource, now):
@@ -220,7 +222,7 @@ def _read_rows(
         if key <= before:
             raise _damaged("its rows are not in order")
         before = key
-        yield name.decode(), resource.decode(), value
+        yield name.decode(errors="replace"), resource.decode(errors="replace"), value
 
 
 def _damaged(what: str) -> InvalidInput:
