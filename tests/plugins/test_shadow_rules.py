@@ -18,12 +18,10 @@ from tests.slurm.reconcile.jobs import a_job
 PROJECTS = [
     BankProject(
         id=project.gid,
-        group=project.group,
+        gname=project.group,
         gid=project.gid,
         account=project.account,
-        parent=None,
-        members=dict.fromkeys(project.members, "member"),
-        removed=False,
+        members=project.members,
     )
     for project in (ASTRO, BIO)
 ]

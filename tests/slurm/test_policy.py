@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.bank.allocation import AllocationState
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
@@ -69,7 +70,7 @@ def test_short_term_allocations_are_those_that_are_not_over_in_partitions_of_the
         an_allocation(2, 2, 0, reservation="night", start=NOW + 60),
         an_allocation(3, 2, 0),
         an_allocation(4, 2, 0, end=NOW, **course),
-        an_allocation(5, 2, 0, state="ended", **course),
+        an_allocation(5, 2, 0, state=AllocationState.ENDED, **course),
         an_allocation(6, 2, 0, partition="elsewhere"),
         an_allocation(7, 9, 0, **course),
     ]

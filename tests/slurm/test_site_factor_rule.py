@@ -4,6 +4,7 @@ next.
 
 from __future__ import annotations
 
+from fairbank.bank.allocation import AllocationState
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.priority.site_factor import LINEAR, CurveRule, Power, Sigmoid
 from fairbank.slurm.site_factor import build_table
@@ -120,9 +121,9 @@ def test_shared_parent_credit_shares_its_value() -> None:
 
 def test_only_active_allocations_count() -> None:
     closed = [
-        dated_allocation(1, 1, 0, 50, state="frozen"),
-        dated_allocation(2, 1, 0, 500, start=NOW + DAY, state="planned"),
-        dated_allocation(3, 1, 0, -1, state="ended"),
+        dated_allocation(1, 1, 0, 50, state=AllocationState.FROZEN),
+        dated_allocation(2, 1, 0, 500, start=NOW + DAY),
+        dated_allocation(3, 1, 0, -1, state=AllocationState.ENDED),
     ]
     assert values_of(
         *closed,

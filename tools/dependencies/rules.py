@@ -37,9 +37,9 @@ SHELLS: Mapping[str, str] = {
     "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
     "agent": "core cluster rest.schemas rest.client rest.auth rest.server.unix_socket",
-    "slurm": "core cluster priority agent scheduling report rest.schemas rest.client slurm.parsers "
-    "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
-    "slurm.reconcile.reconciler",
+    "slurm": "core cluster bank priority agent scheduling report rest.schemas rest.client "
+    "slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "
+    "slurm.reconcile.repair slurm.reconcile.reconciler",
     "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
     "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "

@@ -129,6 +129,11 @@ def split_status(status: int | None) -> tuple[int | None, int | None]:
     return (None, None) if status is None else divmod(status, 256)
 
 
+def join_status(code: int | None, signal: int | None) -> int | None:
+    """Return the status of an exit code and a signal; None if both are."""
+    return None if code is None and signal is None else (code or 0) * 256 + (signal or 0)
+
+
 def new_details(reported: JobDetails | None, known: JobDetails | None) -> JobDetails | None:
     """Return the details that are not known yet, or None if all of them are."""
     if reported is None or reported == known:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from fairbank.cluster.job import JobDetails, Run
+from fairbank.cluster.job import JobDetails, Run, join_status
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.fields import Comment, Epoch, Limit, Name, NameOrNone, Seconds, Tres, Uid, Word
@@ -262,8 +262,7 @@ def job_details(report: RunReport, counts: Counts | None) -> JobDetails:
     status = cpu_seconds = None
     if isinstance(report, CompleteReport):
         cpu_seconds = report.cpu_seconds
-        if report.exit_code is not None or report.exit_signal is not None:
-            status = (report.exit_code or 0) * 256 + (report.exit_signal or 0)
+        status = join_status(report.exit_code, report.exit_signal)
     tres = report.tres
     return JobDetails(
         name=report.name,

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import ValidationError, convert, structs
 
 from fairbank.agent.reports.report import bulk_body, read_answers
-from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.project import Project
 from fairbank.cluster.job import Run
-from fairbank.cluster.partition import Partition
 from fairbank.cluster.run_report import RunReport, encode_report
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso, parse_instant
-from fairbank.core.tres import BillingRule
 from fairbank.rest.client import Client
-from fairbank.rest.schemas.answers import ReportAnswer
-from fairbank.rest.schemas.server import ClusterRow, PartitionRow
-from fairbank.slurm.reconcile.bank_records import (
-    BankAllocation,
-    BankCluster,
-    BankProject,
-    BankRun,
-    parse_allocation,
-    parse_project,
-    parse_record,
-    parse_run,
+from fairbank.rest.schemas.alloc import (
+    AllocationRow,
+    MemberRow,
+    ProjectRow,
+    allocation_record,
+    project_record,
 )
+from fairbank.rest.schemas.answers import ReportAnswer
+from fairbank.rest.schemas.job import JobRow, run_record
+from fairbank.rest.schemas.server import ClusterRow, cluster_record
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject, BankRun
+
+Schema = TypeVar("Schema")
 
 PAGE, BATCH = 1_000, 500
 """Rows in a page, and reports in a request."""
@@ -110,9 +111,9 @@ class BankClient:
                 )
         return refusals
 
-    def projects_without_members(self) -> list[BankProject]:
+    def projects_without_members(self) -> list[Project]:
         """Return all projects without their members, which takes one request per thousand."""
-        return [parse_project(row, ()) for row in self._rows("/project")]
+        return [project_record(check_row(row, ProjectRow)) for row in self._rows("/project")]
 
     def projects(
         self, progress: StageProgress = no_progress, *, removed: bool = False
@@ -126,14 +127,15 @@ class BankClient:
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
         projects = []
         for done, row in enumerate(rows, 1):
-            members = () if row.get("removed") else self._members(int(row["id"]))
-            projects.append(parse_project(row, members))
+            project = project_record(check_row(row, ProjectRow))
+            members = frozenset() if project.removed else self._members(project.id)
+            projects.append(BankProject(**structs.asdict(project), members=members))
             progress("projects", done, len(rows))
         return projects
 
-    def allocations(self) -> list[BankAllocation]:
+    def allocations(self) -> list[Allocation]:
         """Return all allocations."""
-        return list(map(parse_allocation, self._rows("/alloc")))
+        return [allocation_record(check_row(row, AllocationRow)) for row in self._rows("/alloc")]
 
     def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
         """Post a request and return the `data` of the answer.
@@ -162,10 +164,10 @@ class BankClient:
             progress("post", len(objections), len(reports))
         return objections
 
-    def _members(self, project: int) -> list[dict[str, Any]]:
+    def _members(self, project: int) -> frozenset[int]:
         """Return the members by rows of the bank: Slurm's side knows the Unix groups itself."""
-        rows = self._rows(f"/project/{project}/member")
-        return [row for row in rows if row["via"] == "bank"]
+        rows = (check_row(row, MemberRow) for row in self._rows(f"/project/{project}/member"))
+        return frozenset(row.uid for row in rows if row.via == "bank")
 
     def _rows(
         self, path: str, query: Mapping[str, object] | None = None
@@ -196,24 +198,24 @@ def _objection(answer: ReportAnswer) -> ReportObjection | None:
 
 def parse_cluster(row: Mapping[str, Any]) -> BankCluster:
     """Parse a row of the list of clusters. Raises InvalidInput, naming the field."""
-    cluster = parse_record(row, ClusterRow)
-    return BankCluster(
-        cluster.name,
-        {partition.name: _partition(partition) for partition in cluster.partitions},
-        {name: Fraction(factor) for name, factor in cluster.qos_factors.items()},
-        qos_resources=cluster.qos_resources,
-        default_partition=cluster.default_partition,
-        free_states=frozenset(cluster.free_states),
-    )
+    cluster = check_row(row, ClusterRow)
+    free_states = frozenset(cluster.free_states)
+    return BankCluster(*structs.astuple(cluster_record(cluster)), free_states=free_states)
 
 
-def _partition(row: PartitionRow) -> Partition:
-    weights, unit = row.weights, row.def_mem_per
-    return Partition(
-        row.name,
-        row.resource,
-        None if weights is None else {name: Fraction(text) for name, text in weights.items()},
-        BillingRule(row.adding),
-        NodeSize(row.node_cpus, row.node_memory, row.node_gres),
-        None if unit is None else Memory(row.def_mem or 0, MemoryUnit(unit)),
-    )
+def parse_run(row: Mapping[str, Any]) -> BankRun:
+    """Parse a row of the list of jobs. Raises InvalidInput, naming the field."""
+    job = check_row(row, JobRow)
+    return BankRun(*structs.astuple(run_record(job)), account=job.account)
+
+
+def check_row(row: Mapping[str, Any], schema: type[Schema]) -> Schema:
+    """Return a row of the bank's answer by its schema. Raises InvalidInput, naming the field."""
+    try:
+        return convert(row, schema)
+    except ValidationError as error:
+        raise InvalidInput(
+            f"the bank's answer is not understood: {error}",
+            field="server",
+            remedy="is the bank as new as this command?",
+        ) from error

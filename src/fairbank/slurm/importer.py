@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from fairbank.bank.project import Project
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
@@ -35,7 +36,6 @@ from fairbank.slurm.reconcile.import_plan import (
     PlannedProject,
     SlurmPeople,
     Step,
-    as_bank_allocation,
     is_passed_over,
     plan_allocations,
     plan_import,
@@ -50,7 +50,6 @@ from fairbank.slurm.reconcile.prices import (
 from fairbank.slurm.reconcile.reconciler import PERIOD_MARGIN_SECONDS, Reconciler
 from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome
 
-HISTORY_CATEGORY = "history"
 COVERED = frozenset({Category.MISSING, Category.REFUSED})
 """Runs without a hold that an import charges, if an allocation can pay."""
 
@@ -233,7 +232,8 @@ def import_history(
         progress: called with the stage, and how much of how much is done.
     """
     prices = bank.cluster(slurm.check_cluster(cluster))
-    projects, existing = bank.projects(), bank.allocations()
+    projects: Sequence[Project] = bank.projects()
+    existing = bank.allocations()
     if after is not None:
         projects = projects_after(projects, after)
     reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until)
@@ -247,7 +247,7 @@ def import_history(
         for allocation in allocations:
             _create(bank, allocation, prices.name)
     else:
-        funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
+        funds = BankFunds(projects, [*existing, *allocations])
     result = reconciler.reconcile(
         since,
         until,
@@ -304,7 +304,7 @@ def import_jobs(
     if not dry_run:
         for allocation in allocations:
             _create(bank, allocation, cluster.name)
-    funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
+    funds = BankFunds(projects, [*existing, *allocations])
     repairer = Repairer(
         bank,
         cluster,
@@ -379,10 +379,10 @@ def _create(bank: BankClient, allocation: HistoryAllocation, cluster: str) -> No
     body = {
         "project": allocation.project,
         "resource": allocation.resource,
-        "category": HISTORY_CATEGORY,
+        "category": allocation.category,
         "start": iso(allocation.start),
         "end": iso(allocation.end),
-        "amount": allocation.amount,
+        "amount": allocation.deposited,
         "comment": f"runs on {cluster} before the bank",
     }
     # The same history gets the same key, so that a repeated import creates nothing twice.

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation, AllocationState, ShownState
 from fairbank.cluster.allocated_tres import MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
@@ -29,7 +30,7 @@ from fairbank.slurm.policy_file import (
     PolicyShortTerm,
     SubmissionPolicy,
 )
-from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
+from fairbank.slurm.reconcile.bank_records import BankFunds, BankProject
 from fairbank.slurm.reconcile.node_sizes import default_partition
 
 
@@ -37,7 +38,7 @@ def build_policy(
     site: SiteRules,
     cluster: Cluster,
     projects: Sequence[BankProject],
-    allocations: Sequence[BankAllocation],
+    allocations: Sequence[Allocation],
     *,
     partitions: Sequence[SlurmPartition],
     nodes: Sequence[SlurmNode],
@@ -106,7 +107,7 @@ def _check_accounts(site: SiteRules, projects: Sequence[BankProject]) -> None:
 
 def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
     return PolicyProject(
-        project.group,
+        project.gname,
         project.gid,
         project.account,
         qos=forced.qos,
@@ -116,7 +117,7 @@ def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
 
 def _short_terms(
     projects: Sequence[BankProject],
-    allocations: Sequence[BankAllocation],
+    allocations: Sequence[Allocation],
     partitions: Sequence[PolicyPartition],
     now: int,
 ) -> Iterator[PolicyShortTerm]:
@@ -127,7 +128,8 @@ def _short_terms(
     here = {None, *(place.partition.name for place in partitions)}
     for each in allocations:
         is_short_term = each.partition is not None or each.reservation is not None
-        if is_short_term and each.end > now and each.state != "ended" and each.partition in here:
+        is_over = each.shown_state(now) is ShownState.ENDED
+        if is_short_term and not is_over and each.partition in here:
             account = accounts.get(each.project)
             if account is not None:  # not of a removed project
                 yield PolicyShortTerm(
@@ -164,7 +166,7 @@ def _memory_per_cpu(partition: Partition, slurm_partition: SlurmPartition) -> in
 def _balance(funds: BankFunds, project: BankProject, resource: str, now: int) -> PolicyBalance:
     """Return the most that one run could use: of one allocation of the project's chain, or 0."""
     payers = funds.payers(project.id, resource, now)
-    active = [allocation.available for allocation in payers if allocation.state == "active"]
+    active = [each.available for each in payers if each.state is AllocationState.ACTIVE]
     return PolicyBalance(project.account, resource, max(active, default=0))
 
 

@@ -66,7 +66,7 @@ def test_import_creates_planned_projects_and_members(priced_site: CommandSite) -
     created = bank.projects()
     accounts = {project.id: project.account for project in created}
     projects = [
-        (project.account, project.group, project.gid, accounts.get(project.parent or 0))
+        (project.account, project.gname, project.gid, accounts.get(project.parent or 0))
         for project in created
     ]
     assert projects == [
@@ -75,7 +75,10 @@ def test_import_creates_planned_projects_and_members(priced_site: CommandSite) -
         if isinstance(step, PlannedProject)
     ]
     members = {
-        (project.account, uid, role) for project in created for uid, role in project.members.items()
+        (project.account, member["uid"], member["role"])
+        for project in created
+        for member in priced_site.client.get(f"/project/{project.id}/member")["data"]
+        if member["via"] == "bank"
     }
     assert members == {
         (step.account, step.uid, step.role) for step in planned.steps if isinstance(step, NewMember)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Policy
+from fairbank.bank.run import RunState
+from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Partition
 from fairbank.core.time import iso
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster, BankProject, BankRun
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject, BankRun
 from tests.support.recorded_slurm import line
 
 NOW = 1_795_300_000
@@ -119,20 +124,22 @@ def bank_run(
     charged: int = 40,
     state: str = "charged",
     number: int | None = None,
+    submitted: int | None = None,
+    restart: int = 0,
     **more: object,
 ) -> BankRun:
     """Return the ledger's run of this job."""
+    start, is_held = job.start or job.submitted, state == "held"
     facts: dict[str, object] = {
-        "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0,
-        "allocation": 1,
-        "account": job.account, "owner": job.owner or 0, "partition": job.partition, "state": state,
-        "held": 240 if state == "held" else 0, "charged": charged if state == "charged" else 0,
-        "refunded": 0, "written_off": 0,
-        "start": job.start or job.submitted, "ended": job.end, "outcome": job.state,
-        "elapsed": job.elapsed, "qos": None, "tres": None, "limit_seconds": None,
+        "id": number or job.job_id, "project": 1, "allocation": 1, "set_by": 1,
+        "run": Run("lab", job.job_id, submitted or job.submitted, restart),
+        "account": job.account, "owner": job.owner or 0, "partition": job.partition,
+        "state": RunState(state), "held": 240 if is_held else 0,
+        "charged": charged if state == "charged" else 0,
+        "start": start, "until": start + 3_600, "ended": None if is_held else job.end,
+        "outcome": None if is_held else job.state,
+        "elapsed_seconds": None if is_held else job.elapsed,
     }  # fmt: skip
-    if state == "held":
-        facts |= dict.fromkeys(("ended", "outcome", "elapsed"))
     return BankRun(**{**facts, **more})  # type: ignore[arg-type]
 
 
@@ -141,24 +148,25 @@ def a_project(
     account: str,
     *,
     parent: int | None = None,
-    members: dict[int, str] | None = None,
+    members: Collection[int] = (),
     removed: bool = False,
 ) -> BankProject:
     return BankProject(
         id=number,
-        group=account,
+        gname=account,
         account=account,
         gid=50_000 + number,
         parent=parent,
-        members=members or {},
+        members=frozenset(members),
         removed=removed,
     )
 
 
-def an_allocation(number: int, project: int, available: int, **more: object) -> BankAllocation:
+def an_allocation(number: int, project: int, available: int, **more: object) -> Allocation:
+    """Return an allocation; `available` is what is left beside the runs that hold credit."""
     facts: dict[str, object] = {
-        "id": number, "project": project, "resource": "cpu", "start": NOW - 10**6,
-        "end": NOW + 10**6, "state": "active", "shared": False,
-        "deposited": 0, "charged": 0, "held": 0, "available": available,
+        "id": number, "project": project, "resource": "cpu", "category": "default",
+        "start": NOW - 10**6, "end": NOW + 10**6, **more,
     }  # fmt: skip
-    return BankAllocation(**{**facts, **more})  # type: ignore[arg-type]
+    used = sum(int(str(more.get(name, 0))) for name in ("charged", "held"))
+    return Allocation(**{"deposited": available + used, **facts})  # type: ignore[arg-type]

@@ -10,17 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.job import JobDetails
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.schemas.job import JobRow
 from fairbank.rest.schemas.server import cluster_row
-from fairbank.slurm.bank import parse_cluster
-from fairbank.slurm.reconcile.bank_records import (
-    BankRun,
-    parse_allocation,
-    parse_project,
-    parse_run,
-)
+from fairbank.slurm.bank import parse_cluster, parse_run
 
 RUN = msgspec.to_builtins(
     JobRow(
@@ -36,48 +31,16 @@ RUN = msgspec.to_builtins(
 )  # fmt: skip
 
 
-def test_run_row_is_parsed() -> None:
-    assert parse_run(RUN) == BankRun(
-        id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem",
-        owner=60_601, partition="cpu", state="held",
-        held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None,
-        outcome=None, elapsed=None,
-        qos=None, tres=None, limit_seconds=3_600,
-    )  # fmt: skip
-    over = parse_run(
-        {
-            **RUN,
-            "state": "charged",
-            "ended": "2026-11-20T10:10:05Z",
-            "outcome": "COMPLETED",
-            "elapsed": 600,
-        }
-    )
-    assert (over.ended, over.outcome, over.elapsed) == (1_795_169_405, "COMPLETED", 600)
-
-
-def test_project_and_allocation_rows_are_parsed() -> None:
-    names = {"gname": "chemistry", "account": "chem"}
-    row = {"id": 3, "gid": 50_003, "parent": None, "removed": False, **names}
-    project = parse_project(row, [{"uid": 60_601, "role": "pi"}])
-    assert (project.group, project.parent, project.members) == ("chemistry", None, {60_601: "pi"})
-    allocation = parse_allocation(
-        {
-            "id": 5,
-            "project": 3,
-            "resource": "cpu",
-            "start": "2026-01-01",
-            "end": "2027-01-01T00:00:00Z",
-            "state": "active",
-            "shared": True,
-        }
-        | {"deposited": 600, "charged": 60, "held": 240, "available": 300, "category": "default"}
-    )
-    assert (allocation.end - allocation.start, allocation.available, allocation.shared) == (
-        365 * 86_400,
-        300,
-        True,
-    )
+def test_run_has_the_account_of_its_row() -> None:
+    run = parse_run(RUN)
+    assert (run.account, run.project, run.is_open) == ("chem", 3, True)
+    assert (run.job_id, run.submitted, run.start) == (41, 1_795_168_800, 1_795_168_805)
+    assert run.job_details == JobDetails(limit_seconds=3_600)
+    resolved = {"ended": "2026-11-20T10:10:05Z", "outcome": "COMPLETED", "elapsed": 600}
+    assert [
+        parse_run({**RUN, "state": state, **resolved}).is_open
+        for state in ("lapsed", "charged", "released")
+    ] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +48,7 @@ def test_project_and_allocation_rows_are_parsed() -> None:
     [
         ({**RUN, "charged": "60"}, "charged"),
         ({**RUN, "submitted": None}, "submitted"),
+        ({**RUN, "state": "paid"}, "state"),
         ({**RUN, "submitted": "yesterday"}, "submitted"),
         ({key: value for key, value in RUN.items() if key != "owner_uid"}, "owner_uid"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.bank.allocation import AllocationState
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import BillingRule
@@ -71,10 +72,7 @@ def test_coordinators_are_imported() -> None:
 
 
 def test_existing_projects_stay_unchanged() -> None:
-    known = [
-        a_project(1, "chem", members={102: "pi"}),
-        a_project(2, "qmc", members={101: "member"}),
-    ]
+    known = [a_project(1, "chem", members=[102]), a_project(2, "qmc", members=[101])]
     assert plan_import(SlurmPeople(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
 
 
@@ -95,7 +93,7 @@ def test_removed_project_is_reported_not_created() -> None:
 def test_name_conflicts_are_reported_and_others_imported() -> None:
     """The bank accepts no gid or group twice, including those of a removed project."""
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
-    qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
+    qmc = msgspec.structs.replace(a_project(8, "carlo"), gname="qmc")
     tree = (*TREE, account("bio"), SlurmAssociation("bio", "bob"), account("twin"))
     plan = plan_import(
         SlurmPeople(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
@@ -248,7 +246,7 @@ def test_history_is_covered_with_its_cost() -> None:
         a_job(5, account="nobody"),
     ]
     (allocation,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
-    assert (allocation.account, allocation.resource, allocation.amount, allocation.jobs) == (
+    assert (allocation.account, allocation.resource, allocation.deposited, allocation.jobs) == (
         "chem",
         "cpu",
         80,
@@ -260,24 +258,24 @@ def test_history_is_covered_with_its_cost() -> None:
 def test_free_runs_are_covered_too() -> None:
     failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
     (alone,) = plan_allocations([failed], [a_project(1, "chem")], [], CLUSTER)
-    assert (alone.start, alone.end, alone.amount, alone.jobs) == (
+    assert (alone.start, alone.end, alone.deposited, alone.jobs) == (
         failed.start,
         (failed.start or 0) + 1,
         0,
         1,
     )
     (both,) = plan_allocations([a_job(1), failed], [a_project(1, "chem")], [], CLUSTER)
-    assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
+    assert (both.start, both.deposited, both.jobs) == (failed.start, 40, 2)
 
 
 def test_free_states_of_the_bank_decide_the_cover() -> None:
     jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
     assert [
-        allocation.amount
+        allocation.deposited
         for allocation in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
     ] == [80]
     assert [
-        allocation.amount
+        allocation.deposited
         for allocation in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
     ] == [40]
 
@@ -316,10 +314,7 @@ def change_texts(target: TargetAccounts) -> list[str]:
 
 
 def test_accounts_and_associations_are_added() -> None:
-    projects = (
-        a_project(3, "bio", parent=1, members={101: "pi"}),
-        a_project(1, "chem", members={102: "member"}),
-    )
+    projects = (a_project(3, "bio", parent=1, members=[101]), a_project(1, "chem", members=[102]))
     assert change_texts(target_accounts(*projects)) == [
         "add account bio cluster=lab description=bio organization=bio parent=chem",
         "add user alice account=bio cluster=lab",
@@ -327,10 +322,7 @@ def test_accounts_and_associations_are_added() -> None:
 
 
 def test_matching_accounts_are_not_changed() -> None:
-    projects = (
-        a_project(1, "chem", members={102: "member"}),
-        a_project(2, "qmc", parent=1, members={101: "member"}),
-    )
+    projects = (a_project(1, "chem", members=[102]), a_project(2, "qmc", parent=1, members=[101]))
     assert change_texts(target_accounts(*projects)) == []
 
 
@@ -343,7 +335,7 @@ def test_account_moves_below_the_parent_project() -> None:
 
 
 def test_associations_are_removed_only_with_remove() -> None:
-    projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
+    projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members=[101]))
     assert change_texts(target_accounts(*projects)) == []
     assert change_texts(target_accounts(*projects, remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
@@ -351,7 +343,7 @@ def test_associations_are_removed_only_with_remove() -> None:
 
 
 def test_users_of_a_removed_project_are_removed_with_remove() -> None:
-    project = a_project(2, "qmc", members={101: "member"})
+    project = a_project(2, "qmc", members=[101])
     assert change_texts(target_accounts(project, removed=["chem"])) == []
     assert change_texts(target_accounts(project, removed=["chem"], remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
@@ -360,7 +352,7 @@ def test_users_of_a_removed_project_are_removed_with_remove() -> None:
 
 def test_no_member_is_removed_while_a_member_has_no_name() -> None:
     changes, notes = plan_changes(
-        target_accounts(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
+        target_accounts(a_project(1, "chem", members=[999]), remove=True), NAMES.get
     )
     assert changes == []
     assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
@@ -374,7 +366,7 @@ def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
     allocations = (
         an_allocation(1, 1, 100, held=7),
         an_allocation(2, 2, 50),
-        an_allocation(3, 2, 1_000, state="frozen"),
+        an_allocation(3, 2, 1_000, state=AllocationState.FROZEN),
     )
     usage = {"chem": AccountUsage(1_199, 3), "qmc": AccountUsage(300, 60)}
     changes = change_texts(
@@ -422,8 +414,8 @@ def test_account_with_hidden_usage_gets_no_limit() -> None:
     jobs. A new account has no usage.
     """
     projects = (
-        a_project(1, "chem", members={102: "member"}),
-        a_project(2, "qmc", parent=1, members={101: "member"}),
+        a_project(1, "chem", members=[102]),
+        a_project(2, "qmc", parent=1, members=[101]),
         a_project(3, "new"),
     )
     changes, notes = plan_changes(
@@ -454,7 +446,7 @@ def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
 def test_correct_limit_is_not_changed() -> None:
     limited = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
     target = target_accounts(
-        a_project(1, "chem", members={102: "pi"}),
+        a_project(1, "chem", members=[102]),
         associations=limited,
         allocations=[an_allocation(1, 1, 150)],
         fence=True,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster
+from fairbank.slurm.reconcile.bank_records import BankCluster
 from fairbank.slurm.reconcile.shadow import (
     ShadowAccount,
     ShadowInput,
@@ -22,7 +23,7 @@ from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
-def shadow_of(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
+def shadow_of(jobs: Sequence[AccountingJob], *allocations: Allocation) -> ShadowResult:
     return simulate(
         jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
     )
@@ -35,6 +36,12 @@ def reasons(shadow: ShadowResult) -> list[ShadowReason]:
 def test_run_holds_its_limit_and_costs_its_time() -> None:
     (row,) = shadow_of([a_job(1)], an_allocation(1, 2, 1_000)).rows
     assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
+
+
+def test_credit_of_a_frozen_allocation_is_not_left() -> None:
+    frozen = an_allocation(1, 2, 1_000, state=AllocationState.FROZEN)
+    result = shadow_of([a_job(1)], frozen)
+    assert (reasons(result), result.rows[0].left) == ([ShadowReason.INSUFFICIENT_CREDIT], 0)
 
 
 @pytest.mark.parametrize(

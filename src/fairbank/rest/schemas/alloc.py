@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance, ListedMember, UserRow
 from fairbank.cluster.partition import Cluster, one_su
-from fairbank.core.time import DAY, Instant, iso
+from fairbank.core.time import DAY, Instant, iso, parse_instant
+from fairbank.core.units import SuMinutes
 from fairbank.rest.schemas.answers import Amounts, RoleWord
 from fairbank.rest.schemas.envelope import row_of
 
@@ -38,7 +40,7 @@ class AllocationRow(Amounts, frozen=True, kw_only=True):
     category: str
     start: str
     end: str
-    state: Literal["planned", "active", "frozen", "ended"]
+    state: Literal["planned", "active", "frozen", "ended", "removed"]
     state_since: str | None
     state_reason: str | None
     shared: bool
@@ -111,6 +113,23 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         start=iso(allocation.start),
         end=iso(allocation.end),
         state=allocation.shown_state(now).value,
+    )
+
+
+def allocation_record(row: AllocationRow) -> Allocation:
+    """Return the allocation of a row. Raises InvalidInput for what is no time.
+
+    `state` is that at the time of the response. A row has neither `overrun` nor the last entry.
+    """
+    return row_of(
+        Allocation,
+        row,
+        start=parse_instant(row.start, field="start"),
+        end=parse_instant(row.end, field="end"),
+        state=AllocationState("active" if row.state == "planned" else row.state),
+        overrun=SuMinutes(0),
+        seq=0,
+        link=NO_LINK,
     )
 
 
@@ -190,6 +209,11 @@ class ProjectCard(ProjectRow, frozen=True, kw_only=True):
 def project_row(project: Project) -> ProjectRow:
     """Return a project as lists show it."""
     return ProjectRow(**structs.asdict(project))
+
+
+def project_record(row: ProjectRow) -> Project:
+    """Return the project of a row."""
+    return row_of(Project, row)
 
 
 def project_card(project: Project, members: list[ListedMember]) -> ProjectCard:

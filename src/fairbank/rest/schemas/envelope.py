@@ -112,12 +112,12 @@ def page_response(
 
 
 def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
-    """Return a row of a record.
+    """Return a row of a record, or a record of a row.
 
     Args:
-        kind: the struct of the row.
-        record: has the other fields of the row as attributes of the same names.
-        fields: fields of the row that the record has in another form, or not at all.
+        kind: the struct to return.
+        record: has the other fields of the struct as attributes of the same names.
+        fields: fields of the struct that the record has in another form, or not at all.
     """
     names = [name for name in kind.__struct_fields__ if name not in fields and name != "display"]
     return kind(**{name: getattr(record, name) for name in names}, **fields)

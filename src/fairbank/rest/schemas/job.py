@@ -11,9 +11,9 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import Quote
 from fairbank.bank.query import Usage
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
-from fairbank.bank.run import RunRecord
-from fairbank.cluster.job import NO_DETAILS, Run, split_status
-from fairbank.core.time import iso
+from fairbank.bank.run import RunRecord, RunState
+from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split_status
+from fairbank.core.time import iso, parse_instant
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, ListResponse
 from fairbank.rest.schemas.envelope import row_of, set_texts
@@ -100,6 +100,29 @@ def job_row(record: RunRecord, account: str) -> JobRow:
         cpu_seconds=details.cpu_seconds,
         cpu_given=used.given or None,
         wasted=used.wasted if used.given else None,
+    )
+
+
+def run_record(row: JobRow) -> RunRecord:
+    """Return the run of a row, as `job_row` had it. Raises InvalidInput for what is no time."""
+    details = row_of(
+        JobDetails,
+        row,
+        limit_seconds=row.time_limit,
+        exit_status=join_status(row.exit_code, row.exit_signal),
+    )
+    submitted = parse_instant(row.submitted, field="submitted")
+    return row_of(
+        RunRecord,
+        row,
+        run=Run(row.cluster, row.job_id, submitted, row.restart),
+        owner=row.owner_uid,
+        state=RunState(row.state),
+        start=parse_instant(row.start, field="start"),
+        until=parse_instant(row.until, field="until"),
+        ended=None if row.ended is None else parse_instant(row.ended, field="ended"),
+        elapsed_seconds=row.elapsed,
+        job_details=None if details == NO_DETAILS else details,
     )
 
 

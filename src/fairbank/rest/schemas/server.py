@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.centre import CentreUse
 from fairbank.bank.token import Token
-from fairbank.cluster.allocated_tres import MemoryUnit
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import Instant, iso
+from fairbank.core.tres import BillingRule
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, Envelope, Myself, ProjectRole
 from fairbank.rest.schemas.envelope import row_of, set_texts
@@ -144,6 +146,17 @@ def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> Cluste
     )
 
 
+def cluster_record(row: ClusterRow) -> Cluster:
+    """Return the cluster of a row, which does not have its capacity."""
+    return Cluster(
+        row.name,
+        {partition.name: _partition_record(partition) for partition in row.partitions},
+        {name: Fraction(factor) for name, factor in row.qos_factors.items()},
+        qos_resources=row.qos_resources,
+        default_partition=row.default_partition,
+    )
+
+
 def partition_row(partition: Partition) -> PartitionRow:
     """Return a partition with its prices."""
     weights, default = partition.weights, partition.default_memory
@@ -163,6 +176,18 @@ def partition_row(partition: Partition) -> PartitionRow:
         def_mem_per=(
             None if default is None else "cpu" if default.unit is MemoryUnit.CPU else "node"
         ),
+    )
+
+
+def _partition_record(row: PartitionRow) -> Partition:
+    weights, unit = row.weights, row.def_mem_per
+    return Partition(
+        row.name,
+        row.resource,
+        None if weights is None else {name: Fraction(text) for name, text in weights.items()},
+        BillingRule(row.adding),
+        NodeSize(row.node_cpus, row.node_memory, row.node_gres),
+        None if unit is None else Memory(row.def_mem or 0, MemoryUnit(unit)),
     )
 
 

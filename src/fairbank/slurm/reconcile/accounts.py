@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.slurm.parsers.values import SlurmAssociation
-from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
+from fairbank.slurm.reconcile.bank_records import BankFunds, BankProject
 
 BILLING = "billing"
 
@@ -50,7 +51,7 @@ class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     projects: Sequence[BankProject]
     associations: Sequence[SlurmAssociation]
-    allocations: Sequence[BankAllocation] = ()
+    allocations: Sequence[Allocation] = ()
     removed: Sequence[str] = ()
     usage: Mapping[str, AccountUsage] = {}
     now: int = 0
@@ -124,7 +125,7 @@ def _accounts(
     for project in sorted(
         wanted.projects, key=lambda project: (len(funds.chains[project.id]), project.account)
     ):
-        name, group = project.account, project.group
+        name, group = project.account, project.gname
         parent = by_id[project.parent].account if project.parent in by_id else None
         known = accounts.get(name)
         if known is None:
@@ -213,12 +214,12 @@ def _set_limit(cluster: str, account: str, limit: int, why: str) -> SacctmgrChan
     return SacctmgrChange((*where, "set", f"GrpTRESMins={BILLING}={limit}"), why)
 
 
-def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[BankAllocation]:
+def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[Allocation]:
     return [
         allocation
         for resource in funds.resources
         for allocation in funds.payers(project, resource, now)
-        if allocation.state == "active"
+        if allocation.state is AllocationState.ACTIVE
     ]
 
 

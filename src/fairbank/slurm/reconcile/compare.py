@@ -13,6 +13,8 @@ from itertools import chain
 
 import msgspec
 
+from fairbank.bank.run import RunState
+from fairbank.cluster.job import NO_DETAILS
 from fairbank.core.final_state import LOST, REQUEUED
 from fairbank.slurm.parsers.values import RESIZING, UNFINISHED_STATES, AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
@@ -155,7 +157,7 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
         if leftover is not None:
             amount = run.held if run.is_open else run.charged - run.refunded
             findings.append(ReconcileFinding(category=leftover, run=run, amount=amount))
-        elif run.state == "held":
+        elif run.state is RunState.HELD:
             counts[Category.LATE] += (run.job_id, run.submitted) not in alive
     return ReconcileComparison(
         matched=counts[Category.MATCHED],
@@ -228,11 +230,11 @@ def classify_leftover(
     grace_start = sides.now - sides.grace_seconds
     if run.job_id in sides.unreadable:
         return None
-    if run.state == "held":
+    if run.state is RunState.HELD:
         if job in alive or run.start > grace_start:
             return None
         return Category.RUNAWAY if job in runs.running else Category.ORPHAN
-    if run.state != "charged" or run.charged <= run.refunded:
+    if run.state is not RunState.CHARGED or run.charged <= run.refunded:
         return None
     if job in runs.taken:
         return Category.DUPLICATE
@@ -247,15 +249,16 @@ def complete_record(job: AccountingJob, run: BankRun | None) -> AccountingJob:
 
     A slurmctld may die before accounting has received a start, or the bank an end.
     """
-    if job.is_complete or run is None or not run.tres:
+    details = NO_DETAILS if run is None else run.job_details or NO_DETAILS
+    if job.is_complete or run is None or not details.tres:
         return job
     return msgspec.structs.replace(
         job,
         account=job.account or run.account,
         partition=job.partition or run.partition,
-        tres=job.tres or run.tres,
-        qos=job.qos or run.qos,
-        limit_seconds=job.limit_seconds or run.limit_seconds,
+        tres=job.tres or details.tres,
+        qos=job.qos or details.qos,
+        limit_seconds=job.limit_seconds or details.limit_seconds,
         gap=None,
     )
 
@@ -281,7 +284,7 @@ def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> 
         return True
     # The bank may have had another policy when it knew the same state: then either is right.
     knew_state = run.outcome == job.state
-    if run.state == "released":
+    if run.state is RunState.RELEASED:
         return knew_state or not cost
     if cost == 0 and not knew_state:  # free, which the bank did not know
         return False
@@ -316,7 +319,9 @@ class _RunIndex:
         ]
         if not candidates:
             return None
-        nearest = min(candidates, key=lambda run: (abs(run.start - start), run.state == "released"))
+        nearest = min(
+            candidates, key=lambda run: (abs(run.start - start), run.state is RunState.RELEASED)
+        )
         self._free[job.job_id].remove(nearest)
         self.taken.add((nearest.job_id, nearest.submitted))
         return nearest

@@ -9,18 +9,20 @@ from shlex import quote
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.project import Project
 from fairbank.core.ids import UID_MAX
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from fairbank.slurm.parsers.values import AccountingJob, SlurmAssociation
-from fairbank.slurm.reconcile.bank_records import (
-    BankAllocation,
-    BankCluster,
-    BankFunds,
-    BankProject,
-)
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankProject
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 ROOT = "root"
 """Slurm's own account above all others; it is no project."""
+
+HISTORY_CATEGORY = "history"
+"""Category of the allocations that an import creates."""
 
 
 class PlannedProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +131,7 @@ def is_passed_over(record: SlurmAssociation | AccountingJob, names: Collection[s
     return record.account in names or bool(record.user and record.user in names)
 
 
-def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankProject]:
+def projects_after(known: Sequence[Project], plan: ImportPlan) -> list[Project]:
     """Return the projects once the plan is carried out, without new members.
 
     New projects get numbers in their order, which need not be those that the bank will give them.
@@ -140,13 +142,8 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
     for number, step in enumerate(planned, max(numbers.values(), default=0) + 1):
         numbers[step.account] = number
         parent = numbers.get(step.parent) if step.parent else None
-        project = BankProject(
-            id=number,
-            group=step.group,
-            gid=step.gid,
-            account=step.account,
-            parent=parent,
-            removed=False,
+        project = Project(
+            id=number, gname=step.group, gid=step.gid, account=step.account, parent=parent
         )
         projects.append(project)
     return projects
@@ -158,9 +155,9 @@ class _TakenNames:
     The bank gives neither twice, and keeps those of removed projects.
     """
 
-    def __init__(self, known: Sequence[BankProject]) -> None:
+    def __init__(self, known: Sequence[Project]) -> None:
         self.by_gid = {project.gid: _whose(project) for project in known}
-        self._by_group = {project.group: project for project in known}
+        self._by_group = {project.gname: project for project in known}
 
     def taken(self, account: str, gid: int) -> str | None:
         """Return why the account cannot be entered with this gid, and the remedy; None if it
@@ -178,7 +175,7 @@ class _TakenNames:
         return None
 
 
-def _whose(project: BankProject) -> str:
+def _whose(project: Project) -> str:
     return f"project {project.id} ({project.account}{', removed' if project.removed else ''})"
 
 
@@ -224,39 +221,19 @@ def _members(
     return list(members.values()), list(unknown.values())
 
 
-class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Allocation to create, of exactly the price of its jobs. Valid at t when start <= t < end."""
+class HistoryAllocation(Allocation, frozen=True, kw_only=True):
+    """Allocation to create, deposited exactly the price of its `jobs`. Its number is not known."""
 
-    project: int
+    id: int = 0
+    category: str = HISTORY_CATEGORY
     account: str
-    resource: str
-    start: int
-    end: int
-    amount: int
     jobs: int
-
-
-def as_bank_allocation(cover: HistoryAllocation) -> BankAllocation:
-    """Return the allocation as it will be once it is created. Its number is not known yet."""
-    return BankAllocation(
-        id=0,
-        project=cover.project,
-        resource=cover.resource,
-        start=cover.start,
-        end=cover.end,
-        state="active",
-        shared=False,
-        deposited=cover.amount,
-        charged=0,
-        held=0,
-        available=cover.amount,
-    )
 
 
 def plan_allocations(
     jobs: Sequence[AccountingJob],
-    projects: Sequence[BankProject],
-    allocations: Sequence[BankAllocation],
+    projects: Sequence[Project],
+    allocations: Sequence[Allocation],
     cluster: BankCluster,
 ) -> list[HistoryAllocation]:
     """Plan one allocation for each gap between a project's allocations of a resource.
@@ -291,9 +268,9 @@ def plan_allocations(
             project=project,
             account=accounts[project],
             resource=resource,
-            start=min(start for start, _ in charges),
-            end=max(start for start, _ in charges) + 1,
-            amount=sum(price for _, price in charges),
+            start=Instant(min(start for start, _ in charges)),
+            end=Instant(max(start for start, _ in charges) + 1),
+            deposited=SuMinutes(sum(price for _, price in charges)),
             jobs=len(charges),
         )
         for (project, resource, _), charges in sorted(gaps.items())

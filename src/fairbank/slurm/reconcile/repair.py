@@ -153,7 +153,7 @@ class Repairer:
         """
         restart = restart_count(job, self._history[job.job_id])
         others = self._runs.get((job.job_id, job.submitted), ())
-        taken = {run.restart for run in others if is_of_another_job(run, job)}
+        taken = {run.run.restart for run in others if is_of_another_job(run, job)}
         while restart in taken:
             restart += 1
         return restart
@@ -220,7 +220,7 @@ def charge_report(
         cluster=cluster.name,
         job_id=job.job_id,
         submitted=job.submitted if run is None else run.submitted,
-        restart=restart if run is None else run.restart,
+        restart=restart if run is None else run.run.restart,
         owner_uid=owner,
         account=job.account,
         partition=job.partition,
@@ -252,7 +252,7 @@ def release_report(run: BankRun, cluster: str, now: int) -> CompleteReport:
         cluster=cluster,
         job_id=run.job_id,
         submitted=run.submitted,
-        restart=run.restart,
+        restart=run.run.restart,
         owner_uid=run.owner,
         account=run.account,
         partition=run.partition,

@@ -11,13 +11,12 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.pricing import usable_now
+from fairbank.bank.project import Project
+from fairbank.bank.run import UserSums
 from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
-from fairbank.slurm.reconcile.bank_records import (
-    BankAllocation,
-    BankCluster,
-    BankFunds,
-    BankProject,
-)
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 
@@ -68,8 +67,8 @@ class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
     """State of the bank at `now`."""
 
     cluster: BankCluster
-    projects: Sequence[BankProject]
-    allocations: Sequence[BankAllocation]
+    projects: Sequence[Project]
+    allocations: Sequence[Allocation]
     now: int
 
 
@@ -119,7 +118,10 @@ class _ShadowBank:
     def __init__(self, world: ShadowInput) -> None:
         self._world, self._prices = world, ClusterPrices(world.cluster)
         self._funds = BankFunds(world.projects, world.allocations)
-        self._left = {allocation.id: allocation.available for allocation in world.allocations}
+        self._left = {
+            allocation.id: usable_now(allocation, UserSums(), world.now)
+            for allocation in world.allocations
+        }
         self._holds: dict[AccountingJob, tuple[int, int]] = {}
         self._rows: dict[tuple[str, str], ShadowAccount] = {}
         self.refused: list[ShadowRefusal] = []
@@ -163,7 +165,7 @@ class _ShadowBank:
             return ShadowReason.NO_LIMIT, 0, 0, 0
         payers = self._funds.payers(project.id, resource, self._world.now)
         for allocation in payers:
-            if allocation.state == "active" and price <= self._left[allocation.id]:
+            if allocation.state is AllocationState.ACTIVE and price <= self._left[allocation.id]:
                 return None, allocation.id, price, self._left[allocation.id]
         reason = ShadowReason.INSUFFICIENT_CREDIT if payers else ShadowReason.NO_ALLOCATION
         return reason, 0, price, self._most_left(payers)
@@ -185,5 +187,5 @@ class _ShadowBank:
                 row.left = self._most_left(payers)
             yield row
 
-    def _most_left(self, payers: Sequence[BankAllocation]) -> int:
+    def _most_left(self, payers: Sequence[Allocation]) -> int:
         return max((self._left[allocation.id] for allocation in payers), default=0)

@@ -26,8 +26,8 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
     context.print_lines(
         plain(
             f"allocation for {allocation.account}/{allocation.resource}:"
-            f" {show_su(allocation.amount)} SU for {counted(allocation.jobs, 'run')},"
-            " category history"
+            f" {show_su(allocation.deposited)} SU for {counted(allocation.jobs, 'run')},"
+            f" category {allocation.category}"
         )
         for allocation in history.allocations
     )

@@ -228,7 +228,7 @@ def _run_facts(finding: ReconcileFinding) -> Row:
             "start": None,
             "account": run.account,
             "user": user_name(run.owner),
-            "state": run.state,
+            "state": run.state.value,
             "elapsed": None,
         }
     return {}

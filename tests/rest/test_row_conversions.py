@@ -1,0 +1,143 @@
+"""Rows of the API carry the domain values: what a client reads is what the server had."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TypeVar
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.project import Project
+from fairbank.bank.query import Balance
+from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
+from fairbank.cluster.job import NO_DETAILS, JobDetails, Run
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.tres import BillingRule
+from fairbank.rest.schemas.alloc import (
+    AllocationRow,
+    ProjectRow,
+    allocation_record,
+    allocation_row,
+    project_record,
+    project_row,
+)
+from fairbank.rest.schemas.job import JobRow, job_row, run_record
+from fairbank.rest.schemas.server import ClusterRow, cluster_record, cluster_row
+
+counts = st.integers(0, 2**53)
+numbers = st.integers(1, 2**53)
+names = st.text("abc_0", min_size=1, max_size=4)
+instants = st.integers(0, LAST_INSTANT)
+runs = st.builds(
+    RunRecord,
+    id=numbers,
+    run=st.builds(Run, names, numbers, instants, st.integers(0, 65_535)),
+    project=numbers,
+    allocation=numbers,
+    owner=counts,
+    partition=names,
+    state=st.sampled_from(RunState),
+    held=counts,
+    start=instants,
+    until=instants,
+    set_by=numbers,
+    charged=counts,
+    written_off=counts,
+    refunded=counts,
+    ended=st.none() | instants,
+    outcome=st.none() | names,
+    elapsed_seconds=st.none() | counts,
+    job_details=st.none()
+    | st.builds(
+        JobDetails,
+        name=st.none() | names,
+        qos=st.none() | names,
+        nodes=st.none() | numbers,
+        cpus=st.none() | numbers,
+        tres=st.none() | names,
+        limit_seconds=st.none() | numbers,
+        exit_status=st.none() | st.integers(0, 65_535),
+        cpu_seconds=st.none() | counts,
+    ).filter(NO_DETAILS.__ne__),
+)
+allocations = st.builds(
+    Allocation,
+    id=numbers,
+    project=numbers,
+    resource=names,
+    category=names,
+    start=instants,
+    end=instants,
+    state=st.sampled_from(AllocationState),
+    shared=st.booleans(),
+    partition=st.none() | names,
+    reservation=st.none() | names,
+    credit_limit=counts,
+    deposited=counts,
+    charged=counts,
+    held=counts,
+)
+projects = st.builds(
+    Project,
+    id=numbers,
+    gname=names,
+    gid=counts,
+    account=names,
+    parent=st.none() | numbers,
+    removed=st.booleans(),
+)
+Row = TypeVar("Row")
+
+
+def received(row: Row) -> Row:
+    """Return the row as a client decodes it."""
+    return msgspec.json.decode(msgspec.json.encode(row), type=type(row))
+
+
+@given(runs)
+def test_run_survives_its_row(record: RunRecord) -> None:
+    row: JobRow = received(job_row(record, "chem"))
+    assert (run_record(row), row.account) == (record, "chem")
+
+
+@given(allocations, projects, instants)
+def test_allocation_survives_its_row(
+    allocation: Allocation, project: Project, now: Instant
+) -> None:
+    row: AllocationRow = received(
+        allocation_row(Balance(allocation, UserSums(), None), project, now)
+    )
+    record = allocation_record(row)
+    assert record.shown_state(now) is allocation.shown_state(now)
+    assert record == msgspec.structs.replace(allocation, state=record.state)
+
+
+@given(projects)
+def test_project_survives_its_row(project: Project) -> None:
+    row: ProjectRow = received(project_row(project))
+    assert project_record(row) == project
+
+
+def test_cluster_survives_its_row() -> None:
+    sized = Partition(
+        "gpu",
+        "gpu",
+        {"cpu": Fraction(1, 3), "gres/gpu": Fraction(12)},
+        BillingRule.SUM,
+        NodeSize(8, 64_000, {"gres/gpu": 2}),
+        Memory(4_000, MemoryUnit.CPU),
+    )
+    cluster = Cluster(
+        "lab",
+        {"cpu": Partition("cpu", "cpu"), "gpu": sized},
+        {"high": Fraction(3, 2)},
+        qos_resources={"lend": "loan"},
+        default_partition="cpu",
+    )
+    row: ClusterRow = received(cluster_row(cluster, ("TIMEOUT",)))
+    assert cluster_record(row) == cluster
