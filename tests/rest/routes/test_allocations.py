@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairbank.core.time import Instant, iso
@@ -9,6 +10,7 @@ from tests.rest.responses import WHY, data, ids_of, without_texts
 from tests.rest.world import (
     ADMIN,
     AGENT,
+    CLUSTERS,
     DAY,
     MEMBER,
     NOW,
@@ -16,6 +18,7 @@ from tests.rest.world import (
     PI,
     SUPERUSER,
     World,
+    create_world,
     grant,
     report,
 )
@@ -50,9 +53,18 @@ def test_short_term_allocation_has_a_partition_of_its_resource(world: World) -> 
     body = grant(partition="std", reservation="course", **terms)
     row = world.ask("POST", "/alloc", SUPERUSER, json=body).json()["data"]
     assert (row["partition"], row["reservation"]) == ("std", "course")
+
     for wrong in ("", "a,b", "x" * 256):
         bad = world.ask("POST", "/alloc", SUPERUSER, json={**body, "reservation": wrong})
         assert (bad.status_code, bad.json()["field"]) == (400, "reservation")
+
+
+def test_short_term_allocation_may_have_the_resource_of_a_qos() -> None:
+    alpha = msgspec.structs.replace(CLUSTERS["alpha"], qos_resources={"debug": "debug"})
+    with create_world(clusters={"alpha": alpha}) as world:
+        body = grant(partition="std", resource="debug")
+        answer = world.ask("POST", "/alloc", SUPERUSER, json=body)
+        assert (answer.status_code, answer.json()["data"]["partition"]) == (201, "std")
 
 
 def test_grant_with_a_key_happens_once(world: World) -> None:

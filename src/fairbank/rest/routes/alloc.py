@@ -205,10 +205,7 @@ def _partition(request: ApiRequest, data: NewAllocation) -> str | None:
         return None
     clusters = request.services.clusters.values()
     known = {
-        name
-        for cluster in clusters
-        for name, partition in cluster.partitions.items()
-        if partition.resource == data.resource
+        partition.name for cluster in clusters for partition in cluster.partitions_of(data.resource)
     }
     if data.partition not in known:
         raise InvalidInput(
