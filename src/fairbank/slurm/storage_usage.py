@@ -94,22 +94,29 @@ def import_storage(
         resource: that is charged.
         dry_run: charge nothing, and predict the result.
     """
-    projects, allocations = bank.projects(), bank.allocations()
+    projects, allocations = bank.projects_without_members(), bank.allocations()
     funds = BankFunds(projects, allocations)
     days = [use.day for use in uses] or [0]
     runs = {
-        (run.account, run.submitted): run.charged + run.written_off
-        for run in bank.runs(system, min(days), max(days) + DAY)
+        (run.account, run.submitted): run for run in bank.runs(system, min(days), max(days) + DAY)
     }
-    new = [use for use in uses if use.amount and runs.get((use.account, use.day)) != use.amount]
-    reports, left = [], []
-    for use in new:
+    resources = {allocation.id: allocation.resource for allocation in allocations}
+    reports, left, known = [], [], 0
+    for use in uses:
+        run = runs.get((use.account, use.day))
         project = funds.by_account.get(use.account)
         payers = funds.payers(project.id, resource, use.day) if project else []
-        if project is None or not payers:
-            left.append((use, f"there was no allocation of {resource} that could pay"))
-        elif (use.account, use.day) in runs:
+        if run is not None and resources[run.allocation] != resource:
+            why = f"this day was charged on {resources[run.allocation]}"
+            left.append((use, f"{why}; name another storage with --system"))
+        elif run is not None and run.charged + run.written_off != use.amount:
             left.append((use, "another amount was charged for this day"))
+        elif run is not None:
+            known += 1
+        elif not use.amount:
+            continue
+        elif project is None or not payers:
+            left.append((use, f"there was no allocation of {resource} that could pay"))
         else:
             reports.append((use, _report(use, project.id, system, resource)))
     objections: list[ReportObjection | None] = [None] * len(reports)
@@ -127,7 +134,6 @@ def import_storage(
         for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
             term = Fraction(payer.end - payer.start, DAY)
             quotas[use.account] = payer.deposited / (MINUTES_IN_SU * term)
-    known = sum(1 for use in uses if use.amount and use not in new)
     return StorageResult(charged=charged, known=known, left=left, quotas=quotas)
 
 
