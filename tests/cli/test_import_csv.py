@@ -110,13 +110,34 @@ def test_qos_of_a_line_gives_its_resource(changing: Run, directory: Path) -> Non
     assert "1 known already" in output_of(changing("import", "csv", "jobs.csv"))
 
 
+def test_tasks_of_an_array_are_runs_of_their_own(changing: Run, directory: Path) -> None:
+    """JobID has the task, JobIDRaw its number; the last task has that of the array."""
+    header = "JobID,JobIDRaw,user,account,partition,start,elapsed,cpus"
+    tasks = [("150_1", 151), ("150_2", 152), ("150_3", 150)]
+    rest = f"{JORGE},chem_qmc,idle-std,2026-11-20T08:00Z,3600,1"
+    lines = [f"{task},{number},{rest}" for task, number in tasks]
+    (directory / "sacct.csv").write_text("\n".join([header, *lines]))
+    words = ("import", "csv", "sacct.csv", "--column")
+    assert "3 runs charged, 3 SU" in output_of(changing(*words, "job_id=JobIDRaw"))
+    assert row_of(changing, 152)["charged"] == 60
+    changed = changing(*words, "job_id=JobID")
+    assert "line 2, column JobID: '150_1' is a part of a job" in fold(changed.err)
+    assert "3 lines have errors" in fold(changed.err)
+
+
 GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True))
 
 
 @pytest.mark.parametrize(
     ("cells", "field", "message"),
     [
-        ({"job_id": "12[3]"}, "job_id", "'12[3]' is not a job number"),
+        ({"job_id": "12-3"}, "job_id", "'12-3' is not a job number"),
+        ({"job_id": "123_4"}, "job_id", "'123_4' is a part of a job, not a job number"),
+        ({"job_id": "123_[1-3]"}, "job_id", "in Slurm that is JobIDRaw: sacct -X -o JobIDRaw"),
+        ({"job_id": "123_[1%2]"}, "job_id", "'123_[1%2]' is a part of a job"),
+        ({"job_id": "123+1"}, "job_id", "'123+1' is a part of a job"),
+        ({"job_id": "12[3].pbs01"}, "job_id", "'12[3].pbs01' is a part of a job"),
+        ({"job_id": "123.4"}, "job_id", "'123.4' is a part of a job"),
         ({"job_id": "0"}, "job_id", "'0' is not a job number"),
         ({"job_id": "99999999999"}, "job_id", "'99999999999' is not a job number"),
         ({"user": ""}, "user", "the cell is empty"),

@@ -37,7 +37,9 @@ JOB_FIELDS = TableFields(
 )
 _TRES = {"cpus": "cpu", "memory": "mem", "gpus": "gres/gpu", "nodes": "node"}
 
-_JOB_ID = re.compile(r"(\d{1,10})(?:\.[\w.-]{1,255})?", re.ASCII)
+_JOB_ID = re.compile(r"(\d{1,10})(?:\.(?!\d+$)[\w.-]{1,255})?", re.ASCII)
+# Part of a job: 12_4, 12_[1-3], 12[4], 12.4 of an array, 12+1 of a heterogeneous job.
+_PART_ID = re.compile(r"\d{1,10}(_\d+|_?\[.*\](\..*)?|\+\d+|\.\d+)", re.ASCII)
 _ELAPSED = re.compile(r"(?:(\d{1,4})-)?(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
 _CLOCK_STEP_SECONDS = 3_600
 """By how much a run may have lasted longer than from its start to its end, as the bank allows."""
@@ -165,6 +167,15 @@ def _elapsed(text: str) -> int:
 
 
 def _job_id(text: str) -> int:
+    # Several parts with the number of their job would be one run, and only one would be charged.
+    # The agent reports each part with a number of its own, which the text does not show.
+    if _PART_ID.fullmatch(text):
+        raise InvalidInput(
+            f"{text[:40]!r} is a part of a job, not a job number",
+            field="job_id",
+            remedy="give each part a number of its own; in Slurm that is JobIDRaw: sacct -X -o"
+            " JobIDRaw,..., and --column job_id=JobIDRaw",
+        )
     match = _JOB_ID.fullmatch(text)
     if match is None or not 1 <= int(match[1]) <= ids.JOB_ID_MAX:
         raise InvalidInput(
