@@ -18,9 +18,9 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementRequest, PlacementSearch, find_placement
 
 
-def rack(count: int, **said: Any) -> list[Node]:
+def rack(count: int, **fields: Any) -> list[Node]:
     """Return nodes n1, n2, ... that are all alike."""
-    alike: dict[str, Any] = {"cpus": 4, "memory": 4_000} | said
+    alike: dict[str, Any] = {"cpus": 4, "memory": 4_000} | fields
     return [Node(name=f"n{number}", **alike) for number in range(1, count + 1)]
 
 
@@ -32,24 +32,24 @@ class SmallMachine:
         self.places = PlacementSearch(self.cluster)
         self.free = FreeResources(self.cluster)
 
-    def asks(self, partition: str = "batch", **said: Any) -> PlacementRequest:
-        return self.places.request(ResourceRequest(**({"memory_per_node": 1} | said)), partition)
+    def asks(self, partition: str = "batch", **fields: Any) -> PlacementRequest:
+        return self.places.request(ResourceRequest(**({"memory_per_node": 1} | fields)), partition)
 
-    def would_go(self, within: str | None = None, **said: Any) -> Placement | None:
+    def would_go(self, within: str | None = None, **fields: Any) -> Placement | None:
         among = self.cluster.usable if within is None else self.cluster.named(within.split(","))
-        return find_placement(self.cluster, self.free, self.asks(**said), among)
+        return find_placement(self.cluster, self.free, self.asks(**fields), among)
 
-    def start(self, **said: Any) -> str:
+    def start(self, **fields: Any) -> str:
         """Start the job and return its nodes, or `nowhere`."""
-        result = self.would_go(**said)
+        result = self.would_go(**fields)
         if result is None:
             return "nowhere"
         self.free.take(result)
         return self.cluster.names(result.nodes)
 
-    def task_cpus(self, **said: Any) -> list[int]:
+    def task_cpus(self, **fields: Any) -> list[int]:
         """Return the CPUs that the job would get on each node, in task distribution order."""
-        result = self.would_go(**said)
+        result = self.would_go(**fields)
         assert result is not None
         return [share.cpus for share in result.shares]
 
@@ -79,7 +79,7 @@ nodes: st.SearchStrategy[dict[str, Any]] = st.builds(
     state=st.sampled_from([NodeState.UP] * 5 + [NodeState.DOWN]),
 )
 clusters = st.lists(nodes, min_size=1, max_size=6).map(
-    lambda said: [Node(name=f"n{number}", **each) for number, each in enumerate(said)]
+    lambda drawn: [Node(name=f"n{number}", **fields) for number, fields in enumerate(drawn)]
 )
 rules = st.sampled_from(
     [PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in OverSubscribe]
@@ -115,8 +115,8 @@ def resource_requests(draw: st.DrawFn, count: int) -> ResourceRequest:
         constraint=draw(constraints),
         contiguous=draw(st.booleans()),
         exclusive=draw(st.booleans()),
-        required=tuple(f"n{each}" for each in required),
-        excluded=tuple(f"n{each}" for each in excluded),
+        required=tuple(f"n{number}" for number in required),
+        excluded=tuple(f"n{number}" for number in excluded),
     )
 
 
@@ -140,7 +140,10 @@ def fitting(cluster: NodeTable, there: Sequence[Placement], what: NodeDemand, pl
     """
     node = cluster.nodes[place]
     held = [
-        (share, each.sharing) for each in there for share in each.shares if share.place == place
+        (share, placement.sharing)
+        for placement in there
+        for share in placement.shares
+        if share.place == place
     ]
     whole = node.cores * node.threads
     left = what.rows * (whole - sum(share.cpus for share, sharing in held if not sharing)) - sum(

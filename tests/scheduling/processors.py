@@ -29,8 +29,8 @@ def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Proc
         RunningJob(end, number, wide, ProcessorRequest(wide, end, number), 0)
         for number, (end, wide) in enumerate(sorted(running))
     ]
-    for each in there:
-        machine.take(each.placement)
+    for job in there:
+        machine.take(job.placement)
     return machine.profile(there, now)
 
 

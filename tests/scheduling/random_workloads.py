@@ -53,11 +53,11 @@ crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
 def simulated(jobs: Sequence[TraceJob], policy: SimulationPolicy, size: int = SIZE) -> list[int]:
     """Return the start time of each job."""
     result = {
-        each.number: at
+        job.number: at
         for at, starts in SimulationClock(size, policy.scheduler(size)).run(jobs)
-        for each in starts
+        for job in starts
     }
-    return [result[each.number] for each in jobs]
+    return [result[job.number] for job in jobs]
 
 
 def snapshot(
@@ -70,8 +70,8 @@ def snapshot(
     for number, (seconds, processors) in enumerate(running, start=-len(running)):
         begun = job(number, 0, processors, seconds, seconds)
         made.begin(begun, processors, NOW)
-    for each in waiting:
-        made.queue.add(each)
+    for arrived in waiting:
+        made.queue.add(arrived)
     return made
 
 

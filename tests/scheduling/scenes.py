@@ -56,10 +56,10 @@ class Scene:
         **options: Any,
     ) -> Scene:
         """Add a job that has these nodes until the given number of minutes from now."""
-        asked = {name: options.pop(name) for name in list(options) if name in _WANTED}
+        requested = {name: options.pop(name) for name in list(options) if name in _WANTED}
         names = tuple(expand(nodes))
         expected = ResourceRequest(
-            **{"nodes": len(names), "required": names, "exclusive": True, **asked}
+            **{"nodes": len(names), "required": names, "exclusive": True, **requested}
         )
         where = find_placement(
             self.cluster,
@@ -83,8 +83,8 @@ class Scene:
         **options: Any,
     ) -> Scene:
         """Add a job that requests nodes for some minutes and has waited for `age` minutes."""
-        asked = {name: options.pop(name) for name in list(options) if name in _WANTED}
-        expected = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
+        requested = {name: options.pop(name) for name in list(options) if name in _WANTED}
+        expected = ResourceRequest(**{"nodes": nodes, "exclusive": True, **requested})
         limit = None if minutes is None else minutes * 60
         whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **options}
         self.pending.append(PendingJob(number=number, wanted=expected, **whole))
@@ -165,8 +165,11 @@ class PassResult:
             start.job.number: cluster.names(start.placement.nodes) for start in plan.starts
         }
         self.planned = {
-            each.job.number: ((each.at - NOW) / 60, cluster.names(each.placement.nodes))
-            for each in plan.reservations
+            reservation.job.number: (
+                (reservation.at - NOW) / 60,
+                cluster.names(reservation.placement.nodes),
+            )
+            for reservation in plan.reservations
         }
         self.reasons = dict(plan.reasons)
         self.instead = {

@@ -95,8 +95,8 @@ def test_no_reservation_below_bf_min_age_or_priority() -> None:
         .waits(3, 1, 600, priority=6)
     )
     assert scene.backfill().starts == {}
-    for said in ({"bf_min_age_reserve": 600}, {"bf_min_prio_reserve": 8}):
-        assert scene.backfill(**said).starts == {3: "n2"}
+    for setting in ({"bf_min_age_reserve": 600}, {"bf_min_prio_reserve": 8}):
+        assert scene.backfill(**setting).starts == {3: "n2"}
 
 
 def test_number_of_tested_jobs_per_user_association_and_partition_is_limited() -> None:
@@ -256,11 +256,11 @@ def test_reservation_in_one_partition_only_with_bf_one_resv_per_job(
 
 
 @pytest.mark.parametrize(
-    ("linear", "found"),
+    ("linear", "planned"),
     [(0, (21, "n[1-2]")), (30, (21, "n[1-2]")), (29, (20, "n[2,5]")), (1, (20, "n[2,5]"))],
 )
 def test_stretches_double_or_grow_by_the_configured_length(
-    linear: int, found: tuple[int, str]
+    linear: int, planned: tuple[int, str]
 ) -> None:
     """The first stretch begins with the end of minute 10, when only one node is free and the job
     does not fit. The next stretch has the end of minute 20, and with a length of a minute also that
@@ -269,7 +269,7 @@ def test_stretches_double_or_grow_by_the_configured_length(
     scene = (
         Scene(rack(5)).runs(1, "n1", 21).runs(2, "n2", 10).runs(3, "n[3-4]", 600).runs(5, "n5", 20)
     )
-    assert scene.waits(9, 2).backfill(bf_window_linear=linear).planned == {9: found}
+    assert scene.waits(9, 2).backfill(bf_window_linear=linear).planned == {9: planned}
 
 
 @pytest.mark.parametrize(
@@ -360,13 +360,13 @@ def test_job_started_in_the_cycle_is_planned_around_as_a_running_job(
             result.waits(count, nodes, minutes, priority=100 - count, **more)
         return result
 
-    asked = {"bf_window": window, "bf_resolution": resolution}
-    whole = scene([first, *behind], 10).backfill(**asked)
+    parameters = {"bf_window": window, "bf_resolution": resolution}
+    whole = scene([first, *behind], 10).backfill(**parameters)
     if 10 not in whole.starts:
         return
     _, minutes, cpus = first
     rest = scene(behind, 11)
     rest.runs(10, whole.starts[10], minutes, since=0, cpus_per_task=2 * cpus, **SMALL)
-    after = rest.backfill(**asked)
+    after = rest.backfill(**parameters)
     assert whole.starts == {10: whole.starts[10], **after.starts}
     assert whole.planned == after.planned

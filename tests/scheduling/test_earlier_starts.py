@@ -21,7 +21,7 @@ def at(option: str, start: int | None) -> Candidate:
 
 
 @pytest.mark.parametrize(
-    ("expected", "starts", "found"),
+    ("expected", "starts", "best"),
     [
         (100, (90, 80, 70), ("third", 70)),
         (100, (80, 80, 90), ("first", 80)),  # of several as soon the smallest sacrifice
@@ -31,10 +31,10 @@ def at(option: str, start: int | None) -> Candidate:
     ],
 )
 def test_change_that_starts_it_soonest(
-    expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None
+    expected: int | None, starts: tuple[int | None, ...], best: tuple[str, int] | None
 ) -> None:
     output = ("first", "second", "third")
-    suggestion = None if found is None else EarlierStart(*found)
+    suggestion = None if best is None else EarlierStart(*best)
     assert find_earlier_start(expected, map(at, output, starts)) == EarlierStartAdvice(
         suggestion, output
     )

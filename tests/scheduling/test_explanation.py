@@ -182,7 +182,7 @@ def test_maintenance_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "evidence"),
+    ("fields", "code", "evidence"),
     [
         ({"held": "JobHeldUser"}, "JobHeldUser", "- eligible: Its owner holds it."),
         ({"eligible": NOW + 60}, "BeginTime", f"- eligible: from {in_minutes(1)} on"),
@@ -210,12 +210,12 @@ def test_maintenance_is_named() -> None:
     ],
 )
 def test_job_outside_the_queue_gets_its_reason(
-    asked: dict[str, Any], code: str, evidence: str
+    fields: dict[str, Any], code: str, evidence: str
 ) -> None:
     scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves(
         "class", "n1", 10, 20
     )
-    result = explain(scene.waits(1, **asked), 1)
+    result = explain(scene.waits(1, **fields), 1)
     assert (result.code, result.position, result.ahead) == (code, None, ())
     assert evidence in check_lines(result)
     assert result.headline.startswith("Job 1 waits: ")
@@ -325,7 +325,8 @@ def depending(
     return check_lines(
         with_conditions(
             awaiting=OpenDependencies(
-                dependencies, tuple((seen or {}).get(each.job, JobStates()) for each in on)
+                dependencies,
+                tuple((seen or {}).get(dependency.job, JobStates()) for dependency in on),
             )
         )
     )[1]
@@ -491,11 +492,11 @@ def test_nodes_of_a_partition_that_rejects_the_job_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}]
+    "fields", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}]
 )
-def test_without_partition_or_request_no_nodes_are_reported(asked: dict[str, Any]) -> None:
-    result = check_lines(explain(Scene(rack(2)).waits(1, **asked), 1))
-    assert not [each for each in result if each[2:].startswith("nodes of ")]
+def test_without_partition_or_request_no_nodes_are_reported(fields: dict[str, Any]) -> None:
+    result = check_lines(explain(Scene(rack(2)).waits(1, **fields), 1))
+    assert not [line for line in result if line[2:].startswith("nodes of ")]
     assert result[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
 
 

@@ -18,7 +18,9 @@ def starts(scene: Scene) -> set[int]:
 def reserved(scene: Scene) -> dict[int, int]:
     """Return the minutes from now to the reserved start of each job."""
     plan = scene.both().plan
-    return {each.job.number: (each.at - NOW) // 60 for each in plan.reservations}
+    return {
+        reservation.job.number: (reservation.at - NOW) // 60 for reservation in plan.reservations
+    }
 
 
 def half_busy() -> Scene:

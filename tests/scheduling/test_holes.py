@@ -16,17 +16,17 @@ resource_requests = st.lists(
 
 @given(runs, resource_requests)
 def test_holes_agree_with_backfill_steps(
-    running: list[tuple[int, int]], asked: list[ProcessorRequest]
+    running: list[tuple[int, int]], requests: list[ProcessorRequest]
 ) -> None:
     steps, head = ahead(running), ProcessorRequest(8, 5)
     steps.take(head, steps.earliest_slot(head))
     left: Holes[ProcessorRequest] = Holes(RemainingHoles(0, steps.holes()), 0)
-    for each in asked:
-        result = steps.slot_now(each)
-        assert left.slot_now(each) == result
+    for request in requests:
+        result = steps.slot_now(request)
+        assert left.slot_now(request) == result
         if result is not None:
-            left.take(each, result)
-            steps.take(each, result)
+            left.take(request, result)
+            steps.take(request, result)
         assert left.holes() == steps.holes()
 
 

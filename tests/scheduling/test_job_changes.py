@@ -104,14 +104,14 @@ def suggested(scene: Scene, number: int, site: AllowedChanges | None = None) -> 
 # --- one change each ---
 
 
-def busy_rack(**said: Any) -> Scene:
+def busy_rack(**fields: Any) -> Scene:
     """Return a machine of two nodes with 4 CPUs and 4 GPUs: one is busy, of the other a CPU and a
     GPU are free for an hour.
     """
     nodes = rack(2, gpus=(Gpus("a", 4),))
-    scene = Scene(nodes).runs(1, "n1", 60, **said)
+    scene = Scene(nodes).runs(1, "n1", 60, **fields)
     return scene.runs(
-        2, "n2", 60, cpus_per_task=3, gpus=(Gpus("a", 3),), tasks=1, **{**SHARED, **said}
+        2, "n2", 60, cpus_per_task=3, gpus=(Gpus("a", 3),), tasks=1, **{**SHARED, **fields}
     )
 
 
@@ -374,14 +374,14 @@ def test_suggestion_holds_when_it_is_applied(drawn: tuple[Scene, Site]) -> None:
         assert not site.refused & set(changed.partitions) - set(job.partitions), "the policy"
         assert changed.qos == job.qos or changed.qos in site.qos
         assert start_of(scene, changed) == result.at
-        before = {each.job.number: each.at for each in plan.reservations}
+        before = {reservation.job.number: reservation.at for reservation in plan.reservations}
         assert job.number not in before or result.at < before[job.number]
 
 
 def start_of(scene: Scene, changed: PendingJob) -> int | None:
     after = run_passes(replace_job(scene.snapshot, changed), SchedulerParameters(), NOW)
     starts = {start.job.number: NOW for start in after.starts} | {
-        each.job.number: each.at for each in after.reservations
+        reservation.job.number: reservation.at for reservation in after.reservations
     }
     return starts.get(changed.number)
 

@@ -28,8 +28,8 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
     """Return the start time of each job that has a start time or a reservation."""
-    return {each.job.number: NOW for each in plan.starts} | {
-        each.job.number: each.at for each in plan.reservations
+    return {start.job.number: NOW for start in plan.starts} | {
+        reservation.job.number: reservation.at for reservation in plan.reservations
     }
 
 
@@ -39,13 +39,13 @@ def test_no_processor_is_given_twice_and_every_job_starts_once(
     policy: SimulationPolicy, jobs: list[TraceJob]
 ) -> None:
     starts = simulated(jobs, policy)
-    assert all(at >= each.submitted for at, each in zip(starts, jobs, strict=True))
+    assert all(at >= job.submitted for at, job in zip(starts, jobs, strict=True))
     for at in starts:
         assert (
             sum(
-                each.processors
-                for begun, each in zip(starts, jobs, strict=True)
-                if begun <= at < begun + each.run
+                job.processors
+                for begun, job in zip(starts, jobs, strict=True)
+                if begun <= at < begun + job.run
             )
             <= SIZE
         )
@@ -95,8 +95,8 @@ def test_conservative_plan_is_feasible(here: OnProcessors) -> None:
     """If every job uses its whole limit, the plan never exceeds the machine at any second."""
     at = places(conservative(here, NOW, fully=True))
     waiting = list(here.queue.jobs())
-    taken = [(NOW, each.ends, each.placement) for each in here.running]
-    taken += [(at[each.number], at[each.number] + each.limit, each.processors) for each in waiting]
+    taken = [(NOW, job.ends, job.placement) for job in here.running]
+    taken += [(at[job.number], at[job.number] + job.limit, job.processors) for job in waiting]
     for now in {begin for begin, _, _ in taken}:
         assert sum(wide for begin, end, wide in taken if begin <= now < end) <= SIZE
 
@@ -135,7 +135,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
         NOW,
         fully=True,
     )
-    assert [each.job.limit for each in plan.starts] == [3 * HOUR]
+    assert [start.job.limit for start in plan.starts] == [3 * HOUR]
     assert (plan.reservations[0].job, plan.reservations[0].at) == (eight, NOW + 3 * HOUR)
 
 

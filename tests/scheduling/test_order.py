@@ -23,8 +23,8 @@ LOW, HIGH = PartitionRules(name="batch"), PartitionRules(name="urgent", tier=5)
 BY_QOS = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
 
 
-def numbers(scene: Scene, **said: Any) -> list[int]:
-    entries, _ = ranked(scene.snapshot, **said)
+def numbers(scene: Scene, **options: Any) -> list[int]:
+    entries, _ = ranked(scene.snapshot, **options)
     return [entry.job.number for entry in entries]
 
 
@@ -72,7 +72,7 @@ def test_array_tasks_go_in_order_and_preferences_before_requirements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("fields", "why"),
     [
         ({"held": "JobHeldUser"}, "JobHeldUser"),
         ({"held": "Dependency"}, "Dependency"),
@@ -93,7 +93,7 @@ def test_array_tasks_go_in_order_and_preferences_before_requirements() -> None:
         ({"required": ("n9",)}, "BadConstraints"),
     ],
 )
-def test_job_that_may_not_start_has_a_reason_and_no_place(said: dict[str, Any], why: str) -> None:
+def test_job_that_may_not_start_has_a_reason_and_no_place(fields: dict[str, Any], why: str) -> None:
     short = PartitionRules(name="batch", max_seconds=7_200, max_nodes=2)
     scene = Scene(
         rack(4),
@@ -104,7 +104,7 @@ def test_job_that_may_not_start_has_a_reason_and_no_place(said: dict[str, Any], 
     scene.reserves("later", "n1", 10, 20).reserves(
         "theirs", "n2", -10, 90, users=frozenset({"ada"})
     )
-    entries, reasons = ranked(scene.waits(1, **said).snapshot)
+    entries, reasons = ranked(scene.waits(1, **fields).snapshot)
     assert not entries
     assert reasons == {1: why}
 
@@ -156,7 +156,7 @@ def test_removed_partition_is_not_replaced_by_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("fields", "field"),
     [
         ({"partitions": ()}, "partitions"),
         ({"priorities": (1, 2)}, "priorities"),
@@ -164,9 +164,9 @@ def test_removed_partition_is_not_replaced_by_another() -> None:
         ({"time_min": -5}, "time_min"),
     ],
 )
-def test_impossible_job_is_reported(said: dict[str, Any], field: str) -> None:
+def test_impossible_job_is_reported(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput, match="job 7 has") as no:
-        PendingJob(number=7, **said)
+        PendingJob(number=7, **fields)
     assert no.value.field == field
 
 
@@ -185,15 +185,15 @@ jobs = st.lists(
 
 @given(jobs, st.booleans())
 def test_queue_order_is_total_and_preemptors_go_first(
-    said: list[dict[str, Any]], by_qos: bool
+    drawn: list[dict[str, Any]], by_qos: bool
 ) -> None:
     scene = Scene(rack(1), LOW, HIGH)
     scene.preemption = BY_QOS if by_qos else Preemption(by=PreemptBy.PARTITION)
-    for number, each in enumerate(said):
-        scene.waits(number, **each)
+    for number, fields in enumerate(drawn):
+        scene.waits(number, **fields)
     snapshot = scene.snapshot
     entries, _ = ranked(snapshot)
-    assert sorted(entry.job.number for entry in entries) == list(range(len(said)))
+    assert sorted(entry.job.number for entry in entries) == list(range(len(drawn)))
     plain = [entry for entry in entries if not entry.job.expedited]
     kinds = [(entry.rules.name, entry.job.qos) for entry in plain]
     for at, kind in enumerate(kinds):

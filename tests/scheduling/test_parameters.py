@@ -82,7 +82,7 @@ def test_wrong_parameter_is_reported_with_the_remedy(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "values",
     [
         {"bf_window": 43_201},
         {"sched_interval": -2},
@@ -90,10 +90,10 @@ def test_wrong_parameter_is_reported_with_the_remedy(
         {"bf_min_prio_reserve": -1},
     ],
 )
-def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
+def test_no_setting_is_out_of_range(values: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as no:
-        SchedulerParameters(**said)
-    assert no.value.field in said
+        SchedulerParameters(**values)
+    assert no.value.field in values
 
 
 def test_main_pass_is_due_when_asked_for_but_not_too_often() -> None:

@@ -60,7 +60,7 @@ def test_started_job_runs_and_no_longer_waits() -> None:
     snapshot = scene.snapshot
     after = apply_plan(snapshot, scene.main().plan, NOW)
     assert [job.number for job in after.queue.jobs()] == [3]
-    assert [each.number for each in after.running] == [1, 2]
+    assert [job.number for job in after.running] == [1, 2]
     assert after.machine.free.idle == 0
     assert [job.number for job in snapshot.queue.jobs()] == [2, 3]
     assert snapshot.machine.free.idle == 0b10  # n2
@@ -76,7 +76,7 @@ def test_started_job_counts_against_limits_of_the_next_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("values", "field"),
     [
         ({"name": ""}, "partition.name"),
         ({"tier": -1}, "p.tier"),
@@ -86,8 +86,8 @@ def test_started_job_counts_against_limits_of_the_next_pass() -> None:
         ({"memory_per_cpu": 1, "memory_per_node": 1}, "p.memory_per_cpu"),
     ],
 )
-def test_rules_that_no_partition_can_have_are_reported(said: dict[str, int], field: str) -> None:
-    whole: dict[str, object] = {"name": "p", **said}
+def test_rules_that_no_partition_can_have_are_reported(values: dict[str, int], field: str) -> None:
+    whole: dict[str, object] = {"name": "p", **values}
     with pytest.raises(InvalidInput) as no:
         PartitionRules(**whole)  # type: ignore[arg-type]
     assert no.value.field == field

@@ -113,7 +113,7 @@ def test_pass_never_oversubscribes_and_is_repeatable(case: QueueCase) -> None:
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
         assert len(numbers) == len(set(numbers))
-        assert not set(numbers) & {each.job.number for each in plan.reservations}
+        assert not set(numbers) & {reservation.job.number for reservation in plan.reservations}
         assert not set(numbers) & set(plan.reasons)
 
 
@@ -147,21 +147,29 @@ def test_plans_are_feasible_and_not_delayed_by_later_jobs(case: QueueCase) -> No
             snapshot.machine, snapshot.queue.jobs(), NOW, by_least_time=True
         )[0]
     ]
-    within = [each for each in plan.reservations if each.at < NOW + PARAMETERS.window_seconds]
+    within = [
+        reservation
+        for reservation in plan.reservations
+        if reservation.at < NOW + PARAMETERS.window_seconds
+    ]
     for one, other in combinations(within, 2):
         if one.placement.nodes & other.placement.nodes:
             assert apart(one.at, seconds(one.job), other.at, seconds(other.job))
     for start in plan.starts:
-        for each in within:
+        for reservation in within:
             if (
-                order.index(each.job.number) < order.index(start.job.number)
-                and each.placement.nodes & start.placement.nodes
+                order.index(reservation.job.number) < order.index(start.job.number)
+                and reservation.placement.nodes & start.placement.nodes
             ):
-                assert NOW + (start.job.limit or 0) < each.at + PARAMETERS.bf_resolution
-    for each in within:
-        assert fits_then(snapshot, plan, each.at, each.placement)
+                assert NOW + (start.job.limit or 0) < reservation.at + PARAMETERS.bf_resolution
+    for reservation in within:
+        assert fits_then(snapshot, plan, reservation.at, reservation.placement)
         assert keeps_off(
-            case.reserved, snapshot.machine.cluster, each.at, seconds(each.job), each.placement
+            case.reserved,
+            snapshot.machine.cluster,
+            reservation.at,
+            seconds(reservation.job),
+            reservation.placement,
         )
 
 
@@ -231,7 +239,7 @@ def keeps_off(
     reserved: Sequence[Reservation], cluster: NodeTable, at: int, lasts: int, placement: Placement
 ) -> bool:
     return all(
-        at >= each.end or at + lasts < each.begin
-        for each in reserved
-        if cluster.named(each.nodes) & placement.nodes
+        at >= reservation.end or at + lasts < reservation.begin
+        for reservation in reserved
+        if cluster.named(reservation.nodes) & placement.nodes
     )

@@ -293,12 +293,15 @@ def assert_held(
     for at, node in enumerate(cluster.nodes):
         plain = [
             share
-            for each in there
-            for share in each.shares
-            if share.place == at and not each.sharing
+            for placement in there
+            for share in placement.shares
+            if share.place == at and not placement.sharing
         ]
         sharing = [
-            share for each in there for share in each.shares if share.place == at and each.sharing
+            share
+            for placement in there
+            for share in placement.shares
+            if share.place == at and placement.sharing
         ]
         left = node.cores * node.threads - sum(share.cpus for share in plain)
         assert left == free.cpus[at] >= 0
@@ -321,13 +324,13 @@ def test_cached_placements_equal_new_searches(
     nodes, division, jobs = case
     cluster = NodeTable(nodes, [division])
     free, places = FreeResources(cluster), PlacementSearch(cluster)
-    asked = [places.request(wanted, "batch") for wanted, _ in jobs]
-    for request in asked:
+    requests = [places.request(wanted, "batch") for wanted, _ in jobs]
+    for request in requests:
         if (result := find_placement(cluster, free, request, cluster.usable)) is not None:
             free.take(result)
-        for each in asked:
-            assert np.array_equal(free.tasks(each.demand), free.copy().tasks(each.demand))
-            assert free.nodes(each.demand) == free.copy().nodes(each.demand)
+        for earlier in requests:
+            assert np.array_equal(free.tasks(earlier.demand), free.copy().tasks(earlier.demand))
+            assert free.nodes(earlier.demand) == free.copy().nodes(earlier.demand)
 
 
 def test_partition_uses_so_many_cpus_of_a_node() -> None:

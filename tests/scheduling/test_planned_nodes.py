@@ -95,6 +95,6 @@ def test_node_is_idle_when_the_last_of_its_jobs_has_ended(
     idling = IdleNodes(EVERYBODY & ~_of(running), sorted((end, those) for those, end, _ in running))
     for those, end, _ in starting:
         idling.begin(end, those)
-    busy = _of([each for each in running + starting if each[1] > at])
-    there = _of([each for each in running if each[1] <= at])
+    busy = _of([job for job in running + starting if job[1] > at])
+    there = _of([job for job in running if job[1] <= at])
     assert idling.at(at) == ((EVERYBODY & ~_of(running)) | there) & ~busy

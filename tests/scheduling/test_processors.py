@@ -50,7 +50,7 @@ def test_processors_of_a_job_beyond_its_limit_are_not_free() -> None:
 )
 @given(runs, resource_requests, st.booleans(), st.sets(st.integers(0, 7)))
 def test_profile_equals_a_list_of_seconds(
-    running: list[tuple[int, int]], asked: list[ProcessorRequest], first: bool, looks: set[int]
+    running: list[tuple[int, int]], requests: list[ProcessorRequest], first: bool, looks: set[int]
 ) -> None:
     """The reference has a count for each second. Each query takes the slot that it returns, which
     changes the next answers. Holes are queried at some steps only, because answers must not depend
@@ -58,17 +58,19 @@ def test_profile_equals_a_list_of_seconds(
     """
     seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
     steps = ahead(running)
-    for turn, each in enumerate(asked):
+    for turn, request in enumerate(requests):
         begin = next(
-            at for at in range(300) if min(seconds[at : at + each.limit]) >= each.processors
+            at for at in range(300) if min(seconds[at : at + request.limit]) >= request.processors
         )
-        slot = TimeSlot(begin, begin + each.limit, each.processors)
-        assert turn not in looks or steps.slot_now(each) == (None if begin else slot)
+        slot = TimeSlot(begin, begin + request.limit, request.processors)
+        assert turn not in looks or steps.slot_now(request) == (None if begin else slot)
         if begin and first:
             continue  # only those who start now
-        assert steps.earliest_slot(each) == slot
-        steps.take(each, slot)
-        seconds[begin : slot.end] = [free - each.processors for free in seconds[begin : slot.end]]
+        assert steps.earliest_slot(request) == slot
+        steps.take(request, slot)
+        seconds[begin : slot.end] = [
+            free - request.processors for free in seconds[begin : slot.end]
+        ]
         assert turn not in looks or steps.holes() == gaps(seconds)
 
 

@@ -60,14 +60,14 @@ def test_first_job_that_fits_is_the_one_in_a_plain_list(
     tree: SearchQueue[TraceJob] = SearchQueue()
     plain: OrderedQueue[TraceJob] = OrderedQueue()
     for number, (width, limit) in enumerate(shapes):
-        each = job(number, 0, width, limit, run=1)
-        tree.add(each)
-        plain.add(each)
+        added = job(number, 0, width, limit, run=1)
+        tree.add(added)
+        plain.add(added)
         if not number % data.draw(st.integers(1, 40)):
             after, holes = data.draw(st.integers(-1, number)), data.draw(_holes)
-            found = tree.first_that_fits(after, holes)
-            assert found == plain.first_that_fits(after, holes)
-            for gone in {found and found[1], data.draw(st.sampled_from(list(plain.jobs())))}:
+            fitting = tree.first_that_fits(after, holes)
+            assert fitting == plain.first_that_fits(after, holes)
+            for gone in {fitting and fitting[1], data.draw(st.sampled_from(list(plain.jobs())))}:
                 if gone is not None:
                     tree.remove(gone)
                     plain.remove(gone)

@@ -60,8 +60,8 @@ def test_waiting_jobs_get_reason_and_start_time(number: int) -> None:
     explanation = explain_on_nodes(
         example().snapshot, SchedulerParameters(), number, NOW, runs=SimulatedRuns(seen())
     )
-    job = next(each for each in example().pending if each.number == number)
-    ahead = [str(each) for each in explanation.ahead]
+    job = next(job for job in example().pending if job.number == number)
+    ahead = [str(job_ahead) for job_ahead in explanation.ahead]
     row = JobExplanation(
         job.name,
         {"user": job.user, "nodes": job.wanted.nodes},

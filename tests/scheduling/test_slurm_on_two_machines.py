@@ -137,7 +137,7 @@ def snapshots(draw: st.DrawFn) -> QueueCase:
 
 
 often_none = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4])
-asked = st.builds(
+slurm_parameters = st.builds(
     SchedulerParameters,
     default_queue_depth=st.integers(0, 8),
     partition_job_depth=often_none,
@@ -156,32 +156,34 @@ asked = st.builds(
 """As slurm.conf may have it, where each end has a stretch of its own."""
 
 
-@given(snapshots(), asked, st.booleans())
+@given(snapshots(), slurm_parameters, st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_main_pass_starts_the_same_jobs(
-    case: QueueCase, asked: SchedulerParameters, full: bool
+    case: QueueCase, parameters: SchedulerParameters, full: bool
 ) -> None:
     now = case.now
     fixed = case._replace(longer={})  # backfill alone gives less
-    decisions = main_pass.main_pass(fixed.on_nodes(), asked, now, full=full)
+    decisions = main_pass.main_pass(fixed.on_nodes(), parameters, now, full=full)
     here = processor_passes.main_pass(
-        fixed.on_processors(), JobList(fixed.waiting), asked, now, full=full
+        fixed.on_processors(), JobList(fixed.waiting), parameters, now, full=full
     )
     assert [start.job.number for start in decisions.starts] == [
         start.job.number for start in here.starts
     ]
 
 
-@given(snapshots(), asked)
+@given(snapshots(), slurm_parameters)
 @settings(max_examples=400, deadline=None)
 def test_backfill_plans_are_equal_until_nodes_conflict(
-    case: QueueCase, asked: SchedulerParameters
+    case: QueueCase, parameters: SchedulerParameters
 ) -> None:
     now, nodes, line = case.now, case.on_nodes(), JobList(case.waiting)
-    decisions = backfill.backfill(nodes, asked, now)
-    here = processor_passes.backfill(case.on_processors(), line, asked, now, fully=True)
-    assert processor_passes.backfill(case.on_processors(), line, asked, now).starts == here.starts
-    on_nodes_at, on_processors_at = _kept(decisions, asked, now), _kept(here, asked, now)
+    decisions = backfill.backfill(nodes, parameters, now)
+    here = processor_passes.backfill(case.on_processors(), line, parameters, now, fully=True)
+    assert (
+        processor_passes.backfill(case.on_processors(), line, parameters, now).starts == here.starts
+    )
+    on_nodes_at, on_processors_at = _kept(decisions, parameters, now), _kept(here, parameters, now)
     given_more = {
         start.job.number
         for start in decisions.starts
@@ -195,8 +197,8 @@ def test_backfill_plans_are_equal_until_nodes_conflict(
         if at != later:
             assert at < later
             assert (
-                _share_a_stretch(case, decisions, asked)
-                or _left(case, nodes, decisions, asked, job, at) < job.processors
+                _share_a_stretch(case, decisions, parameters)
+                or _left(case, nodes, decisions, parameters, job, at) < job.processors
             )
             return
         if job.number in given_more:
@@ -204,26 +206,26 @@ def test_backfill_plans_are_equal_until_nodes_conflict(
 
 
 def _share_a_stretch(
-    case: QueueCase, plan: SchedulePlan[PendingJob, Placement], asked: SchedulerParameters
+    case: QueueCase, plan: SchedulePlan[PendingJob, Placement], parameters: SchedulerParameters
 ) -> bool:
     """Return whether two jobs may end in one stretch, of which nodes use the last end only."""
     started = [case.now + (start.job.limit or 0) for start in plan.starts]
     ends = sorted([*started, *(expected_end(at, case.now) for at, _ in case.running)])
-    longest = 2 * STRETCH + asked.bf_window_linear * len(ends)
+    longest = 2 * STRETCH + parameters.bf_window_linear * len(ends)
     return any(later - end <= longest for end, later in pairwise(ends))
 
 
 def _kept(
     plan: SchedulePlan[TraceJob, int] | SchedulePlan[PendingJob, Placement],
-    asked: SchedulerParameters,
+    parameters: SchedulerParameters,
     now: int,
 ) -> dict[int, int]:
     """Return the start time of each job that starts now or has a reservation."""
-    last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
+    last = (now + parameters.window_seconds) // parameters.bf_resolution * parameters.bf_resolution
     kept = {
-        each.job.number: each.at
-        for each in plan.reservations
-        if each.at < last and can_reserve(asked, now - each.job.submitted)
+        reservation.job.number: reservation.at
+        for reservation in plan.reservations
+        if reservation.at < last and can_reserve(parameters, now - reservation.job.submitted)
     }
     return kept | {start.job.number: now for start in plan.starts}
 
@@ -232,14 +234,14 @@ def _left(
     case: QueueCase,
     nodes: OnNodes,
     plan: SchedulePlan[PendingJob, Placement],
-    asked: SchedulerParameters,
+    parameters: SchedulerParameters,
     job: TraceJob,
     at: int,
 ) -> int:
     """Return the number of free nodes from then until the end of a job, beside running and earlier
     jobs.
     """
-    now, step, taken = case.now, asked.bf_resolution, 0
+    now, step, taken = case.now, parameters.bf_resolution, 0
     for run in nodes.running:
         taken |= run.placement.nodes if expected_end(run.ends, now) > at else 0
     for start in plan.starts:
@@ -248,16 +250,19 @@ def _left(
             if start.job.number < job.number and now + case.waiting[start.job.number].limit > at
             else 0
         )
-    for each in plan.reservations:
-        begin, end = (each.at // step, -(-(each.at + case.waiting[each.job.number].limit) // step))
-        within = each.at < (now + asked.window_seconds) // step * step
+    for reservation in plan.reservations:
+        begin, end = (
+            reservation.at // step,
+            -(-(reservation.at + case.waiting[reservation.job.number].limit) // step),
+        )
+        within = reservation.at < (now + parameters.window_seconds) // step * step
         if (
             within
-            and each.job.number < job.number
+            and reservation.job.number < job.number
             and begin * step <= at + job.limit
             and end * step > at
         ):
-            taken |= each.placement.nodes
+            taken |= reservation.placement.nodes
     return case.size - taken.bit_count()
 
 
@@ -278,14 +283,16 @@ def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Q
     return QueueCase(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
 
 
-def when(machine: str, case: QueueCase, asked: SchedulerParameters = DEFAULT) -> dict[int, int]:
+def when(
+    machine: str, case: QueueCase, parameters: SchedulerParameters = DEFAULT
+) -> dict[int, int]:
     """Return the start time of each job."""
     if machine == "nodes":
-        return _kept(backfill.backfill(case.on_nodes(), asked, case.now), asked, case.now)
+        return _kept(backfill.backfill(case.on_nodes(), parameters, case.now), parameters, case.now)
     line = JobList(case.waiting)
     return _kept(
-        processor_passes.backfill(case.on_processors(), line, asked, case.now, fully=True),
-        asked,
+        processor_passes.backfill(case.on_processors(), line, parameters, case.now, fully=True),
+        parameters,
         case.now,
     )
 

@@ -109,7 +109,9 @@ def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
         .waits(2, 8, minutes=600, priority=9)
         .waits(3, 4, minutes=240)
     )
-    plan = {each.job.number: each.at for each in scene.both().plan.reservations}
+    plan = {
+        reservation.job.number: reservation.at for reservation in scene.both().plan.reservations
+    }
     snapshot = scene.snapshot
     for number in (2, 3):
         came = simulate_forward(
@@ -170,7 +172,10 @@ def test_range_on_nodes_uses_the_history_of_users() -> None:
     assert behind == StartRange(
         NOW + HOUR + 1_800, NOW + 3 * HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100
     )
-    assert [each.at for each in plan.reservations] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
+    assert [reservation.at for reservation in plan.reservations] == [
+        NOW + 9 * HOUR,
+        NOW + 10 * HOUR,
+    ]
     assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), runs, 3, NOW) == behind
     assert scene.both().plan == plan
 

@@ -42,5 +42,5 @@ def starts(
     clock = SimulationClock(
         size, SlurmScheduler(parameters or SchedulerParameters(), ranking, size)
     )
-    result = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [result[each.number] for each in jobs]
+    result = {job.number: at for at, begun in clock.run(jobs) for job in begun}
+    return [result[job.number] for job in jobs]

@@ -75,7 +75,13 @@ def _starts(
         yield from ((now, job) for job in starts)
 
 
-def _where(found: StartRange | NoStartRange, start: int) -> str:
-    if isinstance(found, NoStartRange) or found.latest is None:
+def _where(predicted: StartRange | NoStartRange, start: int) -> str:
+    if isinstance(predicted, NoStartRange) or predicted.latest is None:
         return "untold"
-    return "before" if start < found.earliest else "after" if start > found.latest else "within"
+    return (
+        "before"
+        if start < predicted.earliest
+        else "after"
+        if start > predicted.latest
+        else "within"
+    )

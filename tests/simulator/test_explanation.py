@@ -12,7 +12,7 @@ ZERO = 1_000_000_000
 def test_too_short_simulated_runs_are_reported() -> None:
     jobs = busy()
     starts = starts_of(jobs, "easy")
-    job = max(jobs, key=lambda each: starts[each.number] - each.submitted)
+    job = max(jobs, key=lambda job: starts[job.number] - job.submitted)
     there = stopped(jobs, "easy", job.submitted)
     enough, few = (
         explain_wait(there, job.number, ZERO, SampleSettings(runs=10, **more))

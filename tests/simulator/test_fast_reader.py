@@ -29,7 +29,7 @@ jobs = st.lists(
         st.lists(unknown_or.filter(lambda n: n < 2**20), min_size=16, max_size=16),
     ),
     max_size=8,
-).map(lambda found: sorted(found, key=lambda job: job.submit_time))
+).map(lambda drawn: sorted(drawn, key=lambda job: job.submit_time))
 
 
 PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
@@ -51,8 +51,8 @@ def skimmed(text: str) -> list[FastLine]:
 
 
 @given(jobs)
-def test_fast_reader_equals_full_reader(found: list[SwfJob]) -> None:
-    text = "".join(write(Header(max_procs=8), found))
+def test_fast_reader_equals_full_reader(drawn: list[SwfJob]) -> None:
+    text = "".join(write(Header(max_procs=8), drawn))
     assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
 
 
@@ -291,7 +291,7 @@ def test_times_that_are_rounded_are_counted(line: str, expected: int) -> None:
     ],
 )
 def test_refusal_quotes_the_file(first: str, then: str, expected: str) -> None:
-    text = "".join(PLAIN.replace("1 0 ", f"1 {each} ") + "\n" for each in (first, then))
+    text = "".join(PLAIN.replace("1 0 ", f"1 {word} ") + "\n" for word in (first, then))
     _, reading = gone_through(fast_line(job) for job in read(BytesIO(text.encode())).jobs)
     assert reading is not None
     assert expected in reading

@@ -117,7 +117,7 @@ def test_fair_start_ignores_later_jobs() -> None:
 
 
 def delivered(holdings: dict[int, int], *moments: JobStarts) -> DeliveryMeter:
-    sharing = DeliveryMeter(holdings, lambda each: each.user)
+    sharing = DeliveryMeter(holdings, lambda job: job.user)
     for moment in moments:
         sharing.take(moment)
     return sharing
@@ -142,7 +142,7 @@ def test_share_error_is_usage_beyond_the_share() -> None:
     sharing = delivered(even, first, (WINDOW, [job(2, 0, 1_200, 1, user=2)]))
     assert sharing.share_error() == (400 * 0.25 + 1_200 * 0.5) / 1_600
     assert sharing.jain() == pytest.approx((400 * 0.8 + 1_200 * 0.5) / 1_600)
-    assert [(each.account, each.delivered, each.due) for each in sharing.delivered()] == [
+    assert [(share.account, share.delivered, share.due) for share in sharing.delivered()] == [
         (1, 300 / 1_600, 0.5),
         (2, 1_300 / 1_600, 0.5),
     ]

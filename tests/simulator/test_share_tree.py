@@ -34,8 +34,8 @@ def starts(
     clock = SimulationClock(
         4, SlurmScheduler(SchedulerParameters(), PriorityRules(algorithm=algorithm), 4, entitled)
     )
-    result = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [result[each.number] for each in jobs]
+    result = {job.number: at for at, begun in clock.run(jobs) for job in begun}
+    return [result[job.number] for job in jobs]
 
 
 DAYS_OF_EACH = [job(0, 0, user=1, limit=DAY), job(1, 5, user=2, limit=DAY)]
@@ -85,7 +85,9 @@ jobs_of_some = st.lists(
 def test_equal_shares_equal_no_shares(drawn: list[tuple[int, int, int, int]]) -> None:
     jobs = [
         job(number, at, user, processors=wide, limit=limit)
-        for number, (at, user, wide, limit) in enumerate(sorted(drawn, key=lambda each: each[0]))
+        for number, (at, user, wide, limit) in enumerate(
+            sorted(drawn, key=lambda arrival: arrival[0])
+        )
     ]
     assert starts(jobs, ShareAccounts(dict.fromkeys(range(1, 5), 7))) == starts(jobs, None)
 

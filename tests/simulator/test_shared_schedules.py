@@ -50,15 +50,19 @@ def written() -> Written:
     """Return the table of the page, by trace and policy."""
     claim = load_claim("traces", RESULTS)
     assert claim is not None
-    return {(each.trace, each.policy): each for table in claim.tables for each in table.schedules}
+    return {
+        (schedule.trace, schedule.policy): schedule
+        for table in claim.tables
+        for schedule in table.schedules
+    }
 
 
 def assert_stated(figures: tuple[float, float, float], stated: tuple[str, str, str]) -> None:
     """Check mean wait, slowdown and utilisation, rounded to the stated decimals."""
     assert (
         tuple(
-            f"{found:.{len(said.partition('.')[2])}f}"
-            for found, said in zip(figures, stated, strict=True)
+            f"{figure:.{len(text.partition('.')[2])}f}"
+            for figure, text in zip(figures, stated, strict=True)
         )
         == stated
     )

@@ -217,14 +217,12 @@ def test_copy_of_the_clock_is_independent() -> None:
     """A copy of the clock answers what would have happened without later jobs."""
     clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
-    fair = [clock.start_without_later(each) for each in jobs[:1]]
+    fair = [clock.start_without_later(job) for job in jobs[:1]]
     output: list[int] = []
     result = {
-        each.number: at
-        for at, begun in clock.run(
-            jobs, lambda each: output.append(clock.start_without_later(each))
-        )
-        for each in begun
+        job.number: at
+        for at, begun in clock.run(jobs, lambda job: output.append(clock.start_without_later(job)))
+        for job in begun
     }
     assert fair == [0]
     assert output == [0, HOUR, HOUR]

@@ -53,14 +53,14 @@ def test_stopped_simulation_continues_unchanged(name: str) -> None:
     for job in waited[::7]:
         for at in (job.submitted, (job.submitted + starts[job.number]) // 2):
             there = stopped(jobs, name, at)
-            later = (each for each in jobs if each.submitted > at)
+            later = (job for job in jobs if job.submitted > at)
             snapshot, scheduler = there.resume()
             came = simulate_forward(
                 snapshot,
                 scheduler,
                 at,
                 job.number,
-                run_time=lambda each, limit, elapsed: each.run,
+                run_time=lambda job, limit, elapsed: job.run,
                 arrivals=later,
             )
             assert came.at == starts[job.number]
@@ -75,10 +75,10 @@ def test_state_holds_waiting_and_running_jobs(name: str) -> None:
     assert [job.number for job in there.waiting] == [
         job.number for job in jobs if job.submitted <= at < starts[job.number]
     ]
-    assert {each.number for each in there.running} == {
+    assert {run.number for run in there.running} == {
         job.number for job in jobs if starts[job.number] <= at < starts[job.number] + job.run
     }
-    assert all(each.started == starts[each.number] for each in there.running)
+    assert all(run.started == starts[run.number] for run in there.running)
     assert there.recent_arrivals[-1].submitted <= at
 
 

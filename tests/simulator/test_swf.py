@@ -145,11 +145,11 @@ def test_compressed_trace_reads_the_same() -> None:
 def test_text_that_would_break_a_header_is_not_written(text: str) -> None:
     with pytest.raises(
         InvalidInput, match=r"Computer: .* cannot stand in a header comment"
-    ) as said:
+    ) as error:
         list(write(Header(computer=text), []))
     assert re.fullmatch(
         r"write one line of printable characters, at most 1000, with no blanks around it",
-        said.value.remedy or "",
+        error.value.remedy or "",
     )
 
 

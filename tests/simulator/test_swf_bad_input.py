@@ -118,11 +118,11 @@ def test_bad_line_is_named(
 ) -> None:
     jobs = read(BytesIO(GOOD + second_line)).jobs
     assert next(jobs).number == 1
-    with pytest.raises(InvalidInput) as said:
+    with pytest.raises(InvalidInput) as error:
         next(jobs)
-    assert said.value.message.startswith(f"line 2: {message}")
-    assert said.value.field == field
-    assert remedy in (said.value.remedy or "")
+    assert error.value.message.startswith(f"line 2: {message}")
+    assert error.value.field == field
+    assert remedy in (error.value.remedy or "")
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_bad_line_is_named(
     ],
 )
 def test_bad_number_in_the_header_is_named(comment: bytes, message: str) -> None:
-    with pytest.raises(InvalidInput) as said:
+    with pytest.raises(InvalidInput) as error:
         read(BytesIO(b"; Version: 2\n" + comment + b"\n" + GOOD))
-    assert said.value.message.startswith(message)
-    assert said.value.remedy == "correct the header comment, or remove the line"
+    assert error.value.message.startswith(message)
+    assert error.value.remedy == "correct the header comment, or remove the line"
 
 
 @pytest.mark.parametrize("label", ["MaxProcs", "MaxNodes"])
@@ -179,17 +179,17 @@ def test_machine_in_the_header_is_at_most_as_large_as_a_machine_may_be(label: st
 )
 @pytest.mark.parametrize("before", [b"", b"\n", b"; MaxProcs: 8\n"])
 def test_first_line_of_another_format_is_no_trace(line: bytes, before: bytes) -> None:
-    with pytest.raises(InvalidInput) as said:
+    with pytest.raises(InvalidInput) as error:
         read(BytesIO(before + line + GOOD))
-    assert said.value.message == f"line {1 + bool(before)} is no job: this is no trace"
-    assert said.value.field == "FILE"
+    assert error.value.message == f"line {1 + bool(before)} is no job: this is no trace"
+    assert error.value.field == "FILE"
 
 
 @pytest.mark.parametrize("before", [b"", b"; MaxProcs: 8\r"])
 def test_carriage_returns_between_lines_are_named(before: bytes) -> None:
-    with pytest.raises(InvalidInput, match="line 1 has carriage returns between lines") as said:
+    with pytest.raises(InvalidInput, match="line 1 has carriage returns between lines") as error:
         read(BytesIO(before + 2 * GOOD.replace(b"\n", b"\r")))
-    assert said.value.remedy == r"convert the file: tr '\r' '\n' < FILE > CONVERTED"
+    assert error.value.remedy == r"convert the file: tr '\r' '\n' < FILE > CONVERTED"
 
 
 def test_remedy_for_unsorted_jobs_keeps_the_header_first(tmp_path: Path) -> None:
@@ -208,13 +208,13 @@ def test_remedy_for_unsorted_jobs_keeps_the_header_first(tmp_path: Path) -> None
 def test_header_that_contradicts_itself_is_refused(label: str) -> None:
     comments = f"; {label}: 16\n; {label}: 16\n; {label}: UNKNOWN\n"
     assert 16 in read(BytesIO(comments.encode() + GOOD)).header
-    with pytest.raises(InvalidInput) as said:
+    with pytest.raises(InvalidInput) as error:
         read(BytesIO(comments.encode() + f"; {label}: 4\n".encode() + GOOD))
-    assert (said.value.message, said.value.field) == (
+    assert (error.value.message, error.value.field) == (
         f"line 4: {label} is 4, and 16 further up",
         label,
     )
-    assert said.value.remedy == "remove the header comment that is wrong"
+    assert error.value.remedy == "remove the header comment that is wrong"
 
 
 def test_header_may_say_that_it_does_not_know() -> None:
@@ -244,14 +244,14 @@ def test_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
     reached: list[int] = []
     with (
         gzip.open(BytesIO(whole[: int(len(whole) * cut)])) as stream,
-        pytest.raises(InvalidInput) as said,
+        pytest.raises(InvalidInput) as error,
     ):
         reached.extend(job.number for job in read(stream).jobs)
     assert reached == list(range(len(reached)))
-    assert said.value.message.startswith(
+    assert error.value.message.startswith(
         f"line {len(reached) + 1}: the compressed data end here, too early, or are damaged"
     )
-    assert said.value.remedy == "fetch the file again; gzip -t tests it"
+    assert error.value.remedy == "fetch the file again; gzip -t tests it"
 
 
 def test_damaged_compression_is_malformed() -> None:
@@ -310,10 +310,10 @@ def test_gzip_bomb_is_refused_in_little_memory(name: str) -> None:
     with (
         gzip.open(BytesIO(packed)) as stream,
         peak_below(8 * 2**20),
-        pytest.raises(InvalidInput) as said,
+        pytest.raises(InvalidInput) as error,
     ):
         drain(stream)
-    assert message in said.value.message
+    assert message in error.value.message
 
 
 def test_comments_among_the_jobs_are_bounded_too() -> None:

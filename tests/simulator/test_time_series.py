@@ -22,13 +22,13 @@ intervals = st.lists(
 
 @given(st.integers(0, 10**9), intervals)
 def test_sums_are_those_of_counting_each_second(
-    begin: int, found: list[tuple[int, int, int]]
+    begin: int, amounts: list[tuple[int, int, int]]
 ) -> None:
     sums = BinnedSum(begin)
-    for since, until, amount in found:
+    for since, until, amount in amounts:
         sums.add(begin + since, begin + until, amount)
     seconds = [
-        sum(amount for since, until, amount in found if since <= second < until)
+        sum(amount for since, until, amount in amounts if since <= second < until)
         for second in range(2048)
     ]
     stretches = [sum(seconds[at : at + sums.width]) for at in range(0, 2048, sums.width)]
@@ -50,20 +50,20 @@ def test_day_on_four_processors() -> None:
     course.take((0, [job(0, 0, 3600, 4)]))
     course.take((3600, [job(1, 1800, 3600, 2)]))
     used, waiting, expected = (
-        list(course.over_time(each)) for each in (course.used, course.waiting, course.wanted)
+        list(course.over_time(binned)) for binned in (course.used, course.waiting, course.wanted)
     )
     assert (used[0].mean, used[-1].mean) == (4, 2)
     assert (used[0].since, used[-1].until) == (0, 7200)
-    assert sum(each.mean * (each.until - each.since) for each in waiting) == 1800
+    assert sum(stretch.mean * (stretch.until - stretch.since) for stretch in waiting) == 1800
     assert (waiting[-1].until, waiting[-1].mean) == (7200, 0)
-    assert {each.mean for each in expected if 1900 < each.since < 3500} == {2}
+    assert {stretch.mean for stretch in expected if 1900 < stretch.since < 3500} == {2}
 
 
 def test_last_stretch_is_as_long_as_the_simulation() -> None:
     """A machine that is full until the end is also full in the last interval."""
     course = TimeSeries(1)
     course.take((0, [job(0, 0, 1001)]))
-    assert {each.mean for each in course.over_time(course.used)} == {1.0}
+    assert {stretch.mean for stretch in course.over_time(course.used)} == {1.0}
     assert 1001 % course.used.width
 
 

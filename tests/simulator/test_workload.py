@@ -201,11 +201,11 @@ def test_shapes_are_those_of_the_literature() -> None:
     ],
 )
 def test_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str) -> None:
-    with pytest.raises(InvalidInput) as said:
+    with pytest.raises(InvalidInput) as error:
         SyntheticSite(**wrong)  # type: ignore[arg-type]
-    assert said.value.field == field
+    assert error.value.field == field
     assert re.fullmatch(
         r"give a number from [01] to [\d,]+|give at least one.*|give each a name .*|give seconds"
         r" since 1970, before 2106",
-        said.value.remedy or "",
+        error.value.remedy or "",
     )

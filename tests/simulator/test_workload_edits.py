@@ -26,12 +26,12 @@ def job(
     number: int,
     submit: int = 0,
     run: int = 100,
-    asked: int = 4,
+    processors: int = 4,
     limit: int = 200,
     user: int = 7,
     group: int = 3,
 ) -> FastLine:
-    return (number, submit, run, asked, asked, limit, 1, user, group, 1)
+    return (number, submit, run, processors, processors, limit, 1, user, group, 1)
 
 
 def through(
@@ -59,7 +59,7 @@ JOBS = [job(1), job(2, user=8), job(3, group=4), job(4, user=9)]
     ],
 )
 def test_removed_users_have_no_jobs(changes: WorkloadEdits, left: list[int]) -> None:
-    assert through(JOBS, changes) == [each for each in JOBS if each[0] in left]
+    assert through(JOBS, changes) == [line for line in JOBS if line[0] in left]
 
 
 def test_edits_count_the_changed_jobs() -> None:
@@ -75,10 +75,10 @@ def test_edits_count_the_changed_jobs() -> None:
 @pytest.mark.parametrize(
     ("wanted", "became"),
     [
-        (Resized(processors=16), job(2, asked=16)),
+        (Resized(processors=16), job(2, processors=16)),
         (Resized(limit=150), job(2, limit=150)),
         (Resized(limit=60), job(2, run=60, limit=60)),
-        (Resized(1, 7_200), job(2, asked=1, limit=7_200)),
+        (Resized(1, 7_200), job(2, processors=1, limit=7_200)),
     ],
 )
 def test_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> None:
@@ -123,8 +123,8 @@ def test_perturbed_jobs_differ_slightly(drawn: list[tuple[int, int, int]], seed:
         jobs.append(job(number, at, run, 1 + number % 5, limit))
     rows = list(perturb_workload(jobs, seed))
     assert rows == list(perturb_workload(jobs, seed))
-    assert [each[1] for each in rows] == sorted(each[1] for each in rows)
-    after: Mapping[int, FastLine] = {each[0]: each for each in rows}
+    assert [line[1] for line in rows] == sorted(line[1] for line in rows)
+    after: Mapping[int, FastLine] = {line[0]: line for line in rows}
     assert len(rows) == len(after) == len(jobs)
     for before in jobs:
         now = after[before[0]]
@@ -139,7 +139,7 @@ def test_other_seeds_perturb_differently_and_never_before_the_trace() -> None:
     jobs = [job(number, number, run=10_000, limit=20_000) for number in range(200)]
     one, other = list(perturb_workload(jobs, "1/1")), list(perturb_workload(jobs, "1/2"))
     assert one != other
-    assert min(each[1] for each in one) >= 0
-    runs = [each[2] for each in one]
+    assert min(line[1] for line in one) >= 0
+    runs = [line[2] for line in one]
     assert min(runs) < 9_950
     assert max(runs) > 10_050
