@@ -80,12 +80,15 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
         text = " ".join((shown.out + shown.err).split())
         assert "chem_qmc/cpu: frozen since 2026-11-21 07:30:12: audit of June" in text
         assert "chem_qmc/gpu: planned, begins 2027-07-01 00:00:00: call 2027" in text
-    found = rows(changing, "balance", "--as", AYLA)
-    frozen, planned = found["cpu", "frozen"], found["gpu", "planned"]
+    balances = rows(changing, "balance", "--as", AYLA)
+    frozen, planned = balances["cpu", "frozen"], balances["gpu", "planned"]
     assert (frozen["available"], frozen["remaining"]) == (0, 59_408 * 60)
     assert frozen["state_since"] == "2026-11-21T12:30:12Z"
     assert (planned["available"], planned["remaining"]) == (0, 500 * 60)
-    assert (found["gpu", "active"]["state_since"], planned["state_reason"]) == (None, "call 2027")
+    assert (balances["gpu", "active"]["state_since"], planned["state_reason"]) == (
+        None,
+        "call 2027",
+    )
     assert changing("balance", "-r", "gpu", "--threshold", 200, "--as", AYLA).code == 0
     assert changing("balance", "-r", "cpu", "--threshold", 200, "--as", AYLA).code == 5
     changing("alloc", "thaw", 1, *WHY)

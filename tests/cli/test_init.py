@@ -134,14 +134,14 @@ def test_restore_needs_yes_in_a_pipe_and_tells_of_a_running_server(
     restore = ("restore", file, "--replace", "--config", config)
     store = tmp_path / "fairbank.sqlite"
     before = store.read_bytes()
-    asked = fairbank(*restore)
-    assert (asked.code, asked.out, store.read_bytes()) == (2, "", before)
+    result = fairbank(*restore)
+    assert (result.code, result.out, store.read_bytes()) == (2, "", before)
     assert (
         f"there is no terminal to ask on, so nothing was changed: Drop everything in {store}"
-        in (" ".join(asked.err.split()).replace("sqlite:///", ""))
+        in (" ".join(result.err.split()).replace("sqlite:///", ""))
     )
     running = f"! the bank's server is running at unix:{tmp_path}/fairbank.sock"
-    assert running not in " ".join(asked.err.split())
+    assert running not in " ".join(result.err.split())
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "fairbank.sock"))
         server.listen()
@@ -258,8 +258,8 @@ def test_older_database_names_the_migrate_command(
             f"make a backup with the Fairbank that ran it, then: fairbank init '{folder}'"
             in " ".join(result.err.split())
         )
-    found = fairbank("doctor", "--config", config).out
-    assert "fairbank init DIRECTORY, that of fairbank.toml" in found
+    report = fairbank("doctor", "--config", config).out
+    assert "fairbank init DIRECTORY, that of fairbank.toml" in report
 
 
 def test_help_names_the_migrate_command(fairbank: Run) -> None:
@@ -273,8 +273,8 @@ def test_lost_secret_is_created_again(fairbank: Run, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     before = secret.read_text()
     secret.unlink()
-    found = fairbank("doctor", "--config", tmp_path / "fairbank.toml").out
-    assert "fairbank init DIRECTORY" in found
+    report = fairbank("doctor", "--config", tmp_path / "fairbank.toml").out
+    assert "fairbank init DIRECTORY" in report
     again = fairbank("init", tmp_path)
     assert (again.code, f"made {secret}" in again.out) == (0, True)
     assert "Tokens created before are not valid any more" in again.out

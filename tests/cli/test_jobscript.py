@@ -232,7 +232,8 @@ def test_unclosed_quote_is_reported_with_its_line() -> None:
 
 @given(
     st.lists(
-        st.text(max_size=40).map(lambda said: f"#SBATCH {said}") | st.text(max_size=20), max_size=10
+        st.text(max_size=40).map(lambda options: f"#SBATCH {options}") | st.text(max_size=20),
+        max_size=10,
     )
 )
 def test_any_script_is_parsed_or_refused(lines: list[str]) -> None:

@@ -158,11 +158,13 @@ def test_job_in_several_partitions_has_a_price_in_each(fairbank: Run) -> None:
         ("gpu-v100", "cpu"),
         ("gpu-v100", "mem"),
     ]
-    prices = [(each["partition"], each["total"]) for each in data["quote"]["partitions"]]
+    prices = [
+        (partition["partition"], partition["total"]) for partition in data["quote"]["partitions"]
+    ]
     assert prices == [("idle-std", 960), ("gpu-v100", 60)]
     header, *rows = (line.split(",") for line in fairbank(*job, "--csv").out.splitlines())
     cells = [dict(zip(header, row, strict=True)) for row in rows]
-    assert [(each["PARTITION"], each["SU"], each["FITS"]) for each in cells] == [
+    assert [(row["PARTITION"], row["SU"], row["FITS"]) for row in cells] == [
         ("idle-std", "16", "yes"),
         ("idle-std", "16", "yes"),
         ("gpu-v100", "1", "yes"),
@@ -197,7 +199,7 @@ def test_cheaper_requests_that_fit_are_named(fairbank: Run) -> None:
     cheaper = json.loads(fairbank(*job, "8G", "-t", "10:00:00", "--json", "--as", AYLA).out)[
         "quote"
     ]["cheaper"]
-    assert [(each["change"], each["value"], each["total"]) for each in cheaper] == [
+    assert [(change["change"], change["value"], change["total"]) for change in cheaper] == [
         ("time_limit", "08:11:00", 32 * 491),
         ("nodes", "6", 14_400),
         ("qos", "standby", 0),

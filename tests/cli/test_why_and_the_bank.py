@@ -100,7 +100,7 @@ def test_reason_and_remedy_are_those_of_the_bank(
     refusal = data["refusal"]
     assert (refusal["reason"], refusal["held_as"]) == (reason, held_as)
     assert refusal["detail"].startswith(detail)
-    assert any(each.startswith(remedy) for each in refusal["remedies"])
+    assert any(text.startswith(remedy) for text in refusal["remedies"])
     assert "x credit: needs a hold of 168 SU" in text
     assert f" Remedy {refusal['remedies'][0]}" in text
     assert ("short by" in text) == (reason in ("INSUFFICIENT_CREDIT", "CAPPED"))

@@ -903,8 +903,8 @@ def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Pat
 
 def remedy(run: Run, job: object, folder: Path) -> str | None:
     result = run(job, "--json", "--no-likely", "--no-advice", folder=folder)
-    found: str | None = json.loads(result.out)["data"][0]["remedy"]
-    return found
+    text: str | None = json.loads(result.out)["data"][0]["remedy"]
+    return text
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def data(world: World, path: str, uid: int = PI) -> Any:
 def without_texts(value: Any) -> Any:
     """Return an answer without the texts of its amounts, which `World.ask` has checked."""
     if isinstance(value, dict):
-        return {name: without_texts(each) for name, each in value.items() if name != "display"}
+        return {name: without_texts(item) for name, item in value.items() if name != "display"}
     return [without_texts(item) for item in value] if isinstance(value, list) else value
 
 

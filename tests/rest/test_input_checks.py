@@ -72,7 +72,7 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
         ("/predebit?status=bogus", "executing, completed"),
         ("/entry?about=bogus", "units, terms, caps"),
         ("/usage?order=bogus", "group, largest"),
-        ("/usage?by=bogus", ", ".join(each.value for each in UsageBy)),
+        ("/usage?by=bogus", ", ".join(dimension.value for dimension in UsageBy)),
     ],
 )
 def test_unknown_word_in_a_parameter_is_refused(shared_world: World, path: str, words: str) -> None:

@@ -90,8 +90,8 @@ def test_page_of_debits_takes_one_statement(counter: StatementCounter) -> None:
 
 @pytest.mark.parametrize("query", ["account=nobody", "gname=chem", "account=chem&gid=1"])
 def test_uncached_account_is_read_from_the_store(counter: StatementCounter, query: str) -> None:
-    found, statements = counter.count_balances(SUPERUSER, f"{query}&state=active")
-    assert statements == (3 if found else 2)
+    balances, statements = counter.count_balances(SUPERUSER, f"{query}&state=active")
+    assert statements == (3 if balances else 2)
 
 
 def test_expired_project_cache_is_not_used(counter: StatementCounter) -> None:

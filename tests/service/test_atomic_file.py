@@ -57,15 +57,15 @@ def test_termination_leaves_no_partial_output(tmp_path: Path, how: signal.Signal
 
 
 def test_signal_handlers_of_the_program_still_run(tmp_path: Path) -> None:
-    heard: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    signals: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
     try:
         with atomic_write(tmp_path / "new") as file:
             os.kill(os.getpid(), signal.SIGTERM)
             file.write(b"whole")
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert heard == [signal.SIGTERM]
+    assert signals == [signal.SIGTERM]
     assert (tmp_path / "new").read_text() == "whole"
 
 

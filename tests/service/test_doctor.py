@@ -119,6 +119,6 @@ def test_file_or_directory_writable_by_others_is_reported(
     [check] = check_file_modes(settings, folder / "fairbank.toml")
     assert (check.ok, check.remedy) == (False, f"chmod go-w {changed}")
     changed.chmod(changed.stat().st_mode | stat.S_ISVTX)
-    assert [each.ok for each in check_file_modes(settings, folder / "fairbank.toml")] == [
+    assert [check.ok for check in check_file_modes(settings, folder / "fairbank.toml")] == [
         changed == folder  # as /tmp
     ]

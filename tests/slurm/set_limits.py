@@ -139,13 +139,13 @@ def limits_of(owner: str, kinds: Kinds) -> Iterator[SetLimit]:
             yield SetLimit(owner, kind, None, 0, 1, reasons)
         else:
             for tres, code in zip(ASKED, reasons.split(), strict=True):
-                asked = ASKED[tres]
+                amount = ASKED[tres]
                 if kind is LimitKind.MAX_TRES_PER_NODE:
-                    asked //= NODES
+                    amount //= NODES
                 elif "Mins" in kind.value:
-                    asked *= MINUTES
-                limit = asked + 1 if kind is LimitKind.MIN_TRES else asked - 1
-                yield SetLimit(owner, kind, tres, limit, asked, code)
+                    amount *= MINUTES
+                limit = amount + 1 if kind is LimitKind.MIN_TRES else amount - 1
+                yield SetLimit(owner, kind, tres, limit, amount, code)
 
 
 def assert_named(answer: Explanation, limit: SetLimit, owner: str) -> None:

@@ -124,7 +124,7 @@ def test_resized_job_is_reported_with_the_time_of_the_change(prep: PrepCluster) 
     assert (end.resized, end.billing) == (change.resized, change.billing)
     accounting = SlurmCommands(prep.slurm.place.environment)
     wait_until(
-        lambda: [each.has_ended for each in accounting.jobs_by_id([job]).rows] == [False, True],
+        lambda: [row.has_ended for row in accounting.jobs_by_id([job]).rows] == [False, True],
         "two records",
     )
     before, after = accounting.jobs_by_id([job]).rows

@@ -113,7 +113,7 @@ def test_each_piece_of_a_resized_job_is_charged_once(at_rest: BankStack) -> None
         # after a reset of slurmctld in another test, an older job may have the same number
         return [row for row in accounting.jobs_by_id([job]).rows if row.submitted >= begun]
 
-    wait_until(lambda: all(each.end for each in records()), "the end of the job")
+    wait_until(lambda: all(record.end for record in records()), "the end of the job")
     (whole,) = join_resized(records())
     bank = BankClient(Client(parse_address(f"unix:{at_rest.bank.socket}")))
     prices = ClusterPrices(bank.cluster("lab"))

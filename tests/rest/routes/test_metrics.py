@@ -53,11 +53,11 @@ def test_metrics_count_requests_and_outcomes(world: World) -> None:
     ],
 )
 def test_head_is_answered_like_get_without_the_body(shared_world: World, path: str) -> None:
-    got, headed = (shared_world.ask(method, path, PI) for method in ("GET", "HEAD"))
-    assert headed.status_code == got.status_code
-    assert headed.headers == got.headers
+    answer, headed = (shared_world.ask(method, path, PI) for method in ("GET", "HEAD"))
+    assert headed.status_code == answer.status_code
+    assert headed.headers == answer.headers
     assert headed.content == b""
-    assert len(got.content) == int(got.headers["content-length"])
+    assert len(answer.content) == int(answer.headers["content-length"])
 
 
 def test_head_requires_the_same_permissions(shared_world: World) -> None:

@@ -64,7 +64,7 @@ def test_long_lists_have_pages(world: World) -> None:
         complete = data(world, path)
         assert len(complete) >= least
         assert all_pages(world, path) == complete
-    for by in (each.value for each in UsageBy):
+    for by in (dimension.value for dimension in UsageBy):
         assert all_pages(world, f"/usage?by={by}") == data(world, f"/usage?by={by}")
     assert len(data(world, "/usage?by=day")) == 7
 

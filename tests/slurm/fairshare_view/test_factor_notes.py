@@ -67,8 +67,8 @@ def notes(
     inputs = FactorInputs(
         settings, fair_share or FairShare(), limits, jobs, [NORMAL, HIGH, LOW], ACCOUNTS
     )
-    found = FactorNotes(inputs).of(PriorityRow(jobs[0].job_id, "cpu"), NOON, iso)
-    return {name: note.text for name, note in found.items()}
+    by_factor = FactorNotes(inputs).of(PriorityRow(jobs[0].job_id, "cpu"), NOON, iso)
+    return {name: note.text for name, note in by_factor.items()}
 
 
 def age_of(*jobs: PendingFactors, limits: bool = True) -> str:
@@ -124,8 +124,8 @@ def test_limit_of_no_job_says_so() -> None:
     inputs = FactorInputs(
         MULTIFACTOR, FairShare(), True, [job(1)], [QosFactors("normal", 0, None, None, 0)], ACCOUNTS
     )
-    said = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)
-    assert said["age"].text == "does not age: QOS normal lets no jobs of a user age" + (
+    sentences = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)
+    assert sentences["age"].text == "does not age: QOS normal lets no jobs of a user age" + (
         " (MaxJobsAccruePerUser=0)"
     )
 
@@ -148,16 +148,16 @@ def test_age_rises_by_the_weight_over_the_maximum() -> None:
 
 
 def test_priorities_name_their_owner_and_the_highest() -> None:
-    said = notes(job(1, qos=["high"], since=NOON))
-    assert said["QOS"] == "priority 25 of QOS high, divided by 100, that of QOS low"
-    assert said["association"] == (
+    sentences = notes(job(1, qos=["high"], since=NOON))
+    assert sentences["QOS"] == "priority 25 of QOS high, divided by 100, that of QOS low"
+    assert sentences["association"] == (
         "priority 10 of association bob in wg_bio, divided by 40, that of account bio"
     )
     assert notes(job(1, qos=["low"], since=NOON))["QOS"] == "priority 100 of QOS low, the highest"
     raw = MultifactorSettings(flags=frozenset({Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_ASSOC}))
-    said = notes(job(1, qos=["high"], since=NOON), settings=raw)
-    assert said["QOS"] == "priority 25 of QOS high, not divided (NO_NORMAL_QOS)"
-    assert said["association"].endswith("bob in wg_bio, not divided (NO_NORMAL_ASSOC)")
+    sentences = notes(job(1, qos=["high"], since=NOON), settings=raw)
+    assert sentences["QOS"] == "priority 25 of QOS high, not divided (NO_NORMAL_QOS)"
+    assert sentences["association"].endswith("bob in wg_bio, not divided (NO_NORMAL_ASSOC)")
 
 
 @pytest.mark.parametrize(

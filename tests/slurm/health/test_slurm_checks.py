@@ -297,7 +297,9 @@ def test_slurm_without_plugins_is_reported() -> None:
 def test_ends_that_a_restart_would_lose_are_named_while_no_agent_is_connected() -> None:
     status = {**AGENT.status, "plugins": []}
     for agent in (None, msgspec.structs.replace(AGENT, status=status)):
-        (check,) = [each for each in slurm_checks.plugin_checks(WITH_PLUGINS, agent) if not each.ok]
+        (check,) = [
+            result for result in slurm_checks.plugin_checks(WITH_PLUGINS, agent) if not result.ok
+        ]
         assert "more than 300 s (MinJobAge) before are lost" in check.what
         assert "fairbank reconcile --fix" in (check.remedy or "")
 

@@ -63,9 +63,9 @@ def within(options: argparse.Namespace) -> int:
     """run a command of this checkout with the Slurm and the Python of another release, which is
     installed
     """
-    found = release.found(options.release)
-    mounts = source.found(options.source, found).mounts if options.source else None
-    return isolation.run(found, options.command, mounts)
+    image = release.found(options.release)
+    mounts = source.found(options.source, image).mounts if options.source else None
+    return isolation.run(image, options.command, mounts)
 
 
 def up(options: argparse.Namespace) -> None:

@@ -707,7 +707,9 @@ def test_job_without_a_limit_is_quoted_with_that_of_its_partition() -> None:
         PartitionRules(name="gpu", max_seconds=1_200),
         PartitionRules(name="long"),
     )
-    requests = quote_requests(pending, job(7), "lab", {each.name: each for each in rules})
+    requests = quote_requests(
+        pending, job(7), "lab", {partition.name: partition for partition in rules}
+    )
     assert [(body["partition"], body["time_limit"]) for body in requests] == [
         ("cpu", 600),
         ("gpu", 1_200),

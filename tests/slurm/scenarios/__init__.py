@@ -17,9 +17,9 @@ from tests.slurm.scenarios import arrays, held_jobs, holes, job_order, node_requ
 def _scenarios(module: ModuleType) -> Iterator[Scenario]:
     """Return the scenarios of a module: its public functions."""
     return (
-        each
-        for name, each in vars(module).items()
-        if isfunction(each) and each.__module__ == module.__name__ and name[0] != "_"
+        function
+        for name, function in vars(module).items()
+        if isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
     )
 
 
