@@ -34,11 +34,11 @@ def main() -> None:
         action="store_true",
         help="measure nothing; write the page from the stored results",
     )
-    asked = parser.parse_args()
-    if not asked.draw:
-        for name in asked.only or CLAIMS:
-            _measure(name, short=asked.short)
-    if not asked.short:
+    options = parser.parse_args()
+    if not options.draw:
+        for name in options.only or CLAIMS:
+            _measure(name, short=options.short)
+    if not options.short:
         PAGE.write_text(write_page(RESULTS))
         for name, picture in figures(RESULTS).items():
             FIGURES.mkdir(exist_ok=True)
@@ -56,8 +56,8 @@ def _measure(name: str, *, short: bool) -> None:
         return
     save_claim(claim, SHORT if short else RESULTS)
     for table in claim.tables:
-        for each in table.figures:
-            print(f"{table.title}: {each.name}: {amount(each.median, each.unit)}")
+        for figure in table.figures:
+            print(f"{table.title}: {figure.name}: {amount(figure.median, figure.unit)}")
         for target in table.targets:
             print(
                 f"{table.title}: {target.name}: {amount(target.value, target.unit)}; target"

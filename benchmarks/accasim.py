@@ -60,8 +60,8 @@ class AccaSim(NamedTuple):
         """Write the first `most` jobs that AccaSim can read. Return the file and the number of
         jobs.
         """
-        found = self.folder / "ready.swf"
-        with open_trace(trace) as read, found.open("w") as file:
+        ready = self.folder / "ready.swf"
+        with open_trace(trace) as read, ready.open("w") as file:
             jobs = [
                 job._replace(
                     requested_memory=1,
@@ -72,7 +72,7 @@ class AccaSim(NamedTuple):
                 if job.run_time > 0 and job.requested_processors > 0
             ]
             file.writelines(write(read.header, jobs))
-        return found, len(jobs)
+        return ready, len(jobs)
 
 
 def install(folder: Path) -> AccaSim:

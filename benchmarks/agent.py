@@ -105,10 +105,14 @@ def _granted(agent: RunningAgent) -> int:
 def _speed(fast: list[float], paced: list[PluginRound]) -> Table:
     rate = Figure("starts and ends that the bank has granted", "operations/s", tuple(fast))
     middle = Figure(
-        f"from question to verdict at {A_SECOND}/s: p50", "ms", tuple(each.p50_ms for each in paced)
+        f"from question to verdict at {A_SECOND}/s: p50",
+        "ms",
+        tuple(round_.p50_ms for round_ in paced),
     )
     slow = Figure(
-        f"from question to verdict at {A_SECOND}/s: p99", "ms", tuple(each.p99_ms for each in paced)
+        f"from question to verdict at {A_SECOND}/s: p99",
+        "ms",
+        tuple(round_.p99_ms for round_ in paced),
     )
     promises = (
         at_least("starts and ends", rate, 5_000),

@@ -78,20 +78,20 @@ def benchmark_bank(url: str, projects: int) -> Iterator[BenchmarkBank]:
             ],
         )
         start, end = PERIOD
-        numbers = tuple(each.project or 0 for each in created)
+        numbers = tuple(done.project or 0 for done in created)
         requests = [
             Open(
-                project=each,
+                project=number,
                 resource=RESOURCE,
                 category="bench",
                 start=start,
                 end=end,
                 deposit=DEPOSIT,
             )
-            for each in numbers
+            for number in numbers
         ]
         yield BenchmarkBank(
-            url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, requests))
+            url, bank, numbers, tuple(done.allocation or 0 for done in _ask(bank, requests))
         )
     finally:
         store.close()
@@ -100,7 +100,7 @@ def benchmark_bank(url: str, projects: int) -> Iterator[BenchmarkBank]:
 def _ask(bank: Ledger, requests: list[CreateProject] | list[Open]) -> list[Done]:
     batch: list[Request] = [*requests]
     outcomes = bank.apply([SubmittedRequest(request, Instant(0), ACTOR) for request in batch])
-    granted = [each for each in outcomes if isinstance(each, Done)]
+    granted = [outcome for outcome in outcomes if isinstance(outcome, Done)]
     if len(granted) < len(outcomes):
         raise RuntimeError("the bank could not be set up")
     return granted

@@ -138,8 +138,8 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _slower(what: str, ours: Figure, theirs: Figure) -> Target:
-    found = [one - other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
-    return at_most(what, Figure(what, "ms", tuple(found)), MOST_MS)
+    differences = [one - other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
+    return at_most(what, Figure(what, "ms", tuple(differences)), MOST_MS)
 
 
 @contextmanager

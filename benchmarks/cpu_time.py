@@ -88,10 +88,10 @@ def _round(postmaster: int, client: Client) -> CpuSeconds:
 def _figures(seen: Mapping[str, list[CpuSeconds]]) -> Iterator[Figure]:
     for name, rounds in seen.items():
         for where in (LOOP, THREADS, COUNTER, DATABASE, CLIENTS):
-            if where == COUNTER and not any(each[where] for each in rounds):
+            if where == COUNTER and not any(seconds[where] for seconds in rounds):
                 continue  # it is among the threads
             yield Figure(
-                f"{name}: {where}", "µs", tuple(each[where] * 1_000_000 for each in rounds)
+                f"{name}: {where}", "µs", tuple(seconds[where] * 1_000_000 for seconds in rounds)
             )
 
 
@@ -134,13 +134,13 @@ def threads_of(process: int) -> dict[int, float]:
     """Return the CPU time of each thread of a process. The first has the number of the process."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return {
-        int(each.name): int((each / "schedstat").read_text().split()[0]) / 1e9 for each in tasks
+        int(task.name): int((task / "schedstat").read_text().split()[0]) / 1e9 for task in tasks
     }
 
 
 def _children(process: int) -> list[int]:
     return [
-        int(each)
+        int(child)
         for task in Path(f"/proc/{process}/task").iterdir()
-        for each in (task / "children").read_text().split()
+        for child in (task / "children").read_text().split()
     ]

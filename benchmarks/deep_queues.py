@@ -51,7 +51,7 @@ def _easy(folder: Path, sizes: tuple[int, ...], rounds: int, say: Say) -> Table:
         for who, costs in ((OURS, ours), (PLAIN, plain)):
             if costs:
                 name = _name(who, size)
-                figures[name] = Figure(name, "ms", tuple(each.seconds * 1_000 for each in costs))
+                figures[name] = Figure(name, "ms", tuple(cost.seconds * 1_000 for cost in costs))
     largest = max(size for size in sizes if size <= PLAIN_MAX)
     beside = ratio(
         f"a plain loop / Fairbank, {largest:,} jobs",
@@ -84,7 +84,7 @@ def _other(folder: Path, policy: str, waiting: int, rounds: int, say: Say) -> Ta
     rate = Figure(
         f"fairbank simulate --policy {policy}",
         "jobs/s",
-        tuple(waiting / each.seconds for each in costs),
+        tuple(waiting / cost.seconds for cost in costs),
     )
     about = f"{waiting:,} jobs that wait at once, until the last has ended; whole process."
     return Table(f"Deep queue: {policy}", about, (rate,), (at_least(policy, rate, 300),))

@@ -79,7 +79,7 @@ def _plain(tree: PlainFairTree, usage: list[float]) -> int:
 
 
 def _milliseconds(rate: Figure) -> Figure:
-    return Figure(rate.name, "ms", tuple(1_000 / each for each in rate.rounds))
+    return Figure(rate.name, "ms", tuple(1_000 / per_second for per_second in rate.rounds))
 
 
 def grow_tree(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:

@@ -155,13 +155,13 @@ def create_app(conninfo: str) -> Litestar:
     @post("/job", sync_to_thread=True, before_request=_superuser)
     def job(data: Hold | Complete) -> Response[dict[str, Any]]:
         if isinstance(data, Hold):
-            asked: tuple[str, tuple[Any, ...]] = (
+            statement: tuple[str, tuple[Any, ...]] = (
                 "SELECT predebit(%s, %s, %s, %s, %s)",
                 (data.account, data.resource, data.job_id, data.owner_uid, data.amount),
             )
         else:
-            asked = ("SELECT complete(%s, %s)", (data.job_id, data.amount))
-        (granted,) = worker.connection.execute(*asked).fetchone()
+            statement = ("SELECT complete(%s, %s)", (data.job_id, data.amount))
+        (granted,) = worker.connection.execute(*statement).fetchone()
         return Response(
             {"job_id": data.job_id, "granted": granted}, status_code=201 if granted else 402
         )

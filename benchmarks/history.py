@@ -70,7 +70,7 @@ def _fill(urls: dict[str, str], past: HistorySize) -> dict[str, float]:
             database: workers.submit(_fill_database, database, url, past)
             for database, url in urls.items()
         }
-        return {database: each.result() for database, each in waiting.items()}
+        return {database: future.result() for database, future in waiting.items()}
 
 
 def _fill_database(database: str, url: str, past: HistorySize) -> float:

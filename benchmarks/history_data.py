@@ -85,7 +85,7 @@ class _Rows:
 
     def __init__(self, past: HistorySize, opened: list[Allocation], last_entry: int) -> None:
         self._past, self._opened, self._last_entry = past, opened, last_entry
-        self._links = [each.link for each in opened]
+        self._links = [allocation.link for allocation in opened]
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries by number: the first hold of every allocation, every first charge,
@@ -102,26 +102,31 @@ class _Rows:
         """Return the allocations at the end, after `entries` is exhausted."""
         jobs = self._past.jobs_each
         return [
-            _replace(each, charged=SuMinutes(jobs * CHARGED), seq=each.seq + 2 * jobs, link=link)
-            for each, link in zip(self._opened, self._links, strict=True)
+            _replace(
+                allocation,
+                charged=SuMinutes(jobs * CHARGED),
+                seq=allocation.seq + 2 * jobs,
+                link=link,
+            )
+            for allocation, link in zip(self._opened, self._links, strict=True)
         ]
 
     def users(self) -> Iterator[UserRow]:
-        for each in self._opened:
+        for allocation in self._opened:
             for user in range(min(USERS, self._past.jobs_each)):
                 jobs = len(range(user, self._past.jobs_each, USERS))
-                yield UserRow(each.id, FIRST_UID + user, UserSums(SuMinutes(jobs * CHARGED)))
+                yield UserRow(allocation.id, FIRST_UID + user, UserSums(SuMinutes(jobs * CHARGED)))
 
     def runs(self) -> Iterator[RunRecord]:
         for job in range(self._past.jobs_each):
             start = self._past.started(job)
-            for place, each in enumerate(self._opened):
+            for place, allocation in enumerate(self._opened):
                 held_by = self._held_by(job, place)
                 yield RunRecord(
                     id=held_by,
                     run=Run(CLUSTER, held_by, start),
-                    project=each.project,
-                    allocation=each.id,
+                    project=allocation.project,
+                    allocation=allocation.id,
                     owner=_owner(job),
                     partition=PARTITION,
                     state=RunState.CHARGED,

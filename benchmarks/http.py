@@ -134,10 +134,10 @@ def _table(title: str, remark: str, seen: Mapping[str, list[LoadRound]]) -> Tabl
             name: Figure(name + what, unit, tuple(map(of, rounds))) for name, rounds in seen.items()
         }
 
-    rates = figures("", "operations/s", lambda each: each.rate)
+    rates = figures("", "operations/s", lambda load: load.rate)
     middle, slow = (
-        figures(": p50", "ms", lambda each: each.p50_ms),
-        figures(": p99", "ms", lambda each: each.p99_ms),
+        figures(": p50", "ms", lambda load: load.p50_ms),
+        figures(": p99", "ms", lambda load: load.p99_ms),
     )
     promises = (
         ratio("one job a request / HADM's way", rates[SINGLE], rates[HADM], 3),

@@ -93,9 +93,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             for batch in BATCHES:
                 say(f"{database}, batches of {batch}")
                 works = {
-                    name: partial(each.work, scale.pairs[batch], batch)
-                    for name, each in contenders.items()
-                    if batch in each.batches
+                    name: partial(contender.work, scale.pairs[batch], batch)
+                    for name, contender in contenders.items()
+                    if batch in contender.batches
                 }
                 tables.append(_table(database, batch, rate_each(works, scale.rounds)))
     return tables

@@ -86,7 +86,7 @@ class _Clients:
         while True:
             jobs = [(job, job % accounts) for job in islice(self._jobs, size)]
             for body in (_START, _END):
-                bodies = b",".join([body % each for each in jobs])
+                bodies = b",".join([body % job for job in jobs])
                 yield _LoadRequest(
                     (
                         _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
@@ -110,9 +110,9 @@ class _Clients:
             self.operations,
             self.latencies,
         )
-        for each in talking:
-            each.stop()
-        await asyncio.gather(*(each.stopped for each in talking))
+        for client in talking:
+            client.stop()
+        await asyncio.gather(*(client.stopped for client in talking))
         if self.failed is not None:
             raise SystemExit(self.failed.decode(errors="replace"))
         jobs = next(self._jobs) - self._order.first_job
@@ -141,17 +141,17 @@ class _Connection(asyncio.Protocol):
         self._transport.write(self._sent.request)
 
     def data_received(self, data: bytes) -> None:
-        said = self._received + data if self._received else data
-        begin = said.find(b"\r\n\r\n") + 4
-        if begin < 4 or len(said) - begin < _length(said, begin):
-            self._received = said
+        answer = self._received + data if self._received else data
+        begin = answer.find(b"\r\n\r\n") + 4
+        if begin < 4 or len(answer) - begin < _length(answer, begin):
+            self._received = answer
             return
         self._received = b""
         clients = self._clients
         clients.latencies.append(time.perf_counter() - self._begun)
         clients.operations += self._sent.operations
-        if said[9:11] != b"20" or b'"status":4' in said:
-            clients.failed = said[:2_500]
+        if answer[9:11] != b"20" or b'"status":4' in answer:
+            clients.failed = answer[:2_500]
             self._stopping = True
         if self._stopping:
             self._transport.close()
@@ -175,12 +175,12 @@ def _post(path: bytes, body: bytes) -> bytes:
     )
 
 
-def _length(said: bytes, end: int) -> int:
+def _length(answer: bytes, end: int) -> int:
     """Return the length of the body from the header that ends at `end`. uvicorn writes names in
     lower case.
     """
-    begin = said.index(_LENGTH, 0, end) + len(_LENGTH)
-    return int(said[begin : said.index(b"\r", begin)])
+    begin = answer.index(_LENGTH, 0, end) + len(_LENGTH)
+    return int(answer[begin : answer.index(b"\r", begin)])
 
 
 if __name__ == "__main__":

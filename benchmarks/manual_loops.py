@@ -84,7 +84,7 @@ class Loop:
             Started(number, self._allocations[number % len(self._allocations)])
             for number in self._numbers(size)
         ]
-        sums = self._lock({each.allocation for each in begun})
+        sums = self._lock({run.allocation for run in begun})
         runs, entries = [], []
         for number, allocation in begun:
             own = sums[allocation]
@@ -116,7 +116,7 @@ class Loop:
         return begun
 
     def _charge(self, runs: list[Started]) -> None:
-        sums = self._lock({each.allocation for each in runs})
+        sums = self._lock({run.allocation for run in runs})
         closed, entries = [], []
         for entry, (number, allocation) in zip(self._numbers(len(runs)), runs, strict=True):
             own = sums[allocation]
@@ -201,11 +201,11 @@ class SqliteLoop(Loop):
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
         self._db.execute("BEGIN IMMEDIATE")
         marks = ",".join("?" * len(allocations))
-        found = self._db.execute(
+        rows = self._db.execute(
             f"SELECT id, deposited, charged, held, seq FROM allocation WHERE id IN ({marks})",
             list(allocations),
         )
-        return {number: Sums(*sums) for number, *sums in found}
+        return {number: Sums(*sums) for number, *sums in rows}
 
     def _write(
         self,
@@ -227,7 +227,7 @@ class SqliteLoop(Loop):
         self._db.executemany(
             "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800,"
             " outcome = 'COMPLETED', elapsed_seconds = 1800, set_by = ? WHERE id = ?",
-            [(CHARGED, *each) for each in closed],
+            [(CHARGED, *row) for row in closed],
         )
         self._db.executemany(
             f"INSERT INTO journal ({ENTRY}) VALUES ({','.join('?' * 20)})", entries

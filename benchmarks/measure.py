@@ -115,7 +115,7 @@ def time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -> li
             work()
             if number >= 0:
                 seen[name].append((time.perf_counter() - begun) * 1_000)
-    return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
+    return [Figure(name, "ms", tuple(times)) for name, times in seen.items()]
 
 
 def at_least(name: str, figure: Figure, bound: float) -> Target:
@@ -138,13 +138,13 @@ def ratio(name: str, ours: Figure, theirs: Figure, bound: float | None) -> Targe
     """Return a claim about the ratio of two figures of one run, round by round. Without a target it
     is shown only.
     """
-    found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
+    ratios = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return Target(
         name=name,
         unit="x",
-        value=statistics.median(found),
-        low=min(found),
-        high=max(found),
+        value=statistics.median(ratios),
+        low=min(ratios),
+        high=max(ratios),
         bound=bound,
     )
 

@@ -79,4 +79,4 @@ def time_calls(
                 work()
             if number >= 0:
                 seen[name].append((time.perf_counter() - begun) * 1e6 / times)
-    return [Figure(name, "us", tuple(each)) for name, each in seen.items()]
+    return [Figure(name, "us", tuple(rounds)) for name, rounds in seen.items()]

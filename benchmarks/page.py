@@ -129,11 +129,11 @@ def _table(table: Table) -> Iterator[str]:
         )
     if table.targets:
         yield "| | Median | Range | Target | |\n| --- | ---: | ---: | ---: | --- |"
-        for each in table.targets:
-            reach = _range(each.low, each.high, each.unit)
+        for target in table.targets:
+            reach = _range(target.low, target.high, target.unit)
             yield (
-                f"| {each.name} | {amount(each.value, each.unit)} | {reach} | {bound_text(each)} |"
-                f" {_emphasised(each)} |"
+                f"| {target.name} | {amount(target.value, target.unit)} | {reach} |"
+                f" {bound_text(target)} | {_emphasised(target)} |"
             )
         yield ""
 

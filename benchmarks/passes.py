@@ -30,13 +30,13 @@ GROWING = "The main pass and backfill together, as above. CPU time, one thread."
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 3 if short else 9
     say(f"{JOBS:,} jobs on {NODES:,} nodes")
-    there, asked = full_cluster(NODES, JOBS, free=200), SchedulerParameters()
+    there, parameters = full_cluster(NODES, JOBS, free=200), SchedulerParameters()
     figures = cpu_time_each(
         {
             "the order of the queue": partial(_order, there),
-            "the main pass": partial(main_pass, there, asked, NOW, full=True),
-            "backfill": partial(backfill, there, asked, NOW),
-            "both, one after the other": partial(run_passes, there, asked, NOW),
+            "the main pass": partial(main_pass, there, parameters, NOW, full=True),
+            "backfill": partial(backfill, there, parameters, NOW),
+            "both, one after the other": partial(run_passes, there, parameters, NOW),
         },
         rounds,
     )
@@ -97,4 +97,4 @@ def cpu_time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -
             work()
             if number >= 0:
                 seen[name].append((time.process_time() - begun) * 1_000)
-    return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
+    return [Figure(name, "ms", tuple(times)) for name, times in seen.items()]

@@ -67,7 +67,7 @@ class Pgbench:
 
     def work(self, pairs: int, batch: int = 1) -> int:
         """Do holds and their charges, `batch` at a time. Return the number of operations."""
-        each = max(1, (LONGER if batch == 1 else 1) * pairs // self._clients // batch)
+        transactions = max(1, (LONGER if batch == 1 else 1) * pairs // self._clients // batch)
         output = subprocess.run(
             [
                 str(self._installation.home / "bin" / "pgbench"),
@@ -76,7 +76,7 @@ class Pgbench:
                     "--protocol=prepared",
                     "--file=-",
                     f"--client={self._clients}",
-                    f"--transactions={each}",
+                    f"--transactions={transactions}",
                 ),
                 self._conninfo,
             ],
@@ -86,10 +86,10 @@ class Pgbench:
             text=True,
             check=True,
         ).stdout
-        found = re.search(r"actually processed: (\d+)", output)
-        if found is None:
+        match = re.search(r"actually processed: (\d+)", output)
+        if match is None:
             raise RuntimeError(f"pgbench said nothing that we understand:\n{output}")
-        return 2 * batch * int(found[1])
+        return 2 * batch * int(match[1])
 
 
 def _script(allocations: int, batch: int) -> str:

@@ -173,12 +173,12 @@ async def _round(order: PluginOrder) -> PluginRound:
 
 
 async def _paced(plugin: _Plugin, every: float) -> None:
-    begun, said = time.perf_counter(), 0
+    begun, begun_jobs = time.perf_counter(), 0
     while True:
-        due = int((time.perf_counter() - begun) / every) - said
+        due = int((time.perf_counter() - begun) / every) - begun_jobs
         if due > 0:
             plugin.begin(due)
-            said += due
+            begun_jobs += due
         await asyncio.sleep(every)
 
 

@@ -57,7 +57,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         rounds,
     )
     plainly = Figure(
-        plainly.name, plainly.unit, tuple(each * MILLION / PLAINLY for each in plainly.rounds)
+        plainly.name, plainly.unit, tuple(rate * MILLION / PLAINLY for rate in plainly.rounds)
     )
     queues = {size: f"{size:,} jobs" for size in SIZES}
     grown = time_each(
@@ -171,7 +171,7 @@ def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
     for count, (weight, totals) in zip(counts, to.tres, strict=True):
         if totals[partition]:
             by_tres += count / totals[partition] * weight
-    found = (
+    priority = (
         age * weights.age
         + beside * weights.association
         + fairshare * weights.fairshare
@@ -182,4 +182,4 @@ def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
         + site
         - nice
     )
-    return min(int(max(found, 1.0)), 2**32 - 1)
+    return min(int(max(priority, 1.0)), 2**32 - 1)

@@ -88,7 +88,7 @@ def _prepare(url: str, recorded: RecordedSlurm, past: HistorySize, say: Say) -> 
     fill_store(store, past, say)
     days: dict[str, list[str]] = defaultdict(list)
     with store.reading() as reader:
-        accounts = {each.id: each.account for each in reader.scan(Project)}
+        accounts = {project.id: project.account for project in reader.scan(Project)}
         for run in reader.scan(RunRecord):
             start, end = iso(run.start)[:-1], iso(run.ended or 0)[:-1]
             facts = (

@@ -67,7 +67,7 @@ def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
             say(f"{name} on {store}, round {number + 1} of {rounds}")
             with urls.new(store) as url:
                 came.append(_replayed(url, trace))
-    fingerprints = {each.fingerprint for came in seen.values() for each in came}
+    fingerprints = {run.fingerprint for came in seen.values() for run in came}
     if len(fingerprints) > 1:
         raise RuntimeError(
             f"{name}: the stores come to other balances: {', '.join(sorted(fingerprints))}"
@@ -79,7 +79,7 @@ def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
         f" balances of all three stores have the fingerprint {fingerprints.pop()}."
     )
     figures = (
-        Figure(store, "operations/s", tuple(each.operations / each.seconds for each in came))
+        Figure(store, "operations/s", tuple(run.operations / run.seconds for run in came))
         for store, came in seen.items()
     )
     return Table(f"{name} replayed", about, tuple(figures))

@@ -33,9 +33,12 @@ def lines(schedules: Iterable[Schedule]) -> Iterator[str]:
         " Took |"
     )
     yield "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"
-    for each in schedules:
-        figures = f"{each.mean_wait:,.3f} | {each.mean_slowdown:,.4f} | {each.utilisation:.5f}"
+    for schedule in schedules:
+        figures = (
+            f"{schedule.mean_wait:,.3f} | {schedule.mean_slowdown:,.4f}"
+            f" | {schedule.utilisation:.5f}"
+        )
         yield (
-            f"| {each.trace} | {each.policy} | {each.jobs:,} | {figures} | `{each.starts}` |"
-            f" {each.took:,.2f} s |"
+            f"| {schedule.trace} | {schedule.policy} | {schedule.jobs:,} | {figures} |"
+            f" `{schedule.starts}` | {schedule.took:,.2f} s |"
         )

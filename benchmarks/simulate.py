@@ -96,7 +96,7 @@ def _simulated(trace: Trace, policy: str) -> ProcessCost:
 
 
 def _rate(name: str, jobs: int, rounds: Iterable[ProcessCost]) -> Figure:
-    return Figure(name, "jobs/s", tuple(jobs / each.seconds for each in rounds))
+    return Figure(name, "jobs/s", tuple(jobs / cost.seconds for cost in rounds))
 
 
 def _easy(trace: Trace, rounds: int, say: Say) -> Table:
@@ -108,7 +108,7 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
     rate = _rate("fairbank simulate --policy easy", trace.jobs, ours)
     plain = _rate("a plain loop", trace.jobs, theirs)
     memory = Figure(
-        "memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours)
+        "memory of fairbank simulate, at the most", "MiB", tuple(cost.memory for cost in ours)
     )
     about = (
         f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, "

@@ -82,8 +82,8 @@ def _apply_batch(bank: BenchmarkBank, requests: Sequence[Hold | Charge], laps: _
         laps.end("what it needs")
         work = transaction.load(needs)
         laps.end("lock and read")
-        for each in batch:
-            apply(work, each, bank.bank.policy)
+        for request in batch:
+            apply(work, request, bank.bank.policy)
         laps.end("judge")
         transaction.write(work)
         laps.end("write")
@@ -96,5 +96,5 @@ def _figures(seen: Sequence[StepSeconds]) -> Iterator[Figure]:
             yield Figure(
                 f"{where}: {step}",
                 "µs",
-                tuple(each[f"{step}: {where}"] * 1_000_000 for each in seen),
+                tuple(seconds[f"{step}: {where}"] * 1_000_000 for seconds in seen),
             )

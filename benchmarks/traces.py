@@ -34,14 +34,14 @@ nothing of this is measured."""
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     """Measure one round: schedules are deterministic. The short form has the fast policies only."""
-    found = {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
-    if not any(file.exists() for file in found.values()):
+    files = {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
+    if not any(file.exists() for file in files.values()):
         raise NotAvailable(
             f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is"
         )
     schedules: list[Schedule] = []
     with sqlite_folder() as folder:
-        for name, file in found.items():
+        for name, file in files.items():
             if not file.exists():
                 say(f"{name} is left out: there is no {file}")
                 continue

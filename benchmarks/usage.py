@@ -63,9 +63,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         Curve(
             what,
             tuple(
-                (scale.associations, said)
+                (scale.associations, label)
                 for scale in scales
-                if (said := f"{what}, {_named(scale)}") in figures
+                if (label := f"{what}, {_named(scale)}") in figures
             ),
         )
         for what in (TICKED, FADED, PLAINLY)
@@ -120,9 +120,9 @@ def decay_in_python(tres: list[list[float]], raw: list[float], wall: list[float]
     """Do the same decay with lists, in the shortest Python."""
     left = (1 - 0.693 / RULES.decay.half_life) ** TICK
     return (
-        [[each * left for each in row] for row in tres],
-        [each * left for each in raw],
-        [each * left for each in wall],
+        [[value * left for value in row] for row in tres],
+        [value * left for value in raw],
+        [value * left for value in wall],
     )
 
 

@@ -61,8 +61,8 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
 
 
 def _year(rounds: list[ProcessCost]) -> Table:
-    seconds = Figure("fairbank simulate --policy easy", "s", tuple(each.seconds for each in rounds))
-    memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
+    seconds = Figure("fairbank simulate --policy easy", "s", tuple(cost.seconds for cost in rounds))
+    memory = Figure("its memory, at the most", "MiB", tuple(cost.memory for cost in rounds))
     about = (
         f"{MILLION:,} jobs, as above. The start and the wait of each job are kept, for the"
         " fingerprint and the medians."
@@ -90,4 +90,4 @@ def _name(who: str, size: int) -> str:
 
 
 def _milliseconds(name: str, rounds: list[ProcessCost]) -> Figure:
-    return Figure(name, "ms", tuple(each.seconds * 1_000 for each in rounds))
+    return Figure(name, "ms", tuple(cost.seconds * 1_000 for cost in rounds))

@@ -37,11 +37,11 @@ def column_sentences(prog: str, command: Command, parser: Parser) -> Mapping[str
     """Return the sentences about all columns of a command, whatever its options select."""
     if not callable(command.columns):
         return {column.head: describe(prog, column.head) for column in command.columns}
-    default = {each.dest: each.default for each in parser._actions}
+    default = {action.dest: action.default for action in parser._actions}
     variants: list[dict[str, object]] = [{}]
-    for each in parser._actions:
-        values = [True] if each.const is True else (each.choices or ())
-        variants += [{each.dest: value} for value in values]
+    for action in parser._actions:
+        values = [True] if action.const is True else (action.choices or ())
+        variants += [{action.dest: value} for value in values]
     return {
         column.head: describe(prog, column.head)
         for variant in variants
@@ -69,28 +69,28 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
     verbs = command.verbs if isinstance(command, Noun) else {"": command}
     lines = _header(name, 1, about)
     parsers = {
-        f"{name} {verb}".strip(): each.parser(f"{name} {verb}".strip())
-        for verb, each in verbs.items()
+        f"{name} {verb}".strip(): part.parser(f"{name} {verb}".strip())
+        for verb, part in verbs.items()
     }
     lines.append(".SH SYNOPSIS")
     for prog, parser in parsers.items():
         places = " ".join(
-            f"\\fI{escape(_argument(each))}\\fR"
-            for each in parser._actions
-            if not each.option_strings
+            f"\\fI{escape(_argument(action))}\\fR"
+            for action in parser._actions
+            if not action.option_strings
         )
         lines += [f"\\fB{escape(prog)}\\fR {places} [\\fIOPTIONS\\fR]".replace("  ", " "), ".br"]
     for prog, parser in parsers.items():
-        each = verbs[prog.removeprefix(name).strip()]
+        part = verbs[prog.removeprefix(name).strip()]
         lines += [
             f".SH {escape(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION",
-            f"{escape(each.about)}.",
+            f"{escape(part.about)}.",
         ]
         if isinstance(command, Noun) and prog == f"{name} {command.default}":
             lines += [".PP", "This is meant where no verb is said."]
         lines += [".PP", "Examples:", *_verbatim(parser.examples)]
         lines += _groups(parser, own=True)
-        if columns := column_sentences(prog, each, parser):
+        if columns := column_sentences(prog, part, parser):
             lines += [".SS Columns", *_pairs(columns.items())]
     seen: set[str] = set()
     for parser in parsers.values():
@@ -112,21 +112,23 @@ def _groups(parser: Parser, *, own: bool, seen: set[str] | None = None) -> Itera
     formatter = parser._get_formatter()
     for group in parser._action_groups:
         title = TITLES.get(group.title or "", group.title or "")
-        actions = [each for each in group._group_actions if each.help is not SUPPRESS]
-        fresh = [each for each in actions if own or f"{title} {_names(each)}" not in seen]
+        actions = [action for action in group._group_actions if action.help is not SUPPRESS]
+        fresh = [action for action in actions if own or f"{title} {_names(action)}" not in seen]
         if not fresh or (title in SHARED) is own:
             continue
         if own or title not in seen:
             yield f"{'.SS' if own else '.SH'} {escape(title if own else title.upper())}"
-        seen |= {title, *(f"{title} {_names(each)}" for each in fresh)}
-        for each in fresh:
+        seen |= {title, *(f"{title} {_names(action)}" for action in fresh)}
+        for action in fresh:
             choices = (
-                f"; one of {', '.join(map(str, each.choices))}" if each.choices is not None else ""
+                f"; one of {', '.join(map(str, action.choices))}"
+                if action.choices is not None
+                else ""
             )
-            text = formatter._expand_help(each) if each.help else ""
+            text = formatter._expand_help(action) if action.help else ""
             yield from (
                 ".TP",
-                _names(each),
+                _names(action),
                 escape(f"{text}{choices}".lstrip("; ") or "as in Slurm"),
             )
 
@@ -220,17 +222,17 @@ def _reasons_page() -> str:
         ".SH DESCRIPTION",
         "Words in capitals in a remedy are placeholders; the refusal itself names the figures.",
     ]
-    for each in Reason:
-        info = each.info
+    for reason in Reason:
+        info = reason.info
         lines += [
-            f".SH {escape(each.name)}",
+            f".SH {escape(reason.name)}",
             f"{escape(info.message)}.",
             ".PP",
             escape(info.explanation),
             ".PP",
             f"What to do: {escape(info.general_remedy)}",
         ]
-        lines += [".PP", f"Exit code {each.kind.exit_code}, HTTP status {each.kind.status}."]
+        lines += [".PP", f"Exit code {reason.kind.exit_code}, HTTP status {reason.kind.status}."]
     return (
         "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"])
         + "\n"

@@ -19,16 +19,16 @@ def route_schemas() -> str:
     answers = [
         operation["responses"] for item in api["paths"].values() for operation in item.values()
     ]
-    found: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     pending = _references(answers)
     while pending:
         name = pending.pop()
-        found[name] = _with_unit(schemas[name])
-        pending |= _references(schemas[name]) - found.keys()
+        definitions[name] = _with_unit(schemas[name])
+        pending |= _references(schemas[name]) - definitions.keys()
     page = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Answers of the routes of Fairbank",
-        "$defs": dict(sorted(found.items())),
+        "$defs": dict(sorted(definitions.items())),
     }
     return _REFERENCE.sub(r'"#/$defs/\1"', json.dumps(page, indent=1)) + "\n"
 

@@ -92,12 +92,12 @@ _OF_RUN: Mapping[str, Request] = {
 def allocation_outcomes() -> Iterator[tuple[str, list[str]]]:
     """Yield each request with its outcomes by state of the allocation, in order of `ShownState`."""
     starting = {
-        each: Hold(amount=_SOME, until=_LATER, **{**_RUN_FIELDS, "start": _AT[each]})
-        for each in ShownState
+        state: Hold(amount=_SOME, until=_LATER, **{**_RUN_FIELDS, "start": _AT[state]})
+        for state in ShownState
     }
     yield (
         "the hold of a run that starts now",
-        [_outcome(_work(each), starting[each], _AT[each]) for each in ShownState],
+        [_outcome(_work(state), starting[state], _AT[state]) for state in ShownState],
     )
     for name, request in _OF_ALLOCATION.items():
         yield name, [_outcome(_work(shown), request, _AT[shown]) for shown in ShownState]

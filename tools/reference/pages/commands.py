@@ -43,11 +43,14 @@ def commands_page() -> str:
 def _helps() -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name and the help of each command, by the first lines of its sections."""
     for entry in program.COMMANDS:
-        found = program.load_command(entry.location)
+        entry_command = program.load_command(entry.location)
         verbs = (
-            {f"fairbank {entry.name} {verb}": command for verb, command in found.verbs.items()}
-            if isinstance(found, Noun)
-            else {f"fairbank {entry.name}": found}
+            {
+                f"fairbank {entry.name} {verb}": command
+                for verb, command in entry_command.verbs.items()
+            }
+            if isinstance(entry_command, Noun)
+            else {f"fairbank {entry.name}": entry_command}
         )
         for name, command in verbs.items():
             parser = command.parser(name)

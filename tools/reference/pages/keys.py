@@ -44,7 +44,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, frozenset):
-        return ", ".join(f"`{each}`" for each in sorted(value)) or "none"
+        return ", ".join(f"`{item}`" for item in sorted(value)) or "none"
     if isinstance(value, msgspec.Struct):
         return "its own defaults"
     return (

@@ -16,22 +16,22 @@ def refusals_page() -> str:
         "| Reason | Meaning | HTTP status | Exit code |",
         "| --- | --- | --- | --- |",
         *(
-            f"| [{each.name}](#{each.name.lower()}) | {each.info.message} "
-            f"| {each.kind.status} | {each.kind.exit_code} |"
-            for each in Reason
+            f"| [{reason.name}](#{reason.name.lower()}) | {reason.info.message} "
+            f"| {reason.kind.status} | {reason.kind.exit_code} |"
+            for reason in Reason
         ),
         "",
         "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one of",
         "them.",
     ]
-    for each in Reason:
-        message = each.info.message
+    for reason in Reason:
+        message = reason.info.message
         lines += [
             "",
-            f"## {each.name}",
+            f"## {reason.name}",
             "",
-            f"{message[0].upper()}{message[1:]}. {each.info.explanation}",
+            f"{message[0].upper()}{message[1:]}. {reason.info.explanation}",
             "",
-            f"What to do: {each.info.general_remedy}",
+            f"What to do: {reason.info.general_remedy}",
         ]
     return "\n".join(lines) + "\n"

@@ -33,9 +33,11 @@ def routes_page() -> str:
 
 def _operation(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[str]:
     yield str(operation.get("description") or operation.get("summary") or "")
-    parameters = [each for each in operation.get("parameters", []) if each["in"] != "path"]
+    parameters = [
+        parameter for parameter in operation.get("parameters", []) if parameter["in"] != "path"
+    ]
     if parameters:
-        names = ", ".join(f"`{each['name']}`" for each in parameters)
+        names = ", ".join(f"`{parameter['name']}`" for parameter in parameters)
         yield f"\nParameters: {names}."
     if "requestBody" in operation:
         ((_, content),) = operation["requestBody"]["content"].items()
@@ -47,7 +49,9 @@ def _operation(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> Itera
 def _fields(shape: Mapping[str, Any]) -> str:
     """Return the names of an object's fields, the required ones first."""
     needed = [name for name in shape["properties"] if name in shape.get("required", ())]
-    words = {name: f"`{name}`{_choices(each)}" for name, each in shape["properties"].items()}
+    words = {
+        name: f"`{name}`{_choices(property_)}" for name, property_ in shape["properties"].items()
+    }
     free = [words[name] for name in shape["properties"] if name not in needed]
     parts = [", ".join(words[name] for name in needed)] if needed else []
     return "; ".join([*parts, *([f"may be left out: {', '.join(free)}"] if free else [])])

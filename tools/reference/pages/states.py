@@ -18,7 +18,7 @@ def states_page() -> str:
         "## An allocation",
         "",
     ]
-    lines += [f"- *{each.value}*: {_SHOWN_STATES[each]}" for each in allocation.ShownState]
+    lines += [f"- *{state.value}*: {_SHOWN_STATES[state]}" for state in allocation.ShownState]
     lines += [
         "",
         (
@@ -40,7 +40,7 @@ def states_page() -> str:
         "",
     ]
     lines += _table(
-        ("", *(each.value for each in allocation.ShownState)),
+        ("", *(state.value for state in allocation.ShownState)),
         ((name, *outcomes) for name, outcomes in allocation_outcomes()),
     )
     lines += [
@@ -71,7 +71,7 @@ def states_page() -> str:
         "",
     ]
     lines += _table(
-        ("", *(each.value for each in run.RunState)),
+        ("", *(state.value for state in run.RunState)),
         ((name, *outcomes) for name, outcomes in run_outcomes()),
     )
     lines += [
