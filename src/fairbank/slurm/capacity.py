@@ -58,6 +58,6 @@ def read_capacity(
 def _seconds_down(node: Node, since: int, until: int) -> int:
     if node.state.usable:
         return 0
-    found = _SINCE.search(node.reason)
-    began = since if found is None else parse_instant(found[1])
+    match = _SINCE.search(node.reason)
+    began = since if match is None else parse_instant(match[1])
     return max(0, until - max(began, since))

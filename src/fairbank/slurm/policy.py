@@ -126,14 +126,18 @@ def _short_terms(
     """
     accounts = {project.id: project.account for project in projects}
     here = {None, *(place.partition.name for place in partitions)}
-    for each in allocations:
-        is_short_term = each.partition is not None or each.reservation is not None
-        is_over = each.shown_state(now) is ShownState.ENDED
-        if is_short_term and not is_over and each.partition in here:
-            account = accounts.get(each.project)
+    for allocation in allocations:
+        is_short_term = allocation.partition is not None or allocation.reservation is not None
+        is_over = allocation.shown_state(now) is ShownState.ENDED
+        if is_short_term and not is_over and allocation.partition in here:
+            account = accounts.get(allocation.project)
             if account is not None:  # not of a removed project
                 yield PolicyShortTerm(
-                    account, each.partition, each.reservation, each.start, each.end
+                    account,
+                    allocation.partition,
+                    allocation.reservation,
+                    allocation.start,
+                    allocation.end,
                 )
 
 
@@ -166,7 +170,7 @@ def _memory_per_cpu(partition: Partition, slurm_partition: SlurmPartition) -> in
 def _balance(funds: BankFunds, project: BankProject, resource: str, now: int) -> PolicyBalance:
     """Return the most that one run could use: of one allocation of the project's chain, or 0."""
     payers = funds.payers(project.id, resource, now)
-    active = [each.available for each in payers if each.state is AllocationState.ACTIVE]
+    active = [payer.available for payer in payers if payer.state is AllocationState.ACTIVE]
     return PolicyBalance(project.account, resource, max(active, default=0))
 
 

@@ -263,20 +263,20 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
 def _short_term_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     accounts = {project.account for project in policy.projects}
     partitions = {None, *(place.partition.name for place in policy.partitions)}
-    for each in policy.short_terms:
-        if each.account not in accounts or each.partition not in partitions:
+    for term in policy.short_terms:
+        if term.account not in accounts or term.partition not in partitions:
             raise InvalidInput(
-                f"no project or partition of the policy: {each.account!r}, {each.partition!r}",
+                f"no project or partition of the policy: {term.account!r}, {term.partition!r}",
                 field="short_terms",
                 remedy="list both too",
             )
         yield (
             "short",
-            each.account,
-            _optional(each.partition, "short_terms.partition"),
-            _optional(each.reservation, "short_terms.reservation"),
-            _number(each.start, "short_terms.start"),
-            _number(each.end, "short_terms.end"),
+            term.account,
+            _optional(term.partition, "short_terms.partition"),
+            _optional(term.reservation, "short_terms.reservation"),
+            _number(term.start, "short_terms.start"),
+            _number(term.end, "short_terms.end"),
         )
 
 

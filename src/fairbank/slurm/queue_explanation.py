@@ -182,8 +182,8 @@ def likely_starts(directory: str | None) -> LikelyStarts:
     notes, starts = list(queue.notes), dict[str, int]()
     history = _run_times(directory, queue.now, notes)
     if history is not None:
-        found = typical_starts(queue.snapshot, queue.parameters, history, queue.now)
-        for number, at in found.items():
+        typical = typical_starts(queue.snapshot, queue.parameters, history, queue.now)
+        for number, at in typical.items():
             name = queue.slurm_jobs[number].squeue_name
             starts[name] = min(at, starts.get(name, at))
     return LikelyStarts(starts, unreadable, notes)

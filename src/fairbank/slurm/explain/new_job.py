@@ -97,7 +97,7 @@ def likely_start(
     if (cluster := answers.config.get("ClusterName")) != job.cluster:
         raise cluster_differs(cluster, job.cluster)
     source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
-    number = min(max((each.job_id for each in answers.jobs), default=0) + 1, JOB_ID_MAX)
+    number = min(max((queued.job_id for queued in answers.jobs), default=0) + 1, JOB_ID_MAX)
     priority = new_job_priority(source, _factors(job, number, answers.now), answers.now, zone)
     answers = msgspec.structs.replace(
         answers, jobs=(*answers.jobs, _slurm_job(job, number, priority, answers.now))

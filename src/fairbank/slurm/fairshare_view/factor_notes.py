@@ -88,7 +88,8 @@ class FactorNotes:
         self._quality = {qos.name: qos for qos in inputs.qos}
         self._best_qos = max(inputs.qos, key=lambda qos: qos.priority, default=None)
         self._associations = {
-            (each.account, each.user, each.partition): each for each in inputs.associations
+            (association.account, association.user, association.partition): association
+            for association in inputs.associations
         }
         self._ageing = Counter[Group]()
         for job in inputs.jobs:
@@ -198,8 +199,8 @@ class FactorNotes:
             yield "QOS", qos.name
             yield "QOS", qos.name, "account", job.account
             yield "QOS", qos.name, "user", job.user
-        for each in self._upwards(job):
-            yield "association", each.account, each.user, each.partition
+        for association in self._upwards(job):
+            yield "association", association.account, association.user, association.partition
 
     def _highest_qos(self, job: PendingFactors) -> QosFactors | None:
         """Return the QOS whose limits slurmctld takes for age: that of the highest priority."""
@@ -240,7 +241,9 @@ class FactorNotes:
 
     def _association(self, job: PendingFactors, partition: str) -> FactorNote | None:
         own = self._payer(job, partition)
-        best = max(self._inputs.associations, key=lambda each: each.priority, default=None)
+        best = max(
+            self._inputs.associations, key=lambda association: association.priority, default=None
+        )
         if own is None or best is None:
             return None
         return self._divided(

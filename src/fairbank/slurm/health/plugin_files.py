@@ -69,9 +69,9 @@ def is_loaded(config: Config, name: str) -> bool:
     return loads_lua(config, SCRIPTS[name][0])
 
 
-def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
+def script_checks(scripts: Mapping[str, Script]) -> Iterator[HealthCheck]:
     """Check the Lua files that Slurm loads, by their names."""
-    for name, script in found.items():
+    for name, script in scripts.items():
         program = SCRIPTS[name][1]
         directory = script.path.rpartition("/")[0]
         copy = f"cp /opt/fairbank/share/fairbank/plugins/{name} {directory}/"

@@ -277,7 +277,7 @@ _STATE = r"(?:\(([a-z]{1,16})\))?"
 _KIND = re.compile(r"[a-z]{1,32}", re.ASCII)
 _SINGLETON = re.compile(rf"singleton{_STATE}", re.ASCII)
 _JOB = re.compile(rf"(\d{{1,10}})(?:_(?:(\d{{1,7}})|\*))?(?:\+(\d{{1,9}}))?{_STATE}", re.ASCII)
-_DEPENDENCY_STATES = {each.value: each for each in DependencyState}
+_DEPENDENCY_STATES = {state.value: state for state in DependencyState}
 
 
 def read_dependencies(text: str) -> Dependencies:

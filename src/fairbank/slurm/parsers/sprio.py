@@ -167,8 +167,8 @@ def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
 
 
 def _pairs(text: str) -> Mapping[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for part in filter(None, text.split(",")):
         match = words.match_cell(_PAIR, part, "TRES", "is not NAME=NUMBER")
-        found[tres_name(match[1], field="TRES")] = float(match[2])
-    return found
+        numbers[tres_name(match[1], field="TRES")] = float(match[2])
+    return numbers

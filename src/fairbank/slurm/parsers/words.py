@@ -230,8 +230,8 @@ def decimal(text: str, field: str) -> float:
 
 def amount(text: str, field: str, most: float = inf) -> float:
     """Return a number from 0."""
-    if 0 <= (found := decimal(text, field)) <= most:
-        return found
+    if 0 <= (number := decimal(text, field)) <= most:
+        return number
     raise InvalidInput(
         f"{quote_unknown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}",
         field=field,
