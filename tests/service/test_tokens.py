@@ -154,7 +154,7 @@ def test_token_of_another_user_is_not_found(registry: TokenRegistry) -> None:
 def test_token_that_reads_lists_the_tokens_of_its_owner_only(registry: TokenRegistry) -> None:
     token, _ = registry.tokens.create(identity(SUPERUSER), label="x", scopes=["read"], days=1)
     reader, page = identity(SUPERUSER, frozenset({"read"})), Page(10)
-    assert [each.id for each in registry.tokens.list(reader, None, page)] == [token.id]
+    assert [listed.id for listed in registry.tokens.list(reader, None, page)] == [token.id]
     with pytest.raises(Forbidden):
         registry.tokens.list(reader, USER, page)
     assert registry.tokens.list(identity(SUPERUSER), USER, page) == []

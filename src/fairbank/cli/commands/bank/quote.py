@@ -111,19 +111,19 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
         warnings.append(_verdict(card, context.format, unread))
     if unread:
         warnings.append(_not_priced(unread))
-        for each in (card, *card["partitions"]):
-            each["fits"] = None if each["fits"] else False
+        for priced in (card, *card["partitions"]):
+            priced["fits"] = None if priced["fits"] else False
     form = context.options.form
     if form != "json":  # there it is a field
         warnings += [_cheaper(change, context.format) for change in card["cheaper"]]
     quote = _without_lines(card)
-    quote["partitions"] = [_without_lines(each) for each in card["partitions"]]
+    quote["partitions"] = [_without_lines(priced) for priced in card["partitions"]]
     facts = {"tasks": card["tasks"]} if form != "json" else {}
     rows = [
-        {"partition": each["partition"], **line}
-        | (_without_lines(each) | facts if form != "json" else {})
-        for each in card["partitions"]
-        for line in each["lines"]
+        {"partition": priced["partition"], **line}
+        | (_without_lines(priced) | facts if form != "json" else {})
+        for priced in card["partitions"]
+        for line in priced["lines"]
     ]
     more = {"quote": quote, "not_read": sorted(set(unread))}
     show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
@@ -153,7 +153,7 @@ def _likely_start(
         account=card["account"],
         user=user,
         qos=request["qos"],
-        partitions=tuple(each["partition"] for each in card["partitions"]),
+        partitions=tuple(priced["partition"] for priced in card["partitions"]),
         limit_seconds=card["seconds"],
         tres=counts,
     )
@@ -301,8 +301,8 @@ def _show_quote(
     for label, amount in _price(card):
         context.print_text(f"  {padded(label, 17)} {plain(amount)}")
     several = card["tasks"] > 1
-    each = " for each task" if several else ""
-    context.print_text(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{each}")
+    per_task = " for each task" if several else ""
+    context.print_text(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{per_task}")
     if several:
         context.print_text(
             f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su(card['total'])} SU"
@@ -339,11 +339,11 @@ def _in_words(tres: str) -> str:
 
 def _range(card: Row, form: DisplayFormat) -> str:
     """Return the price of all tasks in each partition, and what that means."""
-    several = len({each["resource"] for each in card["partitions"]}) > 1
+    several = len({priced["resource"] for priced in card["partitions"]}) > 1
     prices = ", ".join(
-        f"{each['partition']} {form.su(each['total'])} SU"
-        + (f" of {each['resource']}" if several else "")
-        for each in card["partitions"]
+        f"{priced['partition']} {form.su(priced['total'])} SU"
+        + (f" of {priced['resource']}" if several else "")
+        for priced in card["partitions"]
     )
     return f"{prices}; held and charged in the one where it starts"
 
@@ -410,9 +410,9 @@ def _advice(
     if not card["fits"]:
         lines += [f"  try: {remedy}" for remedy in card["remedies"]]
     # The remedies have the shorter time limit.
-    changes = [each for each in card["cheaper"] if each["change"] != "time_limit"]
+    changes = [change for change in card["cheaper"] if change["change"] != "time_limit"]
     lines += [
-        f"  {'cheaper' if card['fits'] else 'try'}: {_cheaper(each, form)}" for each in changes
+        f"  {'cheaper' if card['fits'] else 'try'}: {_cheaper(change, form)}" for change in changes
     ]
     if unread:
         lines.append(f"  {_not_priced(unread)}")

@@ -206,12 +206,12 @@ def _explain(
         for row in best_rows(rows)
     ]
     if is_json:
-        data = [explained_data(*each) for each in explained]
+        data = [explained_data(*explanation) for explanation in explained]
         _print_json(context, priorities, data, [*priorities.unreadable, *warnings])
-    for number, each in enumerate(() if is_json else explained):
+    for number, explanation in enumerate(() if is_json else explained):
         if number:
             context.print_text()
-        context.print_lines(explain_priority(*each))
+        context.print_lines(explain_priority(*explanation))
     context.note(*unnamed_note(rows), *(undated_note(priorities.rows) if rows else ()))
     return code
 
