@@ -8,7 +8,6 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.identity_enum import IdentityEnum
-from fairbank.bank.requests import Charge, Release
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -149,25 +148,6 @@ def opening_of(record: RunRecord) -> Opening:
     """Return the details of the first entry of a run."""
     return Opening(
         record.run, record.project, record.partition, record.start, record.until, record.job_details
-    )
-
-
-def resolution_of(
-    request: Charge | Release,
-    written_off: SuMinutes,
-    cpu_counted: int | None,
-    new: JobDetails | None,
-) -> EndDetails:
-    """Return the details of the entry that closes a run.
-
-    Args:
-        request: end of the run.
-        written_off: part of the cost that is not charged, in SU-minutes.
-        cpu_counted: processor seconds that count, if the report has too many.
-        new: job details that were not known before.
-    """
-    return EndDetails(
-        request.outcome, request.elapsed_seconds, request.ended, written_off, cpu_counted, new
     )
 
 

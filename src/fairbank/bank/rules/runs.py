@@ -30,13 +30,13 @@ from fairbank.bank.rules.run_refusals import (
 from fairbank.bank.run import (
     NEXT,
     Adjustment,
+    EndDetails,
     RunEvent,
     RunRecord,
     RunState,
     encode_closed_opening,
     encode_details,
     opening_of,
-    resolution_of,
 )
 from fairbank.cluster.job import merge_details, new_details
 from fairbank.core.units import SuMinutes
@@ -281,13 +281,16 @@ def _resolve(
     below = split.overrun > 0
     after = put_run(data, record, charged=split.charged, held=-known.held, below=below)
     counted = counted_of_more(record)
+    end = EndDetails(
+        request.outcome, request.elapsed_seconds, request.ended, record.written_off, counted, new
+    )
     return _record(
         context,
         _RESOLUTION[type(request)][0],
         split.charged if isinstance(request, Charge) else known.held,
         record,
         after,
-        encode_details(resolution_of(request, record.written_off, counted, new)),
+        encode_details(end),
         written_off=split.written_off,
         cpu_counted=counted,
     )
@@ -348,7 +351,9 @@ def _resolve_without_hold(
     record = _closed(record, request, split)
     after = put_run(data, record, charged=split.charged, below=split.overrun > 0)
     counted = counted_of_more(record)
-    end = resolution_of(request, record.written_off, counted, None)
+    end = EndDetails(
+        request.outcome, request.elapsed_seconds, request.ended, record.written_off, counted
+    )
     return _record(
         context,
         _RESOLUTION[type(request)][0],
