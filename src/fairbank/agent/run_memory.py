@@ -136,8 +136,8 @@ class RunMemory:
 
     def take(self) -> OutboxChanges:
         """Return the changes for the next transaction, and start to collect new ones."""
-        taken, self.changes = self.changes, OutboxChanges()
-        return taken
+        changes, self.changes = self.changes, OutboxChanges()
+        return changes
 
     def give_back(self, failed: OutboxChanges) -> None:
         """Put back the changes of a transaction that failed, behind later ones.

@@ -186,7 +186,7 @@ def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int,
         entries: entries of one allocation, in their order.
     """
     changes = {}
-    known = {} if before is None else _terms(before)
+    terms_before = {} if before is None else _terms(before)
     for entry in entries:
         if entry.kind not in OF_TERMS:
             continue
@@ -195,9 +195,9 @@ def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int,
             changes[entry.id] = {
                 name: value
                 for name, value in now.items()
-                if name not in known or known[name] != value
+                if name not in terms_before or terms_before[name] != value
             }
-        known = now
+        terms_before = now
     return changes
 
 
@@ -221,12 +221,12 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
         return None
     # What set the state; a freeze is not made longer by a change of the period.
     names = ("state", "end") if shown is ShownState.ENDED else ("state",)
-    setting, known = None, None
+    setting, terms_before = None, None
     for entry in entries:
         terms = _terms(entry)
-        if known is None or any(known[name] != terms[name] for name in names):
+        if terms_before is None or any(terms_before[name] != terms[name] for name in names):
             setting = entry
-        known = terms
+        terms_before = terms
     if setting is None:
         return StateSince(allocation.start, None)
     if shown is not ShownState.ENDED:

@@ -179,10 +179,10 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """
     notes = []
     if request.qos is not None and request.qos not in cluster.qos_factors:
-        known = ", ".join(sorted(cluster.qos_factors)) or "none"
+        factors = ", ".join(sorted(cluster.qos_factors)) or "none"
         notes.append(
             f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1;"
-            f" those with one: {known}"
+            f" those with one: {factors}"
         )
     partition = cluster.partition(request.partition)
     weights = partition.weights

@@ -46,13 +46,13 @@ def cut(text: str, columns: int) -> str:
     """Return `text` truncated to `columns` (at least 1); a + marks the cut, as Slurm does."""
     if width(text) <= columns:
         return text
-    taken, left = "", columns - 1
+    prefix, left = "", columns - 1
     for character in text:
         left -= _width_of(character)
         if left < 0:
             break
-        taken += character
-    return taken + "+"
+        prefix += character
+    return prefix + "+"
 
 
 def wrapped(text: str, columns: int) -> list[str]:

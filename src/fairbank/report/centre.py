@@ -102,14 +102,14 @@ COLUMNS = (
 def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
     """Return bars of each resource with known capacity, in percent of it."""
     keys = ("granted", "used", "down", "idle")
-    known = [row for row in rows if row["capacity"]]
+    with_capacity = [row for row in rows if row["capacity"]]
     groups = [
         Group(
             str(row["unit"]),
             [None if row[key] is None else 100 * row[key] / row["capacity"] for key in keys],
             line=100,
         )
-        for row in known
+        for row in with_capacity
     ]
     return GroupFigure(
         caption,

@@ -126,13 +126,13 @@ def _added(rows: Iterable[Row], *, keep_group: bool = True) -> list[Row]:
 
 
 def _finished(row: Row, name: str, unit: str, share: int) -> dict[str, Any]:
-    known = bool(row["cpu_given"])
+    has_cpu_time = bool(row["cpu_given"])
     return {
         **row,
         "name": name,
         "unit": unit,
         "share_permille": share,
-        "wasted": row["wasted"] if known else None,
+        "wasted": row["wasted"] if has_cpu_time else None,
     }
 
 

@@ -48,17 +48,17 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         ) from bad
     settings = folder / SETTINGS
     if settings.exists():
-        known = read_settings(settings)
-        if store is not None and store != known.store.url:
+        existing = read_settings(settings)
+        if store is not None and store != existing.store.url:
             raise Conflict(
-                f"{settings} names another store: {redacted_url(known.store.url)}",
+                f"{settings} names another store: {redacted_url(existing.store.url)}",
                 field="--store",
                 remedy="name another DIRECTORY",
             )
         done = []
-        if migrate(known.store.url, journal=known.store.journal):
-            done.append(f"migrated {redacted_url(known.store.url)}")
-        secret = Path(known.secret_file)
+        if migrate(existing.store.url, journal=existing.store.journal):
+            done.append(f"migrated {redacted_url(existing.store.url)}")
+        secret = Path(existing.secret_file)
         if not secret.exists():
             read_secret(secret, create=True)
             done += [

@@ -71,10 +71,10 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
                 remedy="send 0 or more SU-minutes",
             )
     if request.key is not None:
-        known = data.keyed_entries.get((submitted.actor, request.key))
-        if known is not None:
-            same = is_same_request(known, submitted)
-            return again(known) if same else Refusal(Reason.KEY_REUSED)
+        entry = data.keyed_entries.get((submitted.actor, request.key))
+        if entry is not None:
+            same = is_same_request(entry, submitted)
+            return again(entry) if same else Refusal(Reason.KEY_REUSED)
     outcome = _RULES[type(request)](RuleContext(data, submitted, policy), request)
     if (
         request.key is not None

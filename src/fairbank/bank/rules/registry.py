@@ -233,11 +233,11 @@ def set_member(context: RuleContext, request: SetMember) -> Outcome:
         return refusal
     if request.by is not None and not above(data, project, request.by, request.uid, request.role):
         return Refusal(Reason.ROLE_ABOVE, project=project)
-    known = data.members.get((project, request.uid))
+    member = data.members.get((project, request.uid))
     # An undo is always entered, so that the entry that it undoes is marked as undone.
-    if undoes is None and known is None and request.role is None:
+    if undoes is None and member is None and request.role is None:
         return Refusal(Reason.NOT_A_MEMBER, project=project, owner=request.uid)
-    if undoes is None and known is not None and known.role is request.role:
+    if undoes is None and member is not None and member.role is request.role:
         return Done(entry=0, project=project, again=True)
     role = request.role.value if request.role else None
     facts = {"project": project, "uid": request.uid, "role": role}

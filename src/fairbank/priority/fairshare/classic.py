@@ -115,7 +115,7 @@ def _oblivious(
     slurmctld computes one row after the other, and uses the last known usage of later siblings. Its
     own figures follow these one tick late, and are not reliable right after its start.
     """
-    known = (
+    used_rows = (
         (shares != 0)
         & (account_shares != 0)
         & (account_effective != 0)
@@ -123,17 +123,17 @@ def _oblivious(
         & (siblings_used != 0)
     )
     charged = used.copy()
-    own, theirs = shares[known].astype(Long), account_shares[known].astype(Long)
-    account_off = account_effective[known] / theirs
-    siblings_off = siblings_used[known] / theirs
-    row_off = (used[known] / own) / siblings_off
+    own, theirs = shares[used_rows].astype(Long), account_shares[used_rows].astype(Long)
+    account_off = account_effective[used_rows] / theirs
+    siblings_off = siblings_used[used_rows] / theirs
+    row_off = (used[used_rows] / own) / siblings_off
     pull = np.ones(len(own), Long)
     apart = np.log(account_off) * np.log(row_off) < 0
     bend = _PULL * np.log(account_off[apart])
     pull[apart] = 1 / (1 + bend * bend)
     with np.errstate(over="ignore"):  # Slurm takes this power in doubles
         bases, exponents = row_off.astype(np.float64).tolist(), pull.astype(np.float64).tolist()
-    charged[known] = (
+    charged[used_rows] = (
         account_off * np.fromiter(map(math.pow, bases, exponents), np.float64, len(own)) * own
     )
     return charged

@@ -94,9 +94,9 @@ def _ranks(tree: Tree, level: Longs) -> Ints:
     turns = turn[users]
     ties = np.empty(len(users), np.bool_)
     ties[turns] = tied[users]
-    taken = np.maximum.accumulate(np.where(ties, 0, np.arange(len(users))))
+    best_of_tie = np.maximum.accumulate(np.where(ties, 0, np.arange(len(users))))
     rank = np.zeros(len(level), np.int64)
-    rank[rows[users]] = len(users) - taken[turns]
+    rank[rows[users]] = len(users) - best_of_tie[turns]
     return rank
 
 

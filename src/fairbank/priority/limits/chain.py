@@ -98,10 +98,10 @@ class LimitChain:
         return any((kind, "") in self._taken for kind in kinds)
 
     def limit(
-        self, place: LimitOwner, given: Mapping[LimitKind, int], kind: LimitKind
+        self, place: LimitOwner, by_kind: Mapping[LimitKind, int], kind: LimitKind
     ) -> int | None:
         """Return a limit that is on no TRES, if it is to be tested here."""
-        limit = given.get(kind)
+        limit = by_kind.get(kind)
         return limit if limit is not None and self._is_tested(place, kind, "") else None
 
     def limits(
@@ -147,10 +147,10 @@ def _scaled(limits: AssociationLimits, factor: float) -> AssociationLimits:
         return limits
     scaled = {
         kind: (
-            {name: int(limit * factor) for name, limit in given.items()}
+            {name: int(limit * factor) for name, limit in by_tres.items()}
             if kind in (LimitKind.GRP_TRES, LimitKind.MAX_TRES)
-            else given
+            else by_tres
         )
-        for kind, given in limits.tres.items()
+        for kind, by_tres in limits.tres.items()
     }
     return msgspec.structs.replace(limits, tres=scaled)

@@ -129,7 +129,7 @@ class _Ending(LimitChain):
             yield place.test(LimitKind.GRP_WALL, group_wall, requested=0, used=wall)
         if place.own:
             for name, limit in self.limits(place, LimitKind.MAX_TRES_MINS, always=True):
-                if (taken := own.get(name, 0)) > limit:
+                if (amount := own.get(name, 0)) > limit:
                     yield place.test(
-                        LimitKind.MAX_TRES_MINS, limit, requested=taken, tres=name, used=taken
+                        LimitKind.MAX_TRES_MINS, limit, requested=amount, tres=name, used=amount
                     )

@@ -51,8 +51,8 @@ class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for kind, limits in self.tres.items():
             _check(kind.value, limits)
-        for given in (self.jobs, self.wall):
-            _check("limit", {kind.value: limit for kind, limit in given.items()})
+        for by_kind in (self.jobs, self.wall):
+            _check("limit", {kind.value: limit for kind, limit in by_kind.items()})
 
 
 class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,12 +195,12 @@ class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
         where = {ASSOC: "association", QOS: "QOS"}[self.owner]
         unit = _unit(self.kind, self.tres, is_one=self.limit == 1)
         least = "at least " if self.kind is LimitKind.MIN_TRES else ""
-        taken = [
+        amounts = [
             f"{amount:,} {word}"
             for amount, word in ((self.used, "used"), (self.running, _running(self.kind)))
             if amount
         ]
-        beside = f", {' and '.join(taken)}" if taken else ""
+        beside = f", {' and '.join(amounts)}" if amounts else ""
         return (
             f"{where} {self.name} allows {_SCOPES.get(self.kind, '')}{least}{self.limit:,} {unit}"
             f" ({self.kind.value}){beside}; this job asks for {self.requested:,}"

@@ -161,10 +161,10 @@ def _whole(field: str, value: int) -> int:
     return value
 
 
-def _column(field: str, given: Numbers, count: int, low: float, high: float) -> Floats:
+def _column(field: str, numbers: Numbers, count: int, low: float, high: float) -> Floats:
     try:
         column = np.ascontiguousarray(
-            np.broadcast_to(np.asarray(given, dtype=np.float64), (count,))
+            np.broadcast_to(np.asarray(numbers, dtype=np.float64), (count,))
         )
     except (ValueError, TypeError, OverflowError) as bad:
         raise _wrong(

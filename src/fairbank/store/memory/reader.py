@@ -164,15 +164,18 @@ class MemoryReader:
         )
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
-        seen = query.visibility
+        visibility = query.visibility
         charged = [
             row
             for row in self.scan(UserRow)
             if row.sums.charged
             and is_one_of(self._project_of(row.allocation), query.projects)
             and (
-                self._sees(seen, row.allocation, None)
-                or (self._project_of(row.allocation) in seen.own_jobs_of and row.uid == seen.uid)
+                self._sees(visibility, row.allocation, None)
+                or (
+                    self._project_of(row.allocation) in visibility.own_jobs_of
+                    and row.uid == visibility.uid
+                )
             )
             and all_equal((row.allocation, query.allocation), (row.uid, query.owner))
             and (page.after is None or (row.allocation, row.uid) > page.after)
@@ -212,13 +215,13 @@ class MemoryReader:
         return page_of(wanted, _ID, page)
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
-        seen = self._ran_for(query.visibility.projects)
+        visible_runs = self._ran_for(query.visibility.projects)
         theirs = self._ran_for(query.projects or frozenset())
         wanted = (
             entry
             for entry in self._tables.entries.values()
             if (
-                entry.run in seen
+                entry.run in visible_runs
                 or self._sees(
                     query.visibility,
                     entry.allocation,

@@ -69,7 +69,9 @@ class MemoryStore:
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         with self._turn:
-            self._nonces = {known: until for known, until in self._nonces.items() if until > now}
+            self._nonces = {
+                used_nonce: until for used_nonce, until in self._nonces.items() if until > now
+            }
             if nonce in self._nonces:
                 return False
             self._nonces[nonce] = expires

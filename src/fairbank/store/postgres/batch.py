@@ -164,11 +164,11 @@ class PostgresTransaction(SqlTransaction):
         """Yield ids that are drawn when they are used, so that a refusal leaves no gap in ids that
         people type. A batch that is applied again uses the same ids.
         """
-        taken = self._taken.setdefault(name, [])
+        numbers = self._taken.setdefault(name, [])
         for place in count():
-            if place == len(taken):
-                taken.append(self._find(name)[0][0])
-            yield taken[place]
+            if place == len(numbers):
+                numbers.append(self._find(name)[0][0])
+            yield numbers[place]
 
     def _write_batch(self, data: TransactionData) -> None:
         if not data.entries:

@@ -100,7 +100,7 @@ def allocation_of(row: Row) -> Allocation:
         link,
     ) = row
     try:
-        known, divided = _ALLOCATION_STATES[state], _flag(shared)
+        allocation_state, divided = _ALLOCATION_STATES[state], _flag(shared)
     except Corrupt as bad:
         raise _in_row(f"allocation {number}", bad) from bad
     return Allocation(
@@ -110,7 +110,7 @@ def allocation_of(row: Row) -> Allocation:
         category=category,
         start=start,
         end=end,
-        state=known,
+        state=allocation_state,
         shared=divided,
         partition=partition,
         reservation=reservation,
@@ -161,7 +161,7 @@ def run_of(row: Row) -> RunRecord:
     ]
     held, charged, written_off, refunded, start, until, ended, outcome, elapsed, set_by = row[10:20]
     try:
-        known = _RUN_STATES[state]
+        run_state = _RUN_STATES[state]
     except Corrupt as bad:
         raise _in_row(f"run {cluster}/{job_id} of allocation {allocation}", bad) from bad
     return RunRecord(  # by position: so many names take four times as long
@@ -171,7 +171,7 @@ def run_of(row: Row) -> RunRecord:
         allocation,
         owner,
         partition,
-        known,
+        run_state,
         held,
         start,
         until,

@@ -352,11 +352,11 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
 
 def _seen_or_refused(visibility: Visibility) -> Condition:
     """Return the condition for visible entries and refusals of jobs of visible projects."""
-    seen = is_visible_or_owned(visibility, _j.allocation, _j.owner == visibility.uid)
+    visible = is_visible_or_owned(visibility, _j.allocation, _j.owner == visibility.uid)
     return (
-        seen
+        visible
         if visibility.everything or not visibility.projects
-        else or_(seen, is_in(_PROJECT_REFUSED, visibility.projects))
+        else or_(visible, is_in(_PROJECT_REFUSED, visibility.projects))
     )
 
 
