@@ -202,8 +202,8 @@ def test_output_formats_for_scripts(fairbank: Run, name: str) -> None:
     assert all(head.endswith("-MINUTES") for head in exact)
     assert output("-P", "-l", "--delimiter", ";").splitlines()[0] == ";".join([*there, *exact])
     if len(rows) > 1:
-        assert len(output("-P", "-n", "-l").splitlines()) == len(rows) - 1
-        narrow = output("-o", f"{there[0].lower()}%4", "-n").splitlines()
+        assert len(output("-P", "--noheader", "-l").splitlines()) == len(rows) - 1
+        narrow = output("-o", f"{there[0].lower()}%4", "--noheader").splitlines()
         assert all(len(line) <= 4 or line.strip().isdigit() for line in narrow)
         assert output("-o", f"+{there[-1]}").splitlines()
 

@@ -202,9 +202,17 @@ def test_table_does_not_need_matplotlib(
 
 
 def test_empty_history_names_the_record_command(run: Run) -> None:
-    result = run("report", "fairshare", "--cluster", "nowhere")
+    result = run("report", "fairshare", "--days", 0, "--cluster", "nowhere")
     assert (result.code, result.out) == (0, "")
     assert "fairbank share record" in result.err
+
+
+def test_history_of_an_unknown_name_is_refused(run: Run, tmp_path: Path) -> None:
+    run("share", "record", "--from", tmp_path)
+    for option in ("--cluster", "-A"):
+        result = run("report", "fairshare", "--days", ALL_DAYS, option, "nowhere")
+        assert (result.code, result.out) == (3, "")
+        assert "'nowhere' that you may see" in result.err
 
 
 def test_unwritable_figure_directory_is_reported(

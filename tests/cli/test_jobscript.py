@@ -200,7 +200,7 @@ def test_unpriced_options_are_reported() -> None:
 
 def test_no_option_is_both_read_and_reported_as_unread() -> None:
     parser = Parser("quote", "")
-    add_job_options(parser, in_script=True)
+    add_job_options(parser)
     assert not {name for action in parser._actions for name in action.option_strings} & set(DEARER)
 
 

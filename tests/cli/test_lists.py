@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.cli.conftest import Run, heads
-from tests.cli.output_values import job_numbers
+from tests.cli.output_values import fold, job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH, STRANGER
 
 READING = {
@@ -41,7 +41,7 @@ def test_every_list_has_every_format(fairbank: Run, name: str) -> None:
     table = list(csv.reader(io.StringIO(fairbank(*words, "--csv", "-l").out)))
     assert table[0] == heads(fairbank(*words, "--csv", "--helpformat"))
     assert {len(row) for row in table} == {len(there)}
-    assert fairbank(*words, "-P", "-n", "-l").out.count("\n") == len(table) - 1
+    assert fairbank(*words, "-P", "--noheader", "-l").out.count("\n") == len(table) - 1
 
 
 def test_json_has_no_floats(fairbank: Run) -> None:
@@ -201,3 +201,21 @@ def test_user_named_twice_is_counted_once(fairbank: Run) -> None:
         for users in (AYLA, f"{AYLA},0{AYLA}")
     )
     assert twice == once
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "message"),
+    [
+        ("project list", "-A", "you have no project with the account 'nope'"),
+        ("project list", "-g", "you have no project with the group 'nope'"),
+        ("alloc list", "-g", "you have no project with the group 'nope'"),
+        ("jobs -a", "-p", "there is no partition 'nope' that you may see"),
+        ("usage", "-u", "there is no user 'nope' on this host"),
+    ],
+)
+def test_unknown_name_in_a_filter_is_refused(
+    fairbank: Run, command: str, option: str, message: str
+) -> None:
+    result = fairbank(*command.split(), option, "nope")
+    assert (result.code, result.out) == (3, "")
+    assert message in fold(result.err)

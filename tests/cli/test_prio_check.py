@@ -174,6 +174,16 @@ def test_missing_file_is_named(run: Callable[..., CommandResult], missing: str) 
     assert f"there is no {missing}.txt in " in fold(result.err)
 
 
+def test_all_missing_files_are_named_at_once(run: Callable[..., CommandResult]) -> None:
+    result = run("prio", "--check", jobs=None, qos=None, associations=None)
+    assert result.code == 3
+    error = fold(result.err)
+    assert "there is no jobs.txt, qos.txt, associations.txt in " in error
+    assert "TZ=UTC scontrol --all --oneliner show job > " in error
+    assert "show associations" in error
+    assert "cluster=lab" in error
+
+
 def test_commands_sent_to_slurm(
     fairbank: Run, tmp_path: Path, clean_env: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from fairbank.cli import main
 from tests.cli.conftest import CommandResult, Run, runner
+from tests.cli.output_values import fold
 from tests.support.golden import GOLDEN
 
 RECORDED = GOLDEN / "slurm-22.05" / "waiting"
@@ -66,6 +67,15 @@ def test_partition_selects_jobs_that_may_run_there(run: Run) -> None:
     result = run("-p", "none")
     assert (result.code, result.out) == (0, "")
     assert "No job waits in none." in result.err
+
+
+def test_unknown_partition_is_refused_with_the_known_ones(run: Run, live: Path) -> None:
+    """Recorded output without partitions.txt does not say which partitions there are."""
+    result = run("-p", "cpu,nope", folder=live)
+    assert (result.code, result.out) == (3, "")
+    assert "there is no partition 'nope' that you may see" in result.err
+    assert "try: one of cpu, gpu, gpu-t4" in result.err
+    assert run("-p", "cpu,gpu", folder=live).code == 0
 
 
 def test_columns_without_gpus_if_no_job_asks_for_one(run: Run) -> None:
@@ -156,13 +166,20 @@ def test_name_of_another_script_keeps_its_columns_apart(run: Run, tmp_path: Path
     assert (first["user"], first["account"], first["reason"]) == ("zoé", "wg_astro", "Resources")
 
 
-def test_missing_output_names_the_command_that_records_it(run: Run, tmp_path: Path) -> None:
+def test_missing_output_is_named_at_once_with_the_commands_that_record_it(
+    run: Run, tmp_path: Path
+) -> None:
     result = run(folder=tmp_path)
     assert result.code == 3
-    assert "there is no waiting.txt" in result.err
-    assert "squeue --all --noheader --states=PENDING --Format=JobArrayID" in " ".join(
-        result.err.split()
+    error = fold(result.err)
+    assert "there is no waiting.txt, config.txt in " in error
+    assert "squeue --all --noheader --states=PENDING --Format=JobArrayID" in error
+    assert f"; TZ=UTC scontrol show config > {tmp_path}/config.txt" in error
+    error = fold(run("--start", folder=tmp_path).err)
+    assert (
+        "config.txt, nodes.txt, partitions.txt, reservations.txt, licences.txt, limits.txt" in error
     )
+    assert f"TZ=UTC scontrol --all --oneliner show license > {tmp_path}/licences.txt; TZ=" in error
 
 
 def test_cluster_is_the_one_of_the_recording(run: Run, clean_env: pytest.MonkeyPatch) -> None:

@@ -323,6 +323,12 @@ def test_payer_is_chosen_only_if_unambiguous(fairbank: Run, clean_env: pytest.Mo
 ARRAY = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-c", "4", "-t", "60", "--as", AYLA)
 
 
+def test_short_options_of_a_quote_mean_what_they_mean_to_sbatch(fairbank: Run) -> None:
+    """-n is the number of tasks, and -a the range of an array: 8 tasks of 4 cores, twice."""
+    words = (*ARRAY, "--noheader", "-P", "-o", "COUNT,SU,TASKS,TOTAL")
+    assert fairbank(*words, "-n", "8", "-a", "1-2").out.splitlines()[0] == "32|32|2|64"
+
+
 def test_array_is_priced_as_all_its_tasks_in_every_form(fairbank: Run) -> None:
     array = (*ARRAY, "--array", "1-10%2")
     result = fairbank(*array)

@@ -17,8 +17,13 @@ from tests.cli.output_values import fold
 from tests.support.fairshare_recordings import printed, recorded_commands
 from tests.support.recorded_slurm import RecordedSlurm, line
 
-NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""Recordings of options that Fairbank spells or explains differently (-h is help)."""
+NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"} | {
+    "unknown-account",
+    "unknown-user",
+}
+"""Recordings of options that Fairbank spells or explains differently (-h is help, and an unknown
+name is refused).
+"""
 
 
 @pytest.fixture
@@ -68,6 +73,20 @@ def test_prio_with_the_options_of_sprio(run: Run, name: str, words: list[str]) -
     result = run("prio", *("--noheader" if word == "-h" else word for word in words))
     assert (result.code, result.err) == (0, "")
     assert result.out == printed("fair-tree", f"sprio-{name}")
+
+
+def test_unknown_name_is_refused_with_the_known_ones(run: Run, slurm: RecordedSlurm) -> None:
+    slurm.set_output("scontrol-show-partition", "PartitionName=cpu\nPartitionName=idle\n")
+    for words, message in (
+        (("share", "-A", "wg_bia"), "no account 'wg_bia' that you may see; did you mean wg_bio?"),
+        (("share", "-u", "nonsense"), "there is no user 'nonsense' that you may see"),
+        (("prio", "-u", "nonsense"), "there is no user 'nonsense' on this host"),
+        (("prio", "-p", "nonsense"), "there is no partition 'nonsense' that you may see"),
+    ):
+        result = run(*words)
+        assert (result.code, result.out) == (3, "")
+        assert message in fold(result.err)
+    assert run("prio", "-p", "idle").code == 0
 
 
 def test_parsable_output_equals_that_of_sshare(run: Run) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,9 @@ class SlurmCommands(SlurmOutput):
     def text(self, file: str, *command: str) -> str:
         """Return the output of a command."""
         return self._run(*command)
+
+    def require(self, files: Collection[str], commands: Mapping[str, Sequence[str]] = {}) -> None:
+        """Check nothing: the commands run when their output is needed."""
 
     @cached_property
     def version(self) -> Version:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ from fairbank.slurm.parsers.values import (
 )
 
 PENDING_QUEUE = ("squeue", "--all", "--noheader", "--states=PENDING")
-WAITING_JOBS = (*PENDING_QUEUE, f"--Format={squeue.WAITING_JOBS_FORMAT}")
-_SHOW_CONFIG = ("scontrol", "show", "config")
 
 
 def show_command(table: Table[Any], *which: str) -> tuple[str, ...]:
@@ -38,12 +36,61 @@ def show_command(table: Table[Any], *which: str) -> tuple[str, ...]:
     return (name, "--noheader", "--parsable2", *what, *which, columns)
 
 
+_COMMANDS: Mapping[str, Sequence[str]] = {
+    "config": ("scontrol", "show", "config"),
+    "sshare": (
+        "sshare",
+        "--all",
+        "--partition",
+        "--noheader",
+        "--parsable2",
+        f"--format={','.join(sshare.SHARE_COLUMNS)}",
+    ),
+    "sprio": sprio.command(sprio.LETTERS),
+    "squeue": (*PENDING_QUEUE, f"--format={squeue.WAITING_FORMAT}"),
+    "waiting": (*PENDING_QUEUE, f"--Format={squeue.WAITING_JOBS_FORMAT}"),
+    "jobs": ("scontrol", "--all", "--oneliner", "show", "job"),
+    "partitions": ("scontrol", "--oneliner", "show", "partition"),
+    "nodes": ("scontrol", "--oneliner", "show", "node"),
+    "qos": show_command(sacctmgr.QOS),
+    "qos-factors": show_command(sacctmgr.QOS_FACTORS),
+}
+"""By the names of the files in which output is recorded."""
+_OF_CLUSTER: Mapping[str, Table[Any]] = {
+    "associations": sacctmgr.PRIORITIES,
+    "association-factors": sacctmgr.ASSOCIATION_FACTORS,
+}
+"""Tables of which only the rows of the cluster are read."""
+
+
+def command_of(file: str, cluster: str = "") -> Sequence[str]:
+    """Return the command whose output is in this file."""
+    table = _OF_CLUSTER.get(file)
+    return _COMMANDS[file] if table is None else show_command(table, f"cluster={cluster}")
+
+
 class SlurmOutput(ABC):
     """Output of Slurm's commands. Each has the name of a file in which it may be recorded."""
 
     @abstractmethod
     def text(self, file: str, *command: str) -> str:
         """Return the output of a command, or the text of its file."""
+
+    @abstractmethod
+    def require(self, files: Collection[str], commands: Mapping[str, Sequence[str]] = {}) -> None:
+        """Check that the output that is needed was recorded, so that all that is missing is named
+        at once.
+
+        Args:
+            files: names of files that the methods of this class read.
+            commands: others, by the names of their files.
+
+        Raises:
+            NotFound: output is missing; the remedy has the command for each file.
+        """
+
+    def _text_of(self, file: str, cluster: str = "") -> str:
+        return self.text(file, *command_of(file, cluster))
 
     @property
     @abstractmethod
@@ -52,7 +99,7 @@ class SlurmOutput(ABC):
 
     @cached_property
     def _config_text(self) -> str:
-        return self.text("config", *_SHOW_CONFIG)
+        return self._text_of("config")
 
     @cached_property
     def config(self) -> Mapping[str, str]:
@@ -70,9 +117,7 @@ class SlurmOutput(ABC):
 
     def shares(self) -> ParsedRows[ShareRow]:
         """Return the fair share of every association."""
-        columns = f"--format={','.join(sshare.SHARE_COLUMNS)}"
-        command = ("sshare", "--all", "--partition", "--noheader", "--parsable2", columns)
-        return sshare.read_shares(self.text("sshare", *command))
+        return sshare.read_shares(self._text_of("sshare"))
 
     def factors(self) -> ParsedRows[sprio.SprioLine]:
         """Return the priorities of pending jobs with their factors."""
@@ -81,46 +126,46 @@ class SlurmOutput(ABC):
 
     def pending_owners(self) -> ParsedRows[PendingOwner] | None:
         """Return the accounts and QOS of pending jobs; None if they were not recorded."""
-        command = (*PENDING_QUEUE, f"--format={squeue.WAITING_FORMAT}")
-        return squeue.WAITING.read(self.text("squeue", *command))
+        return squeue.WAITING.read(self._text_of("squeue"))
 
     def all_waiting_jobs(self) -> ParsedRows[squeue.WaitingJob]:
         """Return what people ask of pending jobs."""
-        return squeue.read_waiting_jobs(self.text("waiting", *WAITING_JOBS))
+        return squeue.read_waiting_jobs(self._text_of("waiting"))
 
     def pending_jobs(self) -> ParsedRows[job_lines.PendingFactors]:
         """Return the requests of pending jobs."""
-        command = ("scontrol", "--all", "--oneliner", "show", "job")
-        return job_lines.read_pending(self.text("jobs", *command))
+        return job_lines.read_pending(self._text_of("jobs"))
 
     def partitions(self) -> ParsedRows[SlurmPartition]:
         """Return the partitions."""
-        command = ("scontrol", "--oneliner", "show", "partition")
-        return machine.read_partitions(self.text("partitions", *command))
+        return machine.read_partitions(self._text_of("partitions"))
+
+    def partition_names(self) -> Collection[str]:
+        """Return the names of all partitions, hidden ones too."""
+        command = ("scontrol", "--all", "--oneliner", "show", "partition")
+        rows = machine.read_partitions(self.text("partitions", *command)).rows
+        return [partition.name for partition in rows]
 
     def nodes(self) -> ParsedRows[SlurmNode]:
         """Return the nodes."""
-        return machine.read_nodes(self.text("nodes", "scontrol", "--oneliner", "show", "node"))
+        return machine.read_nodes(self._text_of("nodes"))
 
     def qos(self) -> ParsedRows[SlurmQos]:
         """Return the QOS."""
-        return sacctmgr.QOS.read(self.text("qos", *show_command(sacctmgr.QOS)))
+        return sacctmgr.QOS.read(self._text_of("qos"))
 
     def association_priorities(self) -> ParsedRows[AssociationPriority]:
         """Return the priorities of the associations."""
-        command = show_command(sacctmgr.PRIORITIES, f"cluster={self.cluster}")
-        return sacctmgr.PRIORITIES.read(self.text("associations", *command))
+        return sacctmgr.PRIORITIES.read(self._text_of("associations", self.cluster))
 
     def qos_factors(self) -> ParsedRows[QosFactors]:
         """Return the priorities and limits of accrual of the QOS."""
-        return sacctmgr.QOS_FACTORS.read(
-            self.text("qos-factors", *show_command(sacctmgr.QOS_FACTORS))
-        )
+        return sacctmgr.QOS_FACTORS.read(self._text_of("qos-factors"))
 
     def association_factors(self) -> ParsedRows[AssociationFactors]:
         """Return the priorities and limits of accrual of the associations."""
-        command = show_command(sacctmgr.ASSOCIATION_FACTORS, f"cluster={self.cluster}")
-        return sacctmgr.ASSOCIATION_FACTORS.read(self.text("association-factors", *command))
+        text = self._text_of("association-factors", self.cluster)
+        return sacctmgr.ASSOCIATION_FACTORS.read(text)
 
     def priority_settings(self) -> PrioritySettings:
         """Return the settings of the priority plug-in. Raises InvalidInput."""
@@ -140,7 +185,7 @@ def cluster_missing(directory: str | None) -> InvalidInput:
     return InvalidInput(
         "Slurm's settings name no cluster",
         field="--from",
-        remedy=f"record them: TZ=UTC {shlex.join(_SHOW_CONFIG)} > {path}",
+        remedy=f"record them: TZ=UTC {shlex.join(command_of('config'))} > {path}",
     )
 
 
@@ -163,9 +208,33 @@ class RecordedOutput(SlurmOutput):
     def __init__(self, directory: str) -> None:
         self._directory = Path(directory)
 
+    def require(self, files: Collection[str], commands: Mapping[str, Sequence[str]] = {}) -> None:
+        """Check that these files exist (arguments: `SlurmOutput`). Raises NotFound."""
+        names = dict.fromkeys([*files, *commands])
+        missing = [name for name in names if not self._path(f"{name}.txt").exists()]
+        if not missing:
+            return
+        cluster = "CLUSTER" if "config" in missing else self.cluster
+        recordings = [
+            self._recording(name, commands.get(name) or command_of(name, cluster))
+            for name in missing
+        ]
+        raise NotFound(
+            f"there is no {', '.join(f'{name}.txt' for name in missing)} in {self._directory}",
+            field="--from",
+            remedy=f"record {'it' if len(missing) == 1 else 'them'}: {'; '.join(recordings)}",
+        )
+
     def text(self, file: str, *command: str) -> str:
         """Return the text of a file."""
-        return self._read(f"{file}.txt", f"TZ=UTC {shlex.join(command)} >")
+        return self._read(f"{file}.txt", self._recording(file, command))
+
+    def _recording(self, file: str, command: Sequence[str]) -> str:
+        """Return the command that records a file."""
+        return f"TZ=UTC {shlex.join(command)} > {shlex.quote(str(self._path(f'{file}.txt')))}"
+
+    def _path(self, name: str) -> Path:
+        return self._directory / name
 
     @property
     def version(self) -> Version:
@@ -174,23 +243,23 @@ class RecordedOutput(SlurmOutput):
 
     def factors(self) -> ParsedRows[sprio.SprioLine]:
         """Return the recorded priorities, with as many columns as the file has."""
-        text = self.text("sprio", *sprio.command(sprio.LETTERS))
+        text = self._text_of("sprio")
         return sprio.read_factors(text, sprio.letters_in(text))
 
     def pending_owners(self) -> ParsedRows[PendingOwner] | None:
         """Return the accounts and QOS of pending jobs; None without such a file."""
-        return super().pending_owners() if (self._directory / "squeue.txt").exists() else None
+        return super().pending_owners() if self._path("squeue.txt").exists() else None
 
     def _flags_in_conf(self) -> str | None:
-        if not (self._directory / "slurm.conf").exists():
+        path = self._path("slurm.conf")
+        if not path.exists():
             return None
-        return config.read_conf(self._read("slurm.conf", "cp slurm.conf")).settings.get(
-            FLAGS.lower()
-        )
+        text = self._read(path.name, f"cp slurm.conf {shlex.quote(str(path))}")
+        return config.read_conf(text).settings.get(FLAGS.lower())
 
     def _read(self, name: str, recording: str) -> str:
-        path = self._directory / name
-        remedy = f"record it: {recording} {shlex.quote(str(path))}"
+        path = self._path(name)
+        remedy = f"record it: {recording}"
         try:
             return path.read_text(errors="replace")
         except FileNotFoundError as error:

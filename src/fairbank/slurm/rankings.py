@@ -34,6 +34,10 @@ from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import AssociationFactors, ParsedRows, QosFactors
 
+_OF_SHARES = ("sshare", "config")
+_OF_FACTORS = ("partitions", "nodes", "qos", "associations")
+"""Files of output that priorities are computed from, beside the shares."""
+
 
 class Shares(NamedTuple):
     """Associations of a cluster in Slurm's order, and the lines that could not be read."""
@@ -101,7 +105,9 @@ def read_shares(directory: str | None, now: int, zone: tzinfo) -> Shares:
         now: time of the output of Slurm's commands.
         zone: local time of slurmctld, which decides when usage is reset.
     """
-    return _shares(output_of(directory), now, zone)
+    source = output_of(directory)
+    source.require(_OF_SHARES)
+    return _shares(source, now, zone)
 
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
@@ -115,7 +121,9 @@ def read_priorities(directory: str | None, now: int) -> Priorities:
 
     Raises InvalidInput if Slurm does not use multifactor.
     """
-    return _priorities(output_of(directory), now)
+    source = output_of(directory)
+    source.require(("config", "sprio"))
+    return _priorities(source, now)
 
 
 def read_recomputed_priorities(
@@ -123,6 +131,7 @@ def read_recomputed_priorities(
 ) -> RecomputedPriorities:
     """Return the priorities with what every factor is computed from (arguments: `read_shares`)."""
     source = output_of(directory)
+    source.require(("config", "sprio", "sshare", "jobs", *_OF_FACTORS))
     reported, shares = _priorities(source, now), _shares(source, now, zone)
     settings = source.priority_settings().factors
     answers = (
@@ -178,6 +187,7 @@ def new_job_priority(source: SlurmOutput, job: PendingFactors, now: int, zone: t
     settings = source.priority_settings()
     if not settings.by_factors:
         return 1
+    source.require((*_OF_SHARES, *_OF_FACTORS))
     shares = _shares(source, now, zone)
     rows: list[Any] = [
         answer.rows

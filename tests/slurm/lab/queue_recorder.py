@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.slurm.output import WAITING_JOBS
+from fairbank.slurm.output import command_of
 from fairbank.slurm.parsers import sprio
 from fairbank.slurm.queue_snapshot.answers import COMMANDS
 from tests.slurm.lab.cluster import Cluster
@@ -29,7 +29,7 @@ def record(cluster: Cluster, folder: Path) -> None:
     (folder / "squeue.txt").write_text(
         cluster.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N|%S")
     )
-    (folder / "waiting.txt").write_text(cluster.root(*WAITING_JOBS))
+    (folder / "waiting.txt").write_text(cluster.root(*command_of("waiting")))
     (folder / "sprio.txt").write_text(cluster.root(*sprio.command(sprio.LETTERS)))
 
 

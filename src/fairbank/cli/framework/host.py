@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
 
@@ -100,3 +101,10 @@ def uid_of(user: str, field: str = "--user") -> int:
             field=field,
             remedy="write a name that this host knows, or the number",
         ) from bad
+
+
+def check_users(users: Iterable[str], known: Collection[str]) -> None:
+    """Check that the users are known, or at least this host has them. Raises NotFound."""
+    for user in users:
+        if user not in known:
+            uid_of(user)

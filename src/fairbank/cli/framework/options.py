@@ -83,7 +83,8 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     )
     about = "delimiter of --parsable instead of |"
     add_option(group, "--delimiter TEXT", about, type=printable, default="|")
-    add_option(group, "-n, --noheader", "no header line")
+    # In a command that takes the options of sbatch, -n is the number of tasks.
+    add_option(group, ", ".join(parser.free("-n", "--noheader")), "no header line")
     about = "columns to show; +COL adds to the default ones"
     add_option(group, "-o, --format COL%WIDTH,...", about)
     add_option(group, "-l, --long", "show all columns")

@@ -153,7 +153,7 @@ def find_cluster(context: Context) -> Row:
         )
     if name is not None and name not in names:
         remedy = "have it added to the bank's settings"
-        raise _not_visible("cluster", name, "--clusters", names, remedy)
+        raise not_visible("cluster", name, "--clusters", names, remedy)
     return rows[0] if name is None else rows[names.index(name)]
 
 
@@ -172,6 +172,8 @@ def check_listed(
 ) -> None:
     """Check that what -A, -r and -M name exists, as far as no row shows it. Raises NotFound."""
     options = vars(context.options)
+    if not rows:
+        check_group(context, options.get("group"))
     check_accounts(context, options["account"], {row["account"] for row in rows}, of_jobs=of_jobs)
     check_resources(
         context, options.get("resource"), {row["resource"] for row in rows if "resource" in row}
@@ -201,7 +203,7 @@ def _check_job_names(
         query = {what: name, "limit": 1}
         if name not in known and not any(context.get(path, query)["data"] for path in paths):
             remedy = "have it added to the settings"
-            raise _not_visible(what, name, option, known, remedy)
+            raise not_visible(what, name, option, known, remedy)
 
 
 def check_resources(
@@ -218,12 +220,13 @@ def check_resources(
     for name in missing:
         if name not in known:
             remedy = "list them with: fairbank alloc list"
-            raise _not_visible("resource", name, "--resource", known, remedy)
+            raise not_visible("resource", name, "--resource", known, remedy)
 
 
-def _not_visible(
+def not_visible(
     what: str, name: str, field: str, known: Sequence[str], remedy_if_none: str
 ) -> NotFound:
+    """Return the error for a name that does not exist, with the known names."""
     remedy = f"one of {plain(', '.join(known[:8]))}" if known else remedy_if_none
     near = did_you_mean(name, known)
     text = f"there is no {what} {plain(name[:64])!r} that you may see{near}"
@@ -234,8 +237,7 @@ def check_group(context: Context, group: str | None) -> None:
     """Check that a visible project has this Unix group. Raises NotFound."""
     query = {**group_query(group), "limit": 1, "removed": "any"}
     if group is not None and not context.get("/project", query)["data"]:
-        remedy = "list yours with: sproject projects"
-        raise _no_project(context, "group", group, "gname", remedy)
+        raise _no_project(context, "group", group, "gname")
 
 
 def check_accounts(
@@ -257,12 +259,12 @@ def check_accounts(
             continue
         if of_jobs and any(context.get(path, query)["data"] for path in _OF_JOBS):
             continue
-        is_hadm = context.prog.startswith("sproject")
-        command = "sproject projects" if is_hadm else "fairbank project list"
-        raise _no_project(context, "account", account, "account", f"list yours with: {command}")
+        raise _no_project(context, "account", account, "account")
 
 
-def _no_project(context: Context, what: str, name: str, key: str, remedy: str) -> NotFound:
+def _no_project(context: Context, what: str, name: str, key: str) -> NotFound:
+    is_hadm = context.prog.startswith("sproject")
+    remedy = f"list yours with: {'sproject projects' if is_hadm else 'fairbank project list'}"
     near = did_you_mean(name, [str(row[key]) for row in context.rows("/project")])
     text = f"you have no project with the {what} {plain(name[:64])!r}{near}"
     return NotFound(text, field=f"--{what}", remedy=remedy)

@@ -29,6 +29,7 @@ from fairbank.slurm.output import cluster_differs
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_explanation import ACCOUNTING_TIMEOUT_SECONDS
+from fairbank.slurm.queue_snapshot.answers import COMMANDS
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
     FILE_NAME,
@@ -93,10 +94,11 @@ def likely_start(
     Raises:
         FairbankError: Slurm does not answer, or is of another cluster.
     """
+    source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
+    source.require((), {**COMMANDS, FILE_NAME: COMMAND})
     _, answers, _ = read_queue("", directory)
     if (cluster := answers.config.get("ClusterName")) != job.cluster:
         raise cluster_differs(cluster, job.cluster)
-    source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
     number = min(max((queued.job_id for queued in answers.jobs), default=0) + 1, JOB_ID_MAX)
     priority = new_job_priority(source, _factors(job, number, answers.now), answers.now, zone)
     answers = msgspec.structs.replace(

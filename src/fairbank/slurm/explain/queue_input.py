@@ -30,6 +30,7 @@ def read_queue(
 ) -> tuple[Mapping[str, str], QueueAnswers, Sequence[str]]:
     """Return the output of Slurm's commands, what it says, and lines that could not be read."""
     source = output_of(directory)
+    source.require((), COMMANDS)
     texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     answers, unreadable = read_answers(texts)
     groups = groups_of_users(answers, job_id) if directory is None else {}

@@ -15,7 +15,7 @@ from fairbank.cli.framework.options import (
     unix_id,
 )
 from fairbank.cli.framework.output import Listing, show
-from fairbank.cli.framework.selectors import find_project, group_query
+from fairbank.cli.framework.selectors import check_accounts, check_group, find_project, group_query
 from fairbank.cli.framework.write import WriteRequest, write
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.ids import name as check_name
@@ -81,6 +81,9 @@ def _none(context: Context, wanted: Mapping[str, object]) -> str:
         else []
     )
     if not removed_rows:
+        account = context.options.account
+        check_accounts(context, [account] if account else None)
+        check_group(context, context.options.group)
         return "There is no such project that you may see."
     names = ", ".join(f"{plain(row['account'])} (number {row['id']})" for row in removed_rows)
     return (

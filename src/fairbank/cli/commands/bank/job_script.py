@@ -63,11 +63,8 @@ _HARMLESS = frozenset(
 )
 
 
-def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
-    """Add the options of sbatch that set the price.
-
-    On our command line -n is --noheader, and -a is not offered.
-    """
+def add_job_options(parser: Parser) -> None:
+    """Add the options of sbatch that set the price, with its short names."""
     group = parser.add_argument_group("The job, as for sbatch")
     add_option(group, "-A, --account PROJECT", "who pays")
     about = "or several, with commas (default: that of the cluster, if it has one)"
@@ -76,7 +73,7 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     add_option(group, "-q, --qos NAME")
     add_option(group, "-t, --time LIMIT", "minutes, h:mm:ss or d-hh:mm:ss")
     add_option(group, "-N, --nodes N")
-    add_option(group, "-n, --ntasks N" if in_script else "--ntasks N")
+    add_option(group, "-n, --ntasks N")
     add_option(group, "--ntasks-per-node N")
     add_option(group, "-c, --cpus-per-task N")
     add_option(group, "--exclusive", "whole nodes", action="store_true", default=None)
@@ -87,7 +84,7 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     add_option(group, "--gpus-per-node [TYPE:]N")
     add_option(group, "--gpus-per-task [TYPE:]N")
     add_option(group, "--gres NAME[:TYPE][:N]", "for each node")
-    add_option(group, "-a, --array RANGE" if in_script else "--array RANGE")
+    add_option(group, "-a, --array RANGE")
 
 
 def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
@@ -116,7 +113,7 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
         elif line.strip() and not line.startswith("#"):
             break
     parser = Parser("#SBATCH", "")
-    add_job_options(parser, in_script=True)
+    add_job_options(parser)
     options, rest = parser.parse_known_args(words)
     return options, [*unread_options(rest), *others]
 

@@ -9,7 +9,7 @@ from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import add_option, count, split_list
 from fairbank.cli.framework.output import Listing, show
-from fairbank.cli.framework.selectors import spread
+from fairbank.cli.framework.selectors import not_visible, spread
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
@@ -17,7 +17,7 @@ from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -89,6 +89,8 @@ def _add_fair_share(parser: Parser) -> None:
 
 def _fair_share(context: Context, options: Namespace) -> int:
     kept, notes = _kept(context, options), []
+    _check_names(context, options, kept)
+    _check_names(context, options, kept)
     if options.directory:
         figures = share_history.figures(kept, context.command_line)
         drawn = write_pictures(options.directory, _named(figures), as_png=options.png)
@@ -108,10 +110,8 @@ def _named(figures: Mapping[str, Figure]) -> Iterator[tuple[str, Figure]]:
 
 def _kept(context: Context, options: Namespace) -> list[Row]:
     """Return the recorded figures of the requested days, in UTC."""
-    tomorrow = (context.now() // DAY + 1) * DAY
     query = {
-        "since": iso(max(tomorrow - options.days * DAY, 0)),
-        "until": iso(tomorrow),
+        **_days(context),
         "cluster": options.cluster,
         "account": options.accounts or None,
         "users": "true" if options.users else None,
@@ -119,6 +119,28 @@ def _kept(context: Context, options: Namespace) -> list[Row]:
     names = ("cluster", "day", "account", "user", "partition")
     rows = [row for one in spread(query) for row in context.rows("/share", one)]
     return sorted(rows, key=lambda row: [row[name] or "" for name in names])
+
+
+def _days(context: Context) -> dict[str, object]:
+    """Return the query for the requested days."""
+    tomorrow = (context.now() // DAY + 1) * DAY
+    since = max(tomorrow - context.options.days * DAY, 0)
+    return {"since": iso(since), "until": iso(tomorrow)}
+
+
+def _check_names(context: Context, options: Namespace, kept: Sequence[Row]) -> None:
+    """Check that accounts and cluster have figures of these days, as others have. Raises NotFound.
+
+    Slurm's accounts need not be projects of the bank.
+    """
+    named = [("account", "--accounts", name) for name in options.accounts or ()]
+    named += [("cluster", "--cluster", options.cluster)] if options.cluster else []
+    missing = [each for each in named if all(row[each[0]] != each[2] for row in kept)]
+    recorded = context.rows("/share", _days(context)) if missing else []
+    for what, option, name in missing:
+        known = sorted({str(row[what]) for row in recorded})
+        if known and name not in known:
+            raise not_visible(what, name, option, known, "")
 
 
 COMMAND = Noun(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.slurm_options import (
     add_directory,
+    check_partitions,
     fit,
     print_json,
     print_unreadable,
 )
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
-from fairbank.cli.framework.host import own_name
+from fairbank.cli.framework.host import check_users, own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import iso
@@ -127,7 +128,7 @@ def run(context: Context, options: Namespace) -> int:
     if options.form == "weights":
         context.print_lines(weight_lines(weights, form, header=header))
         return code
-    rows = sort_rows(_chosen(options, priorities.rows), weights, options.sort)
+    rows = sort_rows(_chosen(context, priorities.rows), weights, options.sort)
     if options.explain:
         code = _explain(context, options, priorities, rows) or code
     elif options.form == "json":
@@ -153,7 +154,15 @@ def _is_about_own_jobs(options: Namespace) -> bool:
     return options.explain and not (options.user or options.jobs or options.partition)
 
 
-def _chosen(options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+def _chosen(context: Context, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+    """Return the rows that -j, -u and -p select. Raises NotFound for an unknown name."""
+    from fairbank.slurm.commands import output_of
+
+    options = context.options
+    names = output_of(options.directory).partition_names
+    check_partitions(context, {row.partition_name for row in rows}, names)
+    if options.directory is None:  # a recording does not say which users there are
+        check_users(options.user or (), {row.user for row in rows})
     return select_rows(
         rows,
         jobs=options.jobs or None,
@@ -174,8 +183,8 @@ def _check(context: Context, options: Namespace) -> int:
             field="--check",
             remedy="fix the lines above first",
         )
-    rows = _chosen(options, priorities.reported.rows)
-    computed = _chosen(options, priorities.rows)
+    rows = _chosen(context, priorities.reported.rows)
+    computed = _chosen(context, priorities.rows)
     differences = list(priority_differences(rows, computed, priorities.reported.weights))
     context.print_lines(difference.text for difference in differences)
     result = counted(len(differences), "difference") if differences else "no differences"

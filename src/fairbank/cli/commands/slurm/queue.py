@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.slurm_options import add_directory, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import (
+    add_directory,
+    check_partitions,
+    print_unreadable,
+)
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option, split_list
 from fairbank.cli.framework.output import Listing, caption, show
@@ -23,7 +27,7 @@ from fairbank.report.columns import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -85,9 +89,12 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.slurm.commands import output_of
 
     source = output_of(options.directory)
+    source.require(("waiting", "config"), _needed_for_starts(options))
     answer, now = source.all_waiting_jobs(), source.clock()
     context.as_of, context.cluster = iso(now), source.config.get("ClusterName") or None
     code = print_unreadable(context, list(map(str, answer.unreadable)), QUESTION)
+    there = {name for job in answer.rows for name in job.partitions}
+    check_partitions(context, there, source.partition_names)
     jobs = [
         job
         for job in answer.rows
@@ -126,6 +133,15 @@ def run(context: Context, options: Namespace) -> int:
         empty=f"No job waits{where}.",
     )
     return show(context, listing) or code
+
+
+def _needed_for_starts(options: Namespace) -> Mapping[str, Sequence[str]]:
+    """Return the further commands of --start, by their files; only a recording may lack one."""
+    if not options.start or options.directory is None:
+        return {}
+    from fairbank.slurm.queue_snapshot.answers import COMMANDS
+
+    return COMMANDS
 
 
 def _columns(options: Namespace) -> list[Column]:

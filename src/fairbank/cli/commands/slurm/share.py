@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.slurm.share_compose import COMPOSE
 from fairbank.cli.commands.slurm.slurm_options import (
     add_directory,
+    check_names,
     fit,
     print_json,
     print_unreadable,
@@ -150,6 +151,8 @@ def run(context: Context, options: Namespace) -> int:
     shares = read_shares(options.directory, context.now(), context.zone)
     code = print_unreadable(context, shares.unreadable, SSHARE)
     shares = _there(context, shares)
+    check_names("account", options.accounts or (), {row.account for row in shares.rows})
+    check_names("user", options.user or (), {row.user for row in shares.rows if row.user})
     rows = select_rows(
         shares.rows,
         users=None if options.all else options.user or [own_name()],

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_option
-from fairbank.core.errors import InvalidInput
+from fairbank.cli.framework.selectors import not_visible
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import iso
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.tables import JsonSource, as_json, envelope
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -40,6 +41,34 @@ def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:
         if getattr(options, name):
             text, remedy = f"it changes nothing with {form}", f"leave it out, or {form}"
             raise InvalidInput(text, field=f"--{name}", remedy=remedy)
+
+
+def check_partitions(
+    context: Context, shown: Collection[str], names: Callable[[], Collection[str]]
+) -> None:
+    """Check that Slurm has the partitions of -p. Raises NotFound.
+
+    Args:
+        context: of the command.
+        shown: the partitions of the jobs, which need no further command of Slurm.
+        names: returns all; not called if those of the jobs are enough.
+    """
+    named = set(context.options.partition or ()) - set(shown)
+    if not named:
+        return
+    try:
+        known = {*shown, *names()}
+    except NotFound:  # a recording may lack the file
+        return
+    check_names("partition", context.options.partition, known)
+
+
+def check_names(what: str, named: Iterable[str], known: Collection[str]) -> None:
+    """Check that Slurm has the names of an option. Raises NotFound with those that it has."""
+    for name in named:
+        if name not in known:
+            remedy = f"Slurm shows no {what}"
+            raise not_visible(what, name, f"--{what}", sorted(known), remedy)
 
 
 def print_unreadable(context: Context, unreadable: Sequence[str], command: str) -> int:
