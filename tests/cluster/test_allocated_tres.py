@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from fairbank.cluster.allocated_tres import (
@@ -70,6 +71,24 @@ def test_job_gets_whole_nodes_and_the_memory_of_its_partition(
 ) -> None:
     job = request(tres, memory, exclusive=exclusive)
     assert allocated_tres(job, partition) == parse_counts(allocated)
+
+
+@pytest.mark.parametrize("partition", [CPU, GPU])
+@pytest.mark.parametrize("tres", ["cpu=1", "cpu=70,node=2", "cpu=1,gres/gpu=1"])
+@pytest.mark.parametrize("memory", [None, ALL, Memory(10_240)])
+def test_exclusive_partition_gives_each_job_what_exclusive_does(
+    partition: Partition, tres: str, memory: Memory | None
+) -> None:
+    place = msgspec.structs.replace(partition, exclusive=True)
+    whole = allocated_tres(request(tres, memory, exclusive=True), partition)
+    assert allocated_tres(request(tres, memory), place) == whole
+
+
+def test_size_that_an_exclusive_partition_needs_is_named() -> None:
+    with pytest.raises(InvalidInput, match="each job takes whole nodes there") as error:
+        allocated_tres(request("cpu=1"), msgspec.structs.replace(UNKNOWN, exclusive=True))
+    assert error.value.field == "partition"
+    assert "clusters.lab.partitions.any.node_cpus;" in str(error.value.remedy)
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,8 @@ def test_size_of_nodes_is_read_in_units_of_slurm(file: Path) -> None:
         NodeSize(None, 8_000, {})
     )
     assert partition_with(file, "").size == NodeSize()
+    assert not partition_with(file, "").exclusive
+    assert partition_with(file, "exclusive = true").exclusive
 
 
 @pytest.mark.parametrize(
@@ -274,6 +276,7 @@ def test_size_of_nodes_is_read_in_units_of_slurm(file: Path) -> None:
         ('node_gres = "gpu:-1"', "gpu:v100:2"),
         ('def_mem_per_cpu = "1,5G"', "16G or 4000M"),
         ("def_mem_per_node = 1\ndef_mem_per_cpu = 1", "keep one of both"),
+        ('exclusive = "yes"', "true or false"),
     ],
 )
 def test_invalid_size_of_nodes_is_refused_with_its_key(file: Path, line: str, remedy: str) -> None:

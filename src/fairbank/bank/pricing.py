@@ -173,7 +173,7 @@ def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """Return what is not in the price although a user may expect it: a QOS, TRES without a weight,
-    unknown default memory; and why the nodes do not fit the job.
+    unknown default memory; whole nodes of the partition, and why the nodes do not fit the job.
 
     This is no error: the job is charged by the same rules. Raises NotFound for the partition.
     """
@@ -185,6 +185,8 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
             f" those with one: {factors}"
         )
     partition = cluster.partition(request.partition)
+    if partition.exclusive and not request.exclusive:
+        notes.append(f"each job takes whole nodes in partition {partition.name}")
     weights = partition.weights
     free = unpriced_tres(request.counts, weights)
     if free:

@@ -21,6 +21,7 @@ class Partition(msgspec.Struct, frozen=True):
     """Partition. `weights` are billing units per TRES; without them a job bills its CPUs.
 
     `size` is that of its nodes, `default_memory` that of jobs that request none; None: unknown.
+    `exclusive` gives each job whole nodes.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Partition(msgspec.Struct, frozen=True):
     billing_rule: BillingRule = BillingRule.MAX_TRES
     size: NodeSize = NodeSize()
     default_memory: Memory | None = None
+    exclusive: bool = False
 
 
 class Cluster(msgspec.Struct, frozen=True):

@@ -102,6 +102,7 @@ class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     --mem=0. `def_mem_per_cpu` and `def_mem_per_node` are the memory of jobs that request none:
     DefMemPerCPU or DefMemPerNode, of which a partition has one; 0 is all memory of the node. The
     submission policy gives `def_mem_per_cpu` to jobs where Slurm's partition has no default.
+    `exclusive` is OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with --exclusive.
     """
 
     resource: str
@@ -111,6 +112,7 @@ class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     node_gres: str | None = None
     def_mem_per_cpu: MemorySize | None = None
     def_mem_per_node: MemorySize | None = None
+    exclusive: bool = False
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -236,6 +238,7 @@ def _partition(
         adding,
         size,
         _default_memory(settings, here) or default_memory,
+        settings.exclusive,
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
+from fairbank.cluster.allocated_tres import NodeSize
 from fairbank.core.time import Instant
 from tests.rest.responses import data
 from tests.rest.world import (
     AGENT,
+    CLUSTERS,
     COORDINATOR,
     DAY,
     MEMBER,
@@ -18,6 +21,7 @@ from tests.rest.world import (
     STRANGER,
     SUPERUSER,
     World,
+    create_world,
     report,
 )
 
@@ -89,6 +93,25 @@ def test_quote_of_an_unknown_size_or_place_is_refused(
     assert remedy in problem["remedy"]
 
 
+def test_quote_in_a_partition_of_whole_nodes_is_that_of_exclusive() -> None:
+    """A node has 16 CPUs, which cost 16 SU an hour; 8 CPUs take two such nodes with -N 2."""
+    std = msgspec.structs.replace(
+        CLUSTERS["alpha"].partitions["std"], size=NodeSize(16, 65_536, {}), exclusive=True
+    )
+    alpha = msgspec.structs.replace(CLUSTERS["alpha"], partitions={"std": std})
+    job = {"account": "chem", "partition": "std", "tres": "cpu=8,node=2,mem=1G"}
+    with create_world(clusters={"alpha": alpha}) as world:
+        quotes = [
+            world.ask("POST", "/quote", MEMBER, json={**job, **more, "time_limit": 3_600}).json()
+            for more in ({}, {"exclusive": True})
+        ]
+    assert [quote["data"]["amount"] for quote in quotes] == [2 * 16 * 60, 2 * 16 * 60]
+    assert [quote["data"]["notes"] for quote in quotes] == [
+        ["each job takes whole nodes in partition std"],
+        [],
+    ]
+
+
 def freeze(world: World) -> None:
     change = {"event": "freeze", "comment": "x"}
     path = f"/alloc/{world.own['allocation']}"
@@ -158,6 +181,7 @@ def test_cluster_prices_are_exact(world: World) -> None:
                     "node_gres": None,
                     "def_mem": None,
                     "def_mem_per": None,
+                    "exclusive": False,
                 }
             ],
             "qos_factors": {},

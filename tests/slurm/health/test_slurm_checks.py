@@ -141,6 +141,23 @@ def test_missing_and_other_sizes_are_reported() -> None:
     ]
 
 
+def test_partition_that_gives_whole_nodes_only_at_one_side_is_reported() -> None:
+    known = with_sizes(bank_prices())
+    changed = {"cpu": msgspec.structs.replace(known.partitions["cpu"], exclusive=True)}
+    ours = msgspec.structs.replace(known, partitions={**known.partitions, **changed})
+    assert failed_checks(slurm_checks.size_checks(MACHINE, ours)) == [
+        "partition cpu: exclusive is false at Slurm, and the bank's settings have true"
+    ]
+    partitions = [
+        msgspec.structs.replace(each, exclusive=each.name == "cpu") for each in MACHINE.partitions
+    ]
+    machine = msgspec.structs.replace(MACHINE, partitions=partitions)
+    assert failed_checks(slurm_checks.size_checks(machine, ours)) == []
+    assert failed_checks(slurm_checks.size_checks(machine, known)) == [
+        "partition cpu: exclusive is true at Slurm, and the bank's settings lack it"
+    ]
+
+
 def test_partition_whose_nodes_differ_is_named_and_is_no_fault() -> None:
     """Of the six nodes of cpu two have twice the memory: the settings should have the largest."""
     nodes = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import msgspec
+import pytest
 from hypothesis import assume, given
 
 from fairbank.slurm.parsers import job_lines, limits, machine, sacct, sacctmgr
@@ -86,6 +87,15 @@ def test_partition_that_begins_with_a_digit_is_read() -> None:
     (partition,) = machine.read_partitions("PartitionName=1080ti-long Nodes=g[01-02]").rows
     assert isinstance(partition, SlurmPartition)
     assert partition.name == "1080ti-long"
+
+
+@pytest.mark.parametrize(
+    ("sharing", "exclusive"),
+    [("EXCLUSIVE", True), ("NO", False), ("FORCE:4", False), ("NO Exclusive=NODE", True)],
+)
+def test_partition_that_gives_whole_nodes_is_known(sharing: str, exclusive: bool) -> None:
+    (partition,) = machine.read_partitions(f"PartitionName=cpu OverSubscribe={sharing}").rows
+    assert partition.exclusive == exclusive
 
 
 def test_limits_of_a_licence_of_a_server_are_read() -> None:

@@ -179,7 +179,7 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
     )
     machine = msgspec.structs.replace(
         MACHINE,
-        partitions=(SlurmPartition("std", is_default=True), SlurmPartition("fast")),
+        partitions=(SlurmPartition("std", is_default=True), SlurmPartition("fast", exclusive=True)),
         nodes=(small, large, small),
         default_memory=Memory(500, MemoryUnit.CPU),
     )
@@ -195,7 +195,11 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
         'node_gres = "gpu:t4:1,gpu:1"\n'
         "def_mem_per_cpu = 500    # MiB\n"
     ) in text
-    assert '"fast"]\nresource = "cpu"\ndef_mem_per_cpu = 500    # MiB\n' in text
+    assert (
+        '"fast"]\nresource = "cpu"\ndef_mem_per_cpu = 500    # MiB\n'
+        "exclusive = true    # OverSubscribe=EXCLUSIVE\n"
+    ) in text
+    assert text.count("exclusive = true") == 1
 
 
 def test_prices_that_differ_are_reported() -> None:

@@ -53,7 +53,7 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
     fraction; null: jobs are billed by their CPUs. `adding` is how weighted TRES are combined.
     `node_cpus`, `node_memory` and `node_gres` (by TRES) are the size of a node, `def_mem` the
     memory of jobs that request none, for each CPU or node (`def_mem_per`); memory in MiB, 0 for all
-    of a node; null: the settings do not have it.
+    of a node; null: the settings do not have it. `exclusive`: each job takes whole nodes.
     """
 
     name: str
@@ -65,6 +65,7 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
     node_gres: dict[str, int] | None
     def_mem: int | None
     def_mem_per: Literal["cpu", "node"] | None
+    exclusive: bool
 
 
 class ClusterRow(Struct, frozen=True, kw_only=True):
@@ -176,6 +177,7 @@ def partition_row(partition: Partition) -> PartitionRow:
         def_mem_per=(
             None if default is None else "cpu" if default.unit is MemoryUnit.CPU else "node"
         ),
+        exclusive=partition.exclusive,
     )
 
 
@@ -188,6 +190,7 @@ def _partition_record(row: PartitionRow) -> Partition:
         BillingRule(row.adding),
         NodeSize(row.node_cpus, row.node_memory, row.node_gres),
         None if unit is None else Memory(row.def_mem or 0, MemoryUnit(unit)),
+        row.exclusive,
     )
 
 

@@ -164,7 +164,13 @@ def _slurm_partition(cells: Cells) -> SlurmPartition:
         words.tres(cells.get("TRES", "").replace("(null)", ""), "TRES"),
         cells.get("Default") == "YES",
         _partition_memory(cells),
+        _sharing(cells) == OverSubscribe.EXCLUSIVE.value,
     )
+
+
+def _sharing(cells: Cells) -> str:
+    """Return OverSubscribe, such as FORCE:4. Since 26.05 Exclusive=NODE stands for EXCLUSIVE."""
+    return "EXCLUSIVE" if cells.get("Exclusive") == "NODE" else cells.get("OverSubscribe", "NO")
 
 
 def _partition_memory(cells: Cells) -> Memory | None:
@@ -203,10 +209,7 @@ def read_least_loaded(text: str) -> tuple[str, ...]:
 
 
 def _partition_rules(cells: Cells) -> PartitionRules:
-    exclusive = cells.get("Exclusive") == "NODE"  # since 26.05; OverSubscribe=EXCLUSIVE before
-    sharing, _, rows = ("EXCLUSIVE" if exclusive else cells.get("OverSubscribe", "NO")).partition(
-        ":"
-    )
+    sharing, _, rows = _sharing(cells).partition(":")
     if sharing not in OverSubscribe.__members__:
         raise InvalidInput(
             f"{words.quote_unknown(sharing)} is not NO, YES, FORCE or EXCLUSIVE",

@@ -191,7 +191,8 @@ class SlurmPartition(msgspec.Struct, frozen=True):
 
     `nodes` and `weights` are as in slurm.conf, `max_minutes` is MaxTime, `factor`
     PriorityJobFactor, `tres` the TRES of its nodes, `is_default` true for the partition of jobs
-    that name none. `default_memory` is None for that of the cluster.
+    that name none. `default_memory` is None for that of the cluster. `exclusive` is
+    OverSubscribe=EXCLUSIVE.
     """
 
     name: str
@@ -204,6 +205,7 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     tres: str = ""
     is_default: bool = False
     default_memory: Memory | None = None
+    exclusive: bool = False
 
 
 class SlurmNode(msgspec.Struct, frozen=True):
