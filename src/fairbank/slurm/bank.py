@@ -24,7 +24,7 @@ from fairbank.rest.schemas.alloc import (
     project_record,
 )
 from fairbank.rest.schemas.answers import ReportAnswer
-from fairbank.rest.schemas.job import JobRow, run_record
+from fairbank.rest.schemas.job import FailureRow, JobRow, run_record
 from fairbank.rest.schemas.server import ClusterRow, cluster_record
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject, BankRun
 
@@ -98,17 +98,14 @@ class BankClient:
     def refusals(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
         """Return the last refusal of each run since a time, by job id and submission."""
         refusals: dict[tuple[int, int], StoredRefusal] = {}
-        for row in self._rows(
-            "/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}
-        ):
-            if row["run"]:
-                run = Run.parse(row["run"])
-                objection = ReportObjection(
-                    row["detail"], next(iter(row["remedies"]), None), row["reason"]
-                )
-                refusals[run.job_id, run.submitted] = StoredRefusal(
-                    parse_instant(row["at"]), objection
-                )
+        filters = {"cluster": cluster, "order": "oldest", "since": iso(since)}
+        for row in self._rows("/failure", filters):
+            failure = check_row(row, FailureRow)
+            if failure.run:
+                run, at = Run.parse(failure.run), parse_instant(failure.at, field="at")
+                remedy = next(iter(failure.remedies), None)
+                objection = ReportObjection(failure.detail, remedy, failure.reason)
+                refusals[run.job_id, run.submitted] = StoredRefusal(at, objection)
         return refusals
 
     def projects_without_members(self) -> list[Project]:
