@@ -114,9 +114,9 @@ class RunReports(UseCases):
         }
         if body.status == "executing":
             return HoldReport(**fields, time_limit=PREDEBIT_SECONDS)
-        known = newest if newest is not None and newest.ended is not None else None
-        end = max(now, start) if known is None or known.ended is None else known.ended
-        state = "COMPLETED" if known is None or known.outcome is None else known.outcome
+        ended_run = newest if newest is not None and newest.ended is not None else None
+        end = max(now, start) if ended_run is None or ended_run.ended is None else ended_run.ended
+        state = "COMPLETED" if ended_run is None or ended_run.outcome is None else ended_run.outcome
         return CompleteReport(**fields, end=end, elapsed=end - start, state=state)
 
     def dry_run(self, identity: Identity, report: RunReport) -> Outcome:

@@ -90,9 +90,9 @@ class Runs(UseCases):
         """Return what may help against the refusal of a run. It may query LDAP, as
         `alternatives`.
         """
-        (known,) = self.facts_about([refusal])
+        (facts,) = self.facts_about([refusal])
         return msgspec.structs.replace(
-            known,
+            facts,
             alternatives=self.alternatives(refusal),
             account=self._account(refusal.project) if refusal.project else None,
         )

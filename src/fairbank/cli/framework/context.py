@@ -194,10 +194,13 @@ class Context(Terminal):
 
     @cached_property
     def settings(self) -> Settings:
-        given = vars(self.options)
-        clusters = given.get("clusters") or [given.get("cluster")]
+        values = vars(self.options)
+        clusters = values.get("clusters") or [values.get("cluster")]
         return read_client_settings(
-            {"server": given.get("server"), "cluster": clusters[0] if len(clusters) == 1 else None},
+            {
+                "server": values.get("server"),
+                "cluster": clusters[0] if len(clusters) == 1 else None,
+            },
             os.environ,
         )
 

@@ -204,14 +204,14 @@ def _partition(request: ApiRequest, data: NewAllocation) -> str | None:
     if data.partition is None:
         return None
     clusters = request.services.clusters.values()
-    known = {
+    names = {
         partition.name for cluster in clusters for partition in cluster.partitions_of(data.resource)
     }
-    if data.partition not in known:
+    if data.partition not in names:
         raise InvalidInput(
             f"no partition {data.partition!r} bills {data.resource!r}",
             field="partition",
-            remedy=f"these do: {', '.join(sorted(known)) or 'none'}; add it to the bank's settings",
+            remedy=f"these do: {', '.join(sorted(names)) or 'none'}; add it to the bank's settings",
         )
     return data.partition
 

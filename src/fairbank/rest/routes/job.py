@@ -122,9 +122,9 @@ async def report_runs(
     outcomes = iter(await request.write_queue.apply(requests))
     results = [next(outcomes) if isinstance(item, SubmittedRequest) else item for item in prepared]
     refusals = [result for result in results if isinstance(result, Refusal)]
-    known = iter(await _help_for_batch(request, refusals))
+    facts = iter(await _help_for_batch(request, refusals))
     rows = [
-        _report_answer(result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
+        _report_answer(result, next(facts) if isinstance(result, Refusal) else NOTHING_KNOWN)
         for result in results
     ]
     return list_response("report", request.context, rows)
@@ -306,8 +306,8 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     that could pay.
     """
     entry, refusal = request.services.runs.refusal(request.identity, failure)
-    known = _remedies_for(request, refusal)
-    row = failure_row(entry, refusal, _account(request, refusal), known)
+    facts = _remedies_for(request, refusal)
+    row = failure_row(entry, refusal, _account(request, refusal), facts)
     return item_response("failure", request.context, row)
 
 
@@ -357,8 +357,8 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
         )
-    known = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
-    return item_response("quote", request.context, quote_card(quoted, known, account, job.cluster))
+    facts = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
+    return item_response("quote", request.context, quote_card(quoted, facts, account, job.cluster))
 
 
 def requested_memory(data: DescribedJob, counts: Counts) -> Memory | None:

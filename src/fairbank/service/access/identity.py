@@ -81,11 +81,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def journal_visibility(self) -> Visibility:
         """Return what the user may see of journals, which also have entries of jobs."""
-        seen = self.visibility
-        if seen.everything or self.visible_jobs is not VisibleJobs.OWN:
-            return seen
+        visibility = self.visibility
+        if visibility.everything or self.visible_jobs is not VisibleJobs.OWN:
+            return visibility
         led = frozenset(number for number, role in self.roles.items() if role is not Role.MEMBER)
-        return Visibility(uid=self.uid, projects=led, own_jobs_of=seen.projects - led)
+        return Visibility(uid=self.uid, projects=led, own_jobs_of=visibility.projects - led)
 
 
 def identity_of(

@@ -114,8 +114,8 @@ class WriterThreads(WriteQueue):
             thread.join()
 
     def _run(self) -> None:
-        while taken := self._take():
-            in_time = [queued for queued in taken if not _expire(queued)]
+        while batches := self._take():
+            in_time = [queued for queued in batches if not _expire(queued)]
             if in_time:
                 self._apply(in_time)
             self._after_batch()
@@ -134,18 +134,20 @@ class WriterThreads(WriteQueue):
         with self._changed:
             while not self._can_begin and not (self._closed and not self._waiting):
                 self._wait()
-            taken: list[QueuedBatch] = []
+            batches: list[QueuedBatch] = []
             size = 0
             # Batches are not split: the outcomes of a batch come from one transaction.
-            while self._waiting and (not taken or size + len(self._waiting[0].batch) <= BATCH_MAX):
-                taken.append(self._waiting.popleft())
-                size += len(taken[-1].batch)
+            while self._waiting and (
+                not batches or size + len(self._waiting[0].batch) <= BATCH_MAX
+            ):
+                batches.append(self._waiting.popleft())
+                size += len(batches[-1].batch)
             self._count -= size
-            self._busy += bool(taken)
+            self._busy += bool(batches)
             # Wake the others: one more may begin, or all have to see that the queue is closed.
             if self._can_begin or self._closed:
                 self._changed.notify_all()
-        return taken
+        return batches
 
     def _wait(self) -> None:
         """Wait until the state may have changed. The caller holds the lock."""

@@ -123,9 +123,11 @@ class SimulationState(NamedTuple):
             yield job._replace(number=_NEWCOMERS + count_of_arrival, submitted=at)
 
     def _spans(self) -> Sequence[int]:
-        seen = self.at - (self.recent_arrivals[0].submitted if self.recent_arrivals else self.at)
+        observed = self.at - (
+            self.recent_arrivals[0].submitted if self.recent_arrivals else self.at
+        )
         for unit, most in ((WEEK, WEEKS), (DAY, 6), (HOUR, 23)):
-            if whole := min(seen // unit, most):
+            if whole := min(observed // unit, most):
                 return range(unit, (whole + 1) * unit, unit)
         return ()
 

@@ -64,8 +64,8 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
         """
         if job.limit is not None:
             return -(-job.limit // 60)
-        known = [self.partitions[name] for name in job.partitions if name in self.partitions]
-        defaults = [partition.default_minutes for partition in known]
+        partitions = [self.partitions[name] for name in job.partitions if name in self.partitions]
+        defaults = [partition.default_minutes for partition in partitions]
         return max(defaults) if defaults and all(defaults) else 0
 
 

@@ -141,8 +141,8 @@ class FactorNotes:
         """Return why a job has no age. It gets one when a job that has one leaves the queue."""
         limits = self._limits(job) if self._inputs.limits else []
         used = [(limit, self._ageing[limit.group]) for limit in limits]
-        known = "; ".join(limit.text(jobs) for limit, jobs in used)
-        text = f"begins with the scheduler's next pass{f' ({known})' if known else ''}"
+        texts = "; ".join(limit.text(jobs) for limit, jobs in used)
+        text = f"begins with the scheduler's next pass{f' ({texts})' if texts else ''}"
         for limit, jobs in used:
             if jobs >= (limit.most or 0):
                 begins = "; it begins when one of these leaves the queue" if limit.most else ""

@@ -52,14 +52,14 @@ def job_lines(text: str) -> Records:
             )
             continue
         owner = whose[0]
-        given = _GIVEN.search(line, owner.end())
+        match = _GIVEN.search(line, owner.end())
         fields = ("UserId", "Uid", "Priority", "Nice", "Account", "QOS", "JobState")
         # The later ones count: users write at the end of the line, and into the job's name.
         cells = pairs_of(line[owner.end() :]) | pairs_of(begins[0])
         cells |= zip(fields, owner.groups(), strict=True)
         cells["ArrayTaskId"] = begins[2] or ""
         cells["JobName"] = line[begins.end() : owner.start()].removeprefix("JobName=")
-        cells["Given"] = given[1] if given else ""
+        cells["Given"] = match[1] if match else ""
         yield Cells(number, cells)
 
 

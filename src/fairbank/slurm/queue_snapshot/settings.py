@@ -28,10 +28,10 @@ _FLAT = frozenset({"", "(null)", "N/A", "none", "default", "flat"})
 
 def select_settings(config: Mapping[str, str], all_qos: Sequence[QosRecord]) -> SelectSettings:
     """Return the rules of SelectType and its parameters, SlurmUser, and the flags of QOS."""
-    given = config.get("SelectTypeParameters", "").upper()
+    parameters = config.get("SelectTypeParameters", "").upper()
     whole = config.get("SelectType", "").endswith("linear")
     return SelectSettings(
-        counts_memory="MEMORY" in given,
+        counts_memory="MEMORY" in parameters,
         whole_nodes=whole,
         slurm_user=config.get("SlurmUser", "root").partition("(")[0],
         qos_flags={qos.name: qos.flags for qos in all_qos if qos.flags},

@@ -99,7 +99,9 @@ def _counts(job: AccountingJob) -> bool:
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
     """Yield each job at its start and, with True, at its end, by time."""
     events: list[tuple[int, int, int, AccountingJob]] = []
-    for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
+    for job in {
+        (record.job_id, record.submitted, record.start): record for record in jobs
+    }.values():
         # slurmdbd may lack the start of a job; then partition and TRES are missing.
         is_lost = not job.partition or (job.start is not None and not job.tres)
         if job.gap is not None or is_lost or not _counts(job):
@@ -127,27 +129,27 @@ class _ShadowBank:
         self.refused: list[ShadowRefusal] = []
 
     def start(self, job: AccountingJob) -> None:
-        reason, allocation, asked, available = self._judge(job)
+        reason, allocation, requested, available = self._judge(job)
         row = self._row(job)
         row.jobs += 1
         if reason is not None:
-            refusal = ShadowRefusal(job=job, reason=reason, asked=asked, available=available)
+            refusal = ShadowRefusal(job=job, reason=reason, asked=requested, available=available)
             self.refused.append(refusal)
             row.refused += 1
-            row.refused_asked += asked
+            row.refused_asked += requested
             return
-        self._holds[job] = (allocation, asked)
-        self._left[allocation] -= asked
-        row.held += asked
+        self._holds[job] = (allocation, requested)
+        self._left[allocation] -= requested
+        row.held += requested
 
     def end(self, job: AccountingJob) -> None:
         if job not in self._holds:
             return
-        allocation, asked = self._holds.pop(job)
+        allocation, requested = self._holds.pop(job)
         cost = self._prices.end_price(job) or 0
-        self._left[allocation] += asked - cost
+        self._left[allocation] += requested - cost
         row = self._row(job)
-        row.held -= asked
+        row.held -= requested
         row.charged += cost
 
     def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:

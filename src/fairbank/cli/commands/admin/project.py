@@ -167,14 +167,14 @@ def _set(context: Context, options: Namespace) -> int:
     gid = options.gid
     if gid is None and options.group is not None:
         gid = _gid_of(options.group)
-    given = {
+    values = {
         "gname": options.group,
         "gid": gid,
         "account": options.account,
         "parent": 0 if options.no_parent else _parent(context, options),
         "restore": options.restore or None,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in values.items() if value is not None}
     if not changes:
         raise InvalidInput(
             "nothing is to change",

@@ -175,8 +175,11 @@ def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
 
 def _one_su(rows: Sequence[Row]) -> list[str]:
     """Return what one SU buys, for each resource of which it is known."""
-    known = {str(row["resource"]): str(row["one_su"]) for row in rows if row["one_su"]}
-    return [f"1 SU of {plain(name)} = {plain(known[name])} for an hour." for name in sorted(known)]
+    quantities = {str(row["resource"]): str(row["one_su"]) for row in rows if row["one_su"]}
+    return [
+        f"1 SU of {plain(name)} = {plain(quantities[name])} for an hour."
+        for name in sorted(quantities)
+    ]
 
 
 def _name(row: Row) -> str:

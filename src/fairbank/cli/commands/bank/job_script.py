@@ -151,9 +151,9 @@ class JobDescription(NamedTuple):
 def describe_job(options: Namespace) -> JobDescription:
     """Return the requested resources. Raises InvalidInput, naming the option."""
     per_node = _count(options.ntasks_per_node, "--ntasks-per-node")
-    given = _given_tasks(options)
-    nodes = _nodes(options, given, per_node)
-    tasks = given or nodes * (per_node or 1)
+    given_tasks = _given_tasks(options)
+    nodes = _nodes(options, given_tasks, per_node)
+    tasks = given_tasks or nodes * (per_node or 1)
     cpus_per_task = _count(options.cpus_per_task, "--cpus-per-task") or 1
     cpus = tasks * cpus_per_task
     counts = {"cpu": cpus, "node": nodes, **_gres_counts(options, nodes, tasks)}

@@ -85,7 +85,7 @@ def run(context: Context, options: Namespace) -> int:
     with Stages(options) as progress:
         cluster = bank.cluster(slurm.check_cluster(context.cluster))
         jobs, unreadable = read_jobs(slurm, since, until, progress)
-    seen = simulate(
+    result = simulate(
         jobs,
         ShadowInput(
             cluster=cluster,
@@ -94,15 +94,15 @@ def run(context: Context, options: Namespace) -> int:
             now=context.now(),
         ),
     )
-    unreadable += seen.unreadable
+    unreadable += result.unreadable
     context.note(*(f"! not read: {line}" for line in unreadable))
     if options.refused:
         schema, columns = "fairbank.shadow-refused/1", REFUSED_COLUMNS
-        rows = [_refused(refusal) for refusal in seen.refused]
+        rows = [_refused(refusal) for refusal in result.refused]
         empty = "No job would have been refused."
     else:
         schema, columns = "fairbank.shadow/1", COLUMNS
-        rows = [_row(account) for account in seen.rows]
+        rows = [_row(account) for account in result.rows]
         empty = "No job ran in that time."
     show(
         context,
@@ -111,7 +111,7 @@ def run(context: Context, options: Namespace) -> int:
             columns,
             rows,
             f"{caption(context)}   nothing is posted",
-            notes=_reasons(seen),
+            notes=_reasons(result),
             empty=empty,
             more={"unreadable": list(map(str, unreadable))},
         ),
