@@ -101,10 +101,10 @@ def test_run_of_a_qos_is_billed_on_its_resource_only(
         assert isinstance(site.report_run(report), Done)
     with site.services.store.reading() as reader:
         allocations = reader.allocations(AllocationQuery(), Page(PAGE_MAX))
-    assert {each.resource: each.charged for each in allocations} == {
+    assert {allocation.resource: allocation.charged for allocation in allocations} == {
         resource: due[resource] for resource in ("cpu", "gpu", "debug", "condo")
     }
-    assert not any(each.held for each in allocations)
+    assert not any(allocation.held for allocation in allocations)
     site.services.close()
 
 

@@ -81,9 +81,9 @@ def costs(bank: BankClient, system: str) -> dict[tuple[str, int], int]:
 
 def charged(bank: BankClient, project: int) -> int:
     return sum(
-        each.charged
-        for each in bank.allocations()
-        if each.resource == "storage" and each.project == project
+        allocation.charged
+        for allocation in bank.allocations()
+        if allocation.resource == "storage" and allocation.project == project
     )
 
 
@@ -104,7 +104,9 @@ def test_measurements_are_charged_once_in_any_order_and_add_up(
 ) -> None:
     system = next(SYSTEMS)
     uses = [use(*place, number) for place, number in measured.items()]
-    due = {(each.account, each.day): ceil(each.tib_days * 60) for each in uses if each.tib_days}
+    due = {
+        (usage.account, usage.day): ceil(usage.tib_days * 60) for usage in uses if usage.tib_days
+    }
     before = charged(bank, 1)
     first = data.draw(st.permutations(uses))[: data.draw(st.integers(0, len(uses)))]
     for part in (first, data.draw(st.permutations(uses))):
@@ -131,10 +133,10 @@ def test_changed_measurement_is_named_and_charges_nothing(
     numbers = st.sampled_from([0, 1_000, 2_000])
     changed = [use(*place, data.draw(numbers)) for place in measured]
     result = imported(bank, changed, system)
-    assert {(each.account, each.day) for each, _ in result.left} == {
+    assert {(usage.account, usage.day) for usage, _ in result.left} == {
         place
-        for each in changed
-        if (place := (each.account, each.day)) in before and before[place] != each.amount
+        for usage in changed
+        if (place := (usage.account, usage.day)) in before and before[place] != usage.amount
     }
     after = costs(bank, system)
     assert {place: after[place] for place in before} == before
