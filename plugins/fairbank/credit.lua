@@ -48,7 +48,7 @@ local function remedies(policy, job, project, partition, counts, bill)
   if longest > 0 then
     table.insert(lines, "a shorter limit that fits: --time=" .. request.time_option(longest))
   end
-  if reduced then
+  if reduced and not partition.whole_nodes then
     local prefix = job.whole_nodes and "without --exclusive, " or ""
     table.insert(lines, "a smaller job that fits: " .. prefix .. "at most " .. counts_text(reduced))
   end

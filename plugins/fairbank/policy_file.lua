@@ -2,7 +2,7 @@
 -- is reported. src/fairbank/slurm/policy_file.py writes it, and
 -- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
-local M = { VERSION = 5, SIZE_MAX = 4 * 1024 * 1024 }
+local M = { VERSION = 6, SIZE_MAX = 4 * 1024 * 1024 }
 
 local function pattern_reader(pattern, max_length)
   return function(text)
@@ -54,9 +54,9 @@ local FIELDS = {
   exempt = { count },
   partition = {
     name, resource, one_of("sum", "max_tres", "max_tres_gres"), positive,
-    count, count, count, count,
+    count, count, count, count, one_of("exclusive", "shared"),
   },
-  gpu = { name, name }, weight = { name, tres, count },
+  gpu = { name, name, count }, weight = { name, tres, count },
   project = { name, count, name, optional, uids },
   short = { name, optional, optional, count, count },
   balances = { one_of("included", "omitted") }, balance = { name, resource, integer },
@@ -92,20 +92,24 @@ end
 function ADD.exempt(policy, uid) policy.exempt[uid] = true end
 
 function ADD.partition(
-  policy, partition, billed, adding, denominator, memory, minutes, cpus, node_memory
+  policy, partition, billed, adding, denominator, memory, minutes, cpus, node_memory, sharing
 )
   if policy.partitions[partition] then return "is repeated" end
   policy.partitions[partition] = {
     name = partition, resource = billed, adding = adding, denominator = denominator,
     memory_per_cpu = memory, default_minutes = minutes, node_cpus = cpus,
-    node_memory = node_memory, gpus = {}, weights = {},
+    node_memory = node_memory, whole_nodes = sharing == "exclusive", gpus = {}, node_gpus = {},
+    weights = {},
   }
   table.insert(policy.partition_names, partition)
 end
 
-function ADD.gpu(policy, partition, type)
-  if not policy.partitions[partition] then return "names no partition from above" end
-  table.insert(policy.partitions[partition].gpus, type)
+function ADD.gpu(policy, partition, type, number)
+  local place = policy.partitions[partition]
+  if not place then return "names no partition from above" end
+  if place.node_gpus[type] then return "is repeated" end
+  table.insert(place.gpus, type)
+  place.node_gpus[type] = number
 end
 
 function ADD.weight(policy, partition, tres_name, number)

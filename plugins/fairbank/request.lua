@@ -91,6 +91,17 @@ local function memory(job, partition, cpus, nodes, gpus)
   return requested.mib * units
 end
 
+-- Add all GPUs of whole nodes to the counts by type, and return how many there are of any type.
+local function add_whole_nodes(partition, nodes, gpus, by_type)
+  local all = 0
+  for _, type in ipairs(partition.gpus) do
+    local count, name = nodes * partition.node_gpus[type], type:lower()
+    all = all + count
+    if type ~= "any" and count > 0 then by_type[name] = math.max(by_type[name] or 0, count) end
+  end
+  return math.max(gpus, all)
+end
+
 -- Return the smallest count of each TRES that the job can hold. Memory is in MiB.
 function M.counts(job, partition)
   local nodes = math.max(job.nodes or 1, 1)
@@ -103,12 +114,15 @@ function M.counts(job, partition)
   end
   local gpus, by_type = gpu_counts(job, nodes)
   cpus = math.max(cpus, (job.cpus_per_gpu or 0) * gpus)
-  if job.whole_nodes and partition.node_cpus > 0 then cpus = nodes * partition.node_cpus end
+  local only_type = #partition.gpus == 1 and partition.gpus[1]:lower()
+  if gpus > 0 and only_type and next(by_type) == nil then by_type[only_type] = gpus end
+  if (job.whole_nodes or partition.whole_nodes) and partition.node_cpus > 0 then
+    cpus = math.max(cpus, nodes * partition.node_cpus)
+    gpus = add_whole_nodes(partition, nodes, gpus, by_type)
+  end
   local counts = { cpu = cpus, node = nodes, mem = memory(job, partition, cpus, nodes, gpus) }
   if gpus > 0 then
     counts["gres/gpu"] = gpus
-    local only_type = #partition.gpus == 1 and partition.gpus[1]:lower()
-    if only_type and next(by_type) == nil then by_type[only_type] = gpus end
     for type, count in pairs(by_type) do counts["gres/gpu:" .. type] = count end
   end
   return counts

@@ -23,11 +23,11 @@ from tests.support.names import NAMES
 WRITTEN = 1_795_000_000
 
 CPU = PolicyPartition(
-    Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), (), 1000, 30, 64, 131_072
+    Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), {}, 1000, 30, 64, 131_072
 )
 GPU = PolicyPartition(
     Partition("gpu", "gpu", parse_weights("CPU=1.0,Mem=0.09375G,GRES/gpu=12.0")),
-    ("a100",),
+    {"a100": 4},
     1000,
     30,
     48,
@@ -35,7 +35,7 @@ GPU = PolicyPartition(
 )
 GPU_T4 = PolicyPartition(
     Partition("gpu-t4", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
-    ("t4",),
+    {"t4": 4},
     1000,
     30,
     64,
@@ -96,11 +96,12 @@ places = st.builds(
         st.none() | st.dictionaries(_tres, _weights, min_size=1),
         st.sampled_from(BillingRule),
     ),
-    st.lists(NAMES, max_size=2, unique=True).map(tuple),
+    st.dictionaries(NAMES, _sizes, max_size=2),
     _sizes,
     _sizes,
     _sizes,
     _sizes,
+    st.booleans(),
 )
 
 

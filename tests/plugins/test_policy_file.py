@@ -51,8 +51,15 @@ def partition_of(table: Any) -> PolicyPartition:
         for weight in table.weights.values()
     }
     partition = Partition(table.name, table.resource, weights, BillingRule(table.adding))
-    sizes = (table.memory_per_cpu, table.default_minutes, table.node_cpus, table.node_memory)
-    return PolicyPartition(partition, tuple(table.gpus.values()), *map(int, sizes))
+    return PolicyPartition(
+        partition,
+        {kind: int(table.node_gpus[kind]) for kind in table.gpus.values()},
+        memory_per_cpu=int(table.memory_per_cpu),
+        default_minutes=int(table.default_minutes),
+        node_cpus=int(table.node_cpus),
+        node_memory=int(table.node_memory),
+        exclusive=table.whole_nodes,
+    )
 
 
 def policy_of(table: Any) -> SubmissionPolicy:
@@ -295,11 +302,11 @@ def test_heading_has_the_time_and_detects_damage() -> None:
         read_header(b"\xff\x00")
 
 
-@pytest.mark.parametrize(("version", "age"), [(4, "older"), (6, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(5, "older"), (7, "newer")])
 def test_file_of_another_version_is_refused_as_older_or_newer(
     lua: Lua, version: int, age: str
 ) -> None:
-    text = TEXT.replace("fairbank-policy\t5", f"fairbank-policy\t{version}")
+    text = TEXT.replace("fairbank-policy\t6", f"fairbank-policy\t{version}")
     message = f"it is of the {age} version {version}; "
     with pytest.raises(InvalidInput, match=message) as refused:
         read_header(text.encode())

@@ -22,7 +22,7 @@ from fairbank.slurm.policy_file import (
     render,
 )
 from tests.plugins.interpreter import Lua, Result
-from tests.plugins.policies import ASTRO, COURSE, OPEN_POLICY, SITE_POLICY, WRITTEN
+from tests.plugins.policies import ASTRO, COURSE, CPU, OPEN_POLICY, SITE_POLICY, WRITTEN
 
 NONE = 4294967294
 ALICE, BOB = 60_601, 60_602
@@ -473,6 +473,19 @@ def test_job_beyond_the_credit_is_checked_by_price(
             "a smaller job that fits: at most 12 CPUs",
             "more credit: ask for a deposit to wg_astro, or use another project: newgrp wg_bio",
         ]
+
+
+def test_job_in_an_exclusive_partition_is_judged_by_the_price_of_whole_nodes(site: Site) -> None:
+    """A node has 64 CPUs: 11 minutes cost 704 of 750 SU-minutes, 12 minutes 768. A smaller job
+    would cost as much.
+    """
+    place = msgspec.structs.replace(CPU, exclusive=True)
+    lua = site(msgspec.structs.replace(SITE_POLICY, partitions=(place,), short_terms=()))
+    assert submit(lua, time_limit=11).code == SUCCESS
+    refused = submit(lua, time_limit=12)
+    assert refused.code != SUCCESS
+    assert "a shorter limit that fits: --time=0:11:00" in "\n".join(refused.user)
+    assert "smaller job" not in "\n".join(refused.user)
 
 
 def test_job_is_judged_by_the_credit_of_the_resource_of_its_qos(site: Site) -> None:

@@ -10,7 +10,7 @@ from fairbank.bank.allocation import AllocationState
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.parsers.machine import read_partitions
+from fairbank.slurm.parsers.machine import read_nodes, read_partitions
 from fairbank.slurm.policy import SiteRules, build_policy, read_site_rules
 from fairbank.slurm.policy_file import AccountRule, PolicyShortTerm, SubmissionPolicy
 from tests.slurm.reconcile.jobs import NOW, a_project, an_allocation
@@ -101,3 +101,21 @@ def test_default_memory_of_the_bank_counts_where_slurm_has_none() -> None:
     partitions = read_partitions(text).rows
     built = build_policy(SiteRules(), prices, (), (), partitions=partitions, nodes=(), now=1)
     assert [place.memory_per_cpu for place in built.partitions] == [2000, 1000, 0]
+
+
+def test_partition_has_the_gpus_that_every_node_has_and_gives_whole_nodes_as_slurms() -> None:
+    """One node has two V100 and one GPU without a type, the other four V100."""
+    text = (
+        "NodeName=g1 CPUTot=8 RealMemory=1 Partitions=gpu Gres=gpu:V100:2,gpu:1\n"
+        "NodeName=g2 CPUTot=8 RealMemory=1 Partitions=gpu Gres=gpu:V100:4\n"
+    )
+    partitions = "PartitionName=gpu OverSubscribe=EXCLUSIVE\nPartitionName=cpu\n"
+    prices = Cluster("lab", {name: Partition(name, name) for name in ("gpu", "cpu")})
+    built = build_policy(
+        SiteRules(), prices, (), (),
+        partitions=read_partitions(partitions).rows, nodes=read_nodes(text).rows, now=1,
+    )  # fmt: skip
+    assert [(place.gpus, place.exclusive) for place in built.partitions] == [
+        ({"V100": 2, "any": 0}, True),
+        ({}, False),
+    ]

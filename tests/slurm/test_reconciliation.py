@@ -264,7 +264,7 @@ def test_policy_and_shadow_of_a_real_cluster(pair: ReconciledCluster, tmp_path: 
     assert job in {refusal.job.job_id for refusal in shadow.refused}, "there is no credit yet"
     sync_policy(pair.slurm, pair.bank, SiteRules(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
-    assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)
+    assert {"gpu\tgpu\ta100\t4", "gpu\tgpu-t4\tt4\t4", "balance\twg_astro\tcpu\t0"} <= set(lines)
     assert any(
         line.startswith("partition\tcpu\tcpu\tmax_tres\t2048\t1000\t30\t64\t131072")
         for line in lines

@@ -19,6 +19,7 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.settings_file import parse_toml, read_whole
 from fairbank.core.validation import validated_settings
+from fairbank.slurm.parsers.machine import ANY_GPU
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
 from fairbank.slurm.policy_file import (
     POLICY_FILE,
@@ -147,13 +148,26 @@ def _partition(
     nodes = [node for node in all_nodes if partition.name in node.partitions]
     return PolicyPartition(
         partition,
-        gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
+        gpus={
+            kind: min(_gpu_count(node, kind) for node in nodes)
+            for kind in sorted({gpu for node in nodes for gpu in node.gpus})
+        },
         memory_per_cpu=_memory_per_cpu(partition, slurm_partition),
         # As slurmctld does: DefaultTime, else a finite MaxTime.
         default_minutes=slurm_partition.default_minutes or slurm_partition.max_minutes,
         node_cpus=min((node.cpus for node in nodes), default=0),
         node_memory=min((node.memory for node in nodes), default=0),
+        exclusive=slurm_partition.exclusive,
     )
+
+
+def _gpu_count(node: SlurmNode, kind: str) -> int:
+    """Return the number of GPUs of a type that a node has; of `any`, of those without a type."""
+    gres = node.size.gres or {}
+    if kind != ANY_GPU:
+        return gres.get(f"gres/gpu:{kind.lower()}", 0)
+    typed = sum(number for name, number in gres.items() if name.startswith("gres/gpu:"))
+    return gres.get("gres/gpu", 0) - typed
 
 
 def _memory_per_cpu(partition: Partition, slurm_partition: SlurmPartition) -> int:

@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 5  # earlier ones were written before the first release
+VERSION = 6  # earlier ones were written before the first release
 POLICY_FILE = "fairbank/policy"
 """Path of the policy file in the directory of slurm.conf."""
 
@@ -80,17 +80,19 @@ class PolicyPartition(msgspec.Struct, frozen=True):
     """Partition with what a submission must know. 0 stands for unknown; memory in MiB, times in
     minutes.
 
-    `gpus` are its GPU types, empty without GPUs. `memory_per_cpu` is given to jobs that request no
+    `gpus` are its GPU types, empty without GPUs, each with the number that every node has.
+    `exclusive` gives each job whole nodes. `memory_per_cpu` is given to jobs that request no
     memory, `default_minutes` to those without a time limit. The size of the nodes gives
-    the CPUs of jobs with --exclusive and the memory of those with --mem=0.
+    the CPUs and GPUs of jobs on whole nodes and the memory of those with --mem=0.
     """
 
     partition: Partition
-    gpus: tuple[str, ...] = ()
+    gpus: Mapping[str, int] = {}
     memory_per_cpu: int = 0
     default_minutes: int = 0
     node_cpus: int = 0
     node_memory: int = 0
+    exclusive: bool = False
 
 
 class PolicyBalance(msgspec.Struct, frozen=True):
@@ -236,9 +238,11 @@ def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
         _number(place.default_minutes, here),
         _number(place.node_cpus, here),
         _number(place.node_memory, here),
+        "exclusive" if place.exclusive else "shared",
     )
-    for kind in _unique(place.gpus, f"{here}.gpus"):
-        yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
+    for kind, number in place.gpus.items():
+        field = f"{here}.gpus"
+        yield ("gpu", name, ids.name(kind, field=field), _number(number, field))
     for tres, weight in sorted(weights.items()):
         units = _number(int(weight * denominator), f"{here}.weights")
         yield ("weight", name, tres, units)

@@ -43,8 +43,8 @@ def test_policy_file_is_written_from_the_bank(site: CommandSite) -> None:
         "cluster\tlab",
         "price\trefuse",
         "exempt\t7",
-        "gpu\tgpu\ta100",
-        "gpu\tgpu-t4\tt4",
+        "gpu\tgpu\ta100\t4",
+        "gpu\tgpu-t4\tt4\t4",
         "balances\tincluded",
     } <= set(lines)
     assert f"project\tchem\t50001\tchem\t\t {MY_UID} " in lines
