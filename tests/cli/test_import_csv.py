@@ -45,7 +45,8 @@ def test_each_line_is_charged_once(changing: Run, directory: Path) -> None:
     (directory / "jobs.csv").write_text(JOBS)
     before = available(changing, CPU)
     planned = changing("import", "csv", "jobs.csv", "--dry-run")
-    assert output_of(planned) == "history: 3 runs would be charged, 15.33 SU; 0 known already\n"
+    price = "history: 3 runs would be charged, price 15.33 SU; 0 known already\n"
+    assert output_of(planned) == price
     assert available(changing, CPU) == before
     done = changing("import", "csv", "jobs.csv")
     assert output_of(done) == "history: 3 runs charged, 15.33 SU; 0 known already\n"
@@ -58,6 +59,26 @@ def test_each_line_is_charged_once(changing: Run, directory: Path) -> None:
     assert available(changing, CPU) == before - 920 - 720
     statement = changing("statement", CPU, "-l", "-S", "2026-11-21").out
     assert "imported from jobs.csv" in fold(statement)
+
+
+def test_import_names_what_was_charged_and_what_was_written_off(
+    changing: Run, directory: Path
+) -> None:
+    """Two jobs on 200 CPUs for 10 hours cost 4,000 SU. Of the 50 SU that are there the first gets
+    all: 3,950 SU are written off.
+    """
+    term = ("--start", "2026-11-18", "--end", "2026-11-19", "--amount", 50, "--reason", "x")
+    output_of(changing("alloc", "create", "-A", "bio_fold", "-r", "cpu", *term))
+    cells = f"{JORGE},bio_fold,idle-std,2026-11-18T08:00Z,2026-11-18T18:00Z,200,,0"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n161,{cells}\n162,{cells}\n")
+    words = ("import", "csv", "jobs.csv", "--json")
+    (planned,) = json.loads(output_of(changing(*words, "--dry-run")))["data"]
+    assert (planned["cost"], planned["charged"], planned["written_off"]) == (240_000, None, None)
+    assert output_of(changing(*words[:-1])) == (
+        "history: 2 runs charged, 50 SU, 3950 SU beyond the credit written off; 0 known already\n"
+    )
+    (again,) = json.loads(output_of(changing(*words)))["data"]
+    assert (again["known"], again["charged"], again["written_off"]) == (2, 0, 0)
 
 
 def test_import_ends_a_hold_by_hand(changing: Run, directory: Path) -> None:
@@ -91,7 +112,11 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
     left = changing("import", "csv", "jobs.csv")
     assert "there was no allocation that could pay" in fold(left.err)
     assert left.code == FOUND
-    output = output_of(changing("import", "csv", "jobs.csv", "--cover"))
+    cover = ("import", "csv", "jobs.csv", "--cover")
+    (planned,) = json.loads(output_of(changing(*cover, "--dry-run", "--json")))["data"]
+    (allocation,) = planned["covered"]
+    assert (allocation["account"], allocation["amount"], allocation["runs"]) == ("bio_fold", 120, 1)
+    output = output_of(changing(*cover))
     assert output == (
         "allocation for bio_fold/cpu: 2 SU for 1 run, category history\n"
         "history: 1 run charged, 2 SU; 0 known already\n"

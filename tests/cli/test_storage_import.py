@@ -6,6 +6,7 @@ days allows 2 TiB on average.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_measured_storage_is_charged_once_and_compared_with_the_quota(
     opened = output_of(changing("alloc", "create", "-A", "chem_qmc", "-r", "storage", *term))
     number = int(opened.split("allocation ")[1].split(":")[0])
     planned = output_of(changing("storage", "import", "usage.csv", "--dry-run"))
-    assert planned.startswith("storage: 2 measurements would be charged, 5.50 SU; 0 known")
+    assert planned.startswith("storage: 2 measurements would be charged, price 5.50 SU; 0")
     assert available(changing, number) == 730 * 60
     done = output_of(changing("storage", "import", "usage.csv"))
     quota = "! over its quota: chem_qmc: 3.00 TiB on 2026-11-19, quota 2.00 TiB\n"
@@ -67,3 +68,22 @@ def test_wrong_line_is_named(
     error = fold(output_of(changing("storage", "import", "usage.csv"), WRONG_USAGE))
     assert f"line 4, column {field}: " in error
     assert message in error
+
+
+def test_import_names_what_was_charged_and_what_was_written_off(
+    changing: Run, directory: Path
+) -> None:
+    """Of 4,000 TiB-days 3,950 exceed the grant of 50 SU, and of the next day all."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 50, "--reason", "x")
+    output_of(changing("alloc", "create", "-A", "chem_qmc", "-r", "scratch", *term))
+    command = ("storage", "import", "usage.csv", "--system", "scratch", "-r", "scratch")
+    line = "chem_qmc,2026-11-18,4000\n"
+    (directory / "usage.csv").write_text(f"account,day,tib_days\n{line}")
+    (row,) = json.loads(output_of(changing(*command, "--json")))["data"]
+    assert (row["cost"], row["charged"], row["written_off"]) == (240_000, 3_000, 237_000)
+    assert row["display"]["written_off"] == "3950"
+    assert row["quotas"][0]["is_over"]
+    (directory / "usage.csv").write_text(f"account,day,tib_days\n{line.replace('18', '19')}")
+    assert output_of(changing(*command)).startswith(
+        "storage: 1 measurement charged, 0 SU, 4000 SU beyond the credit written off; 0 known"
+    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import ValidationError, convert, structs
+from msgspec import Struct, ValidationError, convert, structs
 
 from fairbank.agent.reports.report import bulk_body, read_answers
 from fairbank.bank.allocation import Allocation
@@ -44,6 +44,23 @@ class ReportObjection(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.detail}{f' (try: {self.remedy})' if self.remedy else ''}"
+
+
+class BookedAmounts(Struct, frozen=True):
+    """Amounts that the bank booked for reports, in SU-minutes.
+
+    What exceeds the credit of the allocation is written off, not charged.
+    """
+
+    charged: int = 0
+    written_off: int = 0
+    released: int = 0
+
+    @classmethod
+    def total(cls, parts: Iterable[BookedAmounts]) -> BookedAmounts:
+        """Return the sums of all parts."""
+        amounts = [structs.astuple(part) for part in parts]
+        return cls(*map(sum, zip(*amounts, strict=True)))
 
 
 class StoredRefusal(NamedTuple):
@@ -151,15 +168,15 @@ class BankClient:
 
     def report(
         self, reports: Sequence[RunReport], progress: StageProgress = no_progress
-    ) -> list[ReportObjection | None]:
-        """Report runs; return in their order None for what is in the ledger, else the objection."""
-        objections: list[ReportObjection | None] = []
+    ) -> list[BookedAmounts | ReportObjection]:
+        """Report runs; return in their order what the bank booked, or its objection."""
+        results: list[BookedAmounts | ReportObjection] = []
         for first in range(0, len(reports), BATCH):
             bodies = list(map(encode_report, reports[first : first + BATCH]))
             rows = self._client.post("/job/bulk", bulk_body(bodies)).get("data")
-            objections += map(_objection, read_answers(rows, len(bodies), field="server"))
-            progress("post", len(objections), len(reports))
-        return objections
+            results += map(_result, read_answers(rows, len(bodies), field="server"))
+            progress("post", len(results), len(reports))
+        return results
 
     def _members(self, project: int) -> frozenset[int]:
         """Return the members by rows of the bank: Slurm's side knows the Unix groups itself."""
@@ -184,10 +201,9 @@ class BankClient:
                 return
 
 
-def _objection(answer: ReportAnswer) -> ReportObjection | None:
-    """Return the bank's objection; None for a report that is in the ledger."""
-    if answer.granted is not None:
-        return None
+def _result(answer: ReportAnswer) -> BookedAmounts | ReportObjection:
+    if (granted := answer.granted) is not None:
+        return BookedAmounts(granted.charged or 0, granted.written_off, granted.released or 0)
     reason = None if answer.refusal is None else answer.refusal.reason
     detail = answer.detail or str(answer.status)
     return ReportObjection(detail, answer.remedy, reason, answer.field)

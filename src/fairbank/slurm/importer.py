@@ -16,7 +16,7 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient
+from fairbank.slurm.bank import BankClient, BookedAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
@@ -186,6 +186,7 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
     released     holds of runs that Slurm does not know
     left         runs that could not be charged or released, and why
     known        number of runs that the ledger had already
+    booked       what the bank charged, wrote off and released; nothing in a prediction
     """
 
     allocations: tuple[HistoryAllocation, ...]
@@ -194,10 +195,11 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[RepairOutcome, ...]
     known: int
     unreadable: tuple[UnreadableLine, ...]
+    booked: BookedAmounts
 
     @property
-    def amount(self) -> int:
-        """Sum of all charges, in SU-minutes."""
+    def price(self) -> int:
+        """Price of all runs that ended, in SU-minutes."""
         return sum(finding.amount or 0 for finding in self.charged)
 
 
@@ -372,6 +374,7 @@ def _history_result(
         left=tuple(each for each in outcomes if each.problem is not None),
         known=known,
         unreadable=unreadable,
+        booked=BookedAmounts.total(each.booked for each in outcomes if each.booked),
     )
 
 

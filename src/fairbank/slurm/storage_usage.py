@@ -14,7 +14,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
-from fairbank.slurm.bank import BankClient, ReportObjection
+from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
 from fairbank.slurm.reconcile.bank_records import BankFunds
 
@@ -37,9 +37,13 @@ class StorageUse(msgspec.Struct, frozen=True):
 
 
 class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Import of measured use. `left` are objections by line of use, `quotas` TiB by project."""
+    """Import of measured use. `left` are objections by line of use, `quotas` TiB by project.
+
+    `booked` is what the bank charged for the uses and wrote off; nothing in a prediction.
+    """
 
     charged: Sequence[StorageUse]
+    booked: BookedAmounts
     known: int
     left: Sequence[tuple[StorageUse, str]]
     quotas: Mapping[str, Fraction]
@@ -119,22 +123,29 @@ def import_storage(
             left.append((use, f"there was no allocation of {resource} that could pay"))
         else:
             reports.append((use, _report(use, project.id, system, resource)))
-    objections: list[ReportObjection | None] = [None] * len(reports)
+    results: list[BookedAmounts | ReportObjection] = [BookedAmounts()] * len(reports)
     if not dry_run:
-        objections = bank.report([report for _, report in reports])
-    charged = []
-    for (use, _), objection in zip(reports, objections, strict=True):
-        if objection is None:
+        results = bank.report([report for _, report in reports])
+    charged, booked = [], []
+    for (use, _), result in zip(reports, results, strict=True):
+        if isinstance(result, BookedAmounts):
             charged.append(use)
+            booked.append(result)
         else:
-            left.append((use, str(objection)))
+            left.append((use, str(result)))
     quotas = {}
     for use in sorted(uses, key=lambda use: use.day):
         project = funds.by_account.get(use.account)
         for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
             term = Fraction(payer.end - payer.start, DAY)
             quotas[use.account] = payer.deposited / (MINUTES_IN_SU * term)
-    return StorageResult(charged=charged, known=known, left=left, quotas=quotas)
+    return StorageResult(
+        charged=charged,
+        booked=BookedAmounts.total(booked),
+        known=known,
+        left=left,
+        quotas=quotas,
+    )
 
 
 def _report(use: StorageUse, project: int, system: str, resource: str) -> CompleteReport:

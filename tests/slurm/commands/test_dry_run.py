@@ -103,7 +103,7 @@ def history_lines(site: CommandSite, *words: str, code: int) -> tuple[list[str],
     """Return the lines on allocations, charges and releases, and the jobs that were left out."""
     result = site.run("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
-        line.replace("would be ", "")
+        line.replace("would be ", "").replace("price ", "")
         for line in result.out.splitlines()
         if line.startswith(("allocation", "history", "lost"))
     ]

@@ -15,7 +15,7 @@ from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.bank_records import BankProject
-from tests.slurm.commands.site import ME, MY_UID, CommandSite, command_site
+from tests.slurm.commands.site import HOUR, ME, MY_UID, CommandSite, command_site
 from tests.support.names import EXAMPLES
 
 pytestmark = pytest.mark.slow
@@ -235,6 +235,14 @@ def test_history_is_charged_once(site: CommandSite) -> None:
     assert site.output("audit", "verify").endswith("every row is as the journal says\n")
 
 
+def test_history_beyond_the_credit_is_written_off_and_named(site: CommandSite) -> None:
+    """Of 5 hours at 4 SU an hour chem has 10 SU."""
+    site.set_accounting(site.job(1, submitted=site.now - 7 * HOUR, elapsed=5 * HOUR))
+    assert site.output("slurm", "import", "-S", "now-2days").splitlines()[-1] == (
+        "history: 1 run charged, 10 SU, 10 SU beyond the credit written off; 0 known already"
+    )
+
+
 def test_covered_history_needs_no_reconciling(site: CommandSite) -> None:
     """A free run before all other runs of its project is covered too."""
     site.set_accounting(site.job(1, account="bio", state="NODE_FAIL"))
@@ -266,7 +274,7 @@ def test_run_that_ended_just_now_is_covered_when_it_is_charged(site: CommandSite
     site.set_accounting(site.job(1, elapsed=80, **recent))
     nothing = ["history: 0 runs charged, 0 SU; 0 known already"]
     assert site.output(*command, "--dry-run").splitlines()[-1:] == [
-        "history: 0 runs would be charged, 0 SU; 0 known already"
+        "history: 0 runs would be charged, price 0 SU; 0 known already"
     ]
     assert site.output(*command).splitlines()[1:] == nothing
     assert len(site.client.get("/alloc")["data"]) == 1  # of chem

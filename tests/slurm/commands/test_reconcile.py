@@ -207,6 +207,19 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
     assert site.available() == 360
 
 
+def test_fix_names_what_was_charged_and_what_was_written_off(site: CommandSite) -> None:
+    """Of 5 hours at 4 SU an hour chem has 10 SU. Then nothing is left."""
+    job = site.job(1, submitted=site.now - 7 * HOUR, elapsed=5 * HOUR)
+    site.set_accounting(job)
+    assert "would charge 20 SU\n" in site.run("reconcile", code=8).out
+    fixed = site.run("reconcile", "--fix", code=0).out
+    assert "charged 10 SU, 10 SU beyond the credit written off\n" in fixed
+    assert "10 charged, 10 written off" in " ".join(fixed.split())
+    site.set_accounting(job, site.job(2))
+    (row,) = site.reconcile("--fix")
+    assert (row["amount"], row["charged"], row["written_off"]) == (40, 0, 40)
+
+
 def test_plain_run_says_what_a_repair_could_not_do(site: CommandSite) -> None:
     """Of a line without a job id the job is unknown, and the bank has no credit for bio."""
     site.report(site.job(1))

@@ -14,7 +14,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.progress import StageProgress, no_progress
-from fairbank.slurm.bank import BankClient, ReportObjection
+from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
@@ -35,12 +35,14 @@ class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of a repair, done or predicted.
 
     `problem` is None if the finding is repaired, empty if no repair was attempted, else the reason
-    why it failed. `objection` is the bank's refusal of the report, now or earlier.
+    why it failed. `objection` is the bank's refusal of the report, now or earlier, `booked` what
+    the bank charged, wrote off and released for it.
     """
 
     finding: ReconcileFinding
     problem: str | None = ""
     objection: ReportObjection | None = None
+    booked: BookedAmounts | None = None
 
 
 class Repairer:
@@ -104,10 +106,14 @@ class Repairer:
                 outcomes.append(RepairOutcome(finding=finding))
             else:
                 reported.append((finding, body))
-        objections = self._bank.report([body for _, body in reported], progress)
-        for (finding, _), objection in zip(reported, objections, strict=True):
-            problem = None if objection is None else str(objection)
-            outcomes.append(RepairOutcome(finding=finding, problem=problem, objection=objection))
+        results = self._bank.report([body for _, body in reported], progress)
+        for (finding, _), result in zip(reported, results, strict=True):
+            if isinstance(result, BookedAmounts):
+                outcomes.append(RepairOutcome(finding=finding, problem=None, booked=result))
+            else:
+                outcomes.append(
+                    RepairOutcome(finding=finding, problem=str(result), objection=result)
+                )
         return outcomes
 
     def predict(self, findings: Sequence[ReconcileFinding]) -> list[RepairOutcome]:

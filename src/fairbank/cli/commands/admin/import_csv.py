@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.slurm.history import COVER_ABOUT, show_history
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
-from fairbank.cli.framework.options import add_clusters, add_option, add_writing, file_read
+from fairbank.cli.framework.options import (
+    add_clusters,
+    add_forms,
+    add_option,
+    add_writing,
+    file_read,
+)
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.cli.framework.selectors import find_cluster
 from fairbank.core.errors import InvalidInput
@@ -40,7 +46,7 @@ def _delimiter(text: str) -> str:
 
 
 def add_table(parser: Parser) -> None:
-    """Add the options of a CSV file and its columns."""
+    """Add the options of a CSV file and its columns, and of the output."""
     add_option(parser, "file FILE", "CSV in UTF-8 with a header line; - is standard input")
     about = "the column of a field, where it is not named like the field; may be repeated"
     add_option(parser, "--column FIELD=NAME", about, type=_column, action="append", default=[])
@@ -48,6 +54,7 @@ def add_table(parser: Parser) -> None:
     add_option(parser, "--columns FILE", about)
     about = "the character between cells, or tab (default: a comma)"
     add_option(parser, "--delimiter CHAR", about, type=_delimiter, default=",")
+    add_forms(parser.add_argument_group("Output"), {"--json": "JSON, with a named schema"})
 
 
 def read_csv(options: Namespace, fields: TableFields) -> CsvTable:
@@ -112,7 +119,8 @@ def _csv(context: Context, options: Namespace) -> int:
         )
     if options.dry_run or not predicted.charged:
         return FOUND if show_history(context, predicted, dry_run=options.dry_run) else 0
-    question = f"Charge {counted(len(predicted.charged), 'run')}, {show_su(predicted.amount)} SU?"
+    runs, price = counted(len(predicted.charged), "run"), show_su(predicted.price)
+    question = f"Charge {runs} with a price of {price} SU?"
     if not context.confirm(question):
         context.note("Nothing was changed.")
         return NOT_DONE

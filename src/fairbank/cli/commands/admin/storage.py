@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.admin.import_csv import add_table, read_csv
+from fairbank.cli.commands.slurm.history import charged_amounts
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_option, add_writing
@@ -15,9 +16,11 @@ from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
     from fairbank.slurm.storage_usage import StorageResult, StorageUse
 
 
@@ -41,22 +44,34 @@ def _import(context: Context, options: Namespace) -> int:
     uses = parse_storage_table(read_csv(options, STORAGE_FIELDS), int(context.now()))
     result = import_storage(bank, uses, system=system, resource=resource, dry_run=True)
     if result.charged and not options.dry_run:
-        amount = show_su(sum(use.amount for use in result.charged))
-        if not context.confirm(f"Charge {amount} SU of storage?"):
+        if not context.confirm(f"Charge storage with a price of {show_su(_price(result))} SU?"):
             context.note("Nothing was changed.")
             return NOT_DONE
         result = import_storage(bank, uses, system=system, resource=resource, dry_run=False)
-    _show(context, result, uses, "would be " if options.dry_run else "")
+    _show(context, result, uses, dry_run=options.dry_run)
     return FOUND if result.left else 0
 
 
-def _show(context: Context, result: StorageResult, uses: list[StorageUse], would: str) -> None:
+def _price(result: StorageResult) -> int:
+    return sum(use.amount for use in result.charged)
+
+
+def _show(
+    context: Context, result: StorageResult, uses: list[StorageUse], *, dry_run: bool
+) -> None:
     """Print what was charged, and the use of the last day beside the quota."""
-    context.print_text(
-        f"storage: {counted(len(result.charged), 'measurement')} {would}charged,"
-        f" {show_su(sum(use.amount for use in result.charged))} SU; {result.known:,} known already"
-    )
     last = {use.account: use for use in sorted(uses, key=lambda use: use.day)}
+    left = [f"{plain(use.account)}, {iso(use.day)[:10]}: {why}" for use, why in result.left]
+    if context.options.form == "json":
+        row = _as_row(result, last, dry_run=dry_run)
+        context.print_json("fairbank.storage-import/1", [row], left)
+        return
+    would = "would be " if dry_run else ""
+    charged = charged_amounts(result.booked, _price(result) if dry_run else None)
+    context.print_text(
+        f"storage: {counted(len(result.charged), 'measurement')} {would}charged, {charged};"
+        f" {result.known:,} known already"
+    )
     for account, quota in sorted(result.quotas.items()):
         use = last[account]
         over = "! over its quota: " if use.tib_days > quota else ""
@@ -64,9 +79,30 @@ def _show(context: Context, result: StorageResult, uses: list[StorageUse], would
             f"{over}{plain(account)}: {float(use.tib_days):.2f} TiB on {iso(use.day)[:10]},"
             f" quota {float(quota):.2f} TiB"
         )
-    context.note(
-        *(f"! {plain(use.account)}, {iso(use.day)[:10]}: {why}" for use, why in result.left)
-    )
+    context.note(*(f"! {line}" for line in left))
+
+
+def _as_row(result: StorageResult, last: Mapping[str, StorageUse], *, dry_run: bool) -> Row:
+    """Return the result as data: of a prediction the cost, which the credit may not cover."""
+    return {
+        "dry_run": dry_run,
+        "measurements": len(result.charged),
+        "cost": _price(result),
+        "charged": None if dry_run else result.booked.charged,
+        "written_off": None if dry_run else result.booked.written_off,
+        "known": result.known,
+        "left_out": len(result.left),
+        "quotas": [
+            {
+                "account": account,
+                "day": iso(last[account].day)[:10],
+                "tib": float(last[account].tib_days),
+                "quota_tib": float(quota),
+                "is_over": last[account].tib_days > quota,
+            }
+            for account, quota in sorted(result.quotas.items())
+        ],
+    }
 
 
 COMMAND = Noun(

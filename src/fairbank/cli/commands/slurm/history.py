@@ -1,4 +1,4 @@
-"""Result of an import of finished runs: what was charged, released and left."""
+"""Result of an import of finished runs: what was charged, written off, released and left."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
+    from fairbank.report.columns import Row
+    from fairbank.slurm.bank import BookedAmounts
     from fairbank.slurm.importer import HistoryResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
 
@@ -23,6 +25,10 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         history: result, or its prediction.
         dry_run: it is a prediction.
     """
+    if getattr(context.options, "form", None) == "json":
+        left = [_left_run(outcome) for outcome in history.left]
+        context.print_json("fairbank.history/1", [_as_row(history, dry_run=dry_run)], left)
+        return len(history.left)
     context.print_lines(
         plain(
             f"allocation for {allocation.account}/{allocation.resource}:"
@@ -32,17 +38,49 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         for allocation in history.allocations
     )
     would = "would be " if dry_run else ""
+    charged = charged_amounts(history.booked, history.price if dry_run else None)
     context.print_text(
-        f"history: {counted(len(history.charged), 'run')} {would}charged, "
-        f"{show_su(history.amount)} SU; {history.known:,} known already"
+        f"history: {counted(len(history.charged), 'run')} {would}charged, {charged};"
+        f" {history.known:,} known already"
     )
     if history.released:
-        held = show_su(sum(finding.amount or 0 for finding in history.released))
+        predicted = sum(finding.amount or 0 for finding in history.released)
+        held = show_su(predicted if dry_run else history.booked.released)
         holds = counted(len(history.released), "hold")
         context.print_text(f"lost in Slurm: {holds} {would}released, {held} SU")
     context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
     context.note(*(f"! not read: {line}" for line in history.unreadable))
     return len(history.left) + len(history.unreadable)
+
+
+def _as_row(history: HistoryResult, *, dry_run: bool) -> Row:
+    """Return the result as data: of a prediction the cost, which the credit may not cover."""
+    return {
+        "dry_run": dry_run,
+        "covered": [
+            {
+                "account": allocation.account,
+                "resource": allocation.resource,
+                "amount": allocation.amount,
+                "runs": allocation.jobs,
+            }
+            for allocation in history.allocations
+        ],
+        "runs": len(history.charged),
+        "cost": history.price,
+        "charged": None if dry_run else history.booked.charged,
+        "written_off": None if dry_run else history.booked.written_off,
+        "known": history.known,
+        "left_out": len(history.left),
+    }
+
+
+def charged_amounts(booked: BookedAmounts, price: int | None) -> str:
+    """Return what the bank charged and wrote off, or the price before it did."""
+    if price is not None:
+        return f"price {show_su(price)} SU"
+    beyond = f", {show_su(booked.written_off)} SU beyond the credit written off"
+    return f"{show_su(booked.charged)} SU{beyond if booked.written_off else ''}"
 
 
 def _left_run(outcome: RepairOutcome) -> str:

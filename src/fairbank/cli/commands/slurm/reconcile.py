@@ -16,6 +16,7 @@ from fairbank.report.columns import UNITS, Column, moment, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -53,6 +54,8 @@ ADVICE = {
 def _done(row: Row, form: DisplayFormat) -> str:
     """Return what was done, or the refusal without its remedy."""
     refusal = row["refusal"]
+    if row["written_off"] and not form.exact:
+        return f"{form.su(row['charged'])} charged, {form.su(row['written_off'])} written off"
     return str(row["done"] if refusal is None or form.exact else refusal["detail"])
 
 
@@ -182,15 +185,22 @@ def _differences(context: Context, result: ReconcileResult, *, fix: bool) -> lis
     for name, outcomes in by_category.items():
         line = f"{len(outcomes):>9,}  {outcomes[0].finding.category.value}"
         if name in REPAIRS:
-            amount = sum(
-                outcome.finding.amount or 0
-                for outcome in outcomes
-                if outcome.problem is None or (not fix and outcome.problem == "")
-            )
-            unit = UNITS[context.format.units]
-            line += f"   {REPAIRS[name][fix]} {context.format.su(amount)} {unit}"
+            line += f"   {REPAIRS[name][fix]} {_repaired(context, outcomes, fix=fix)}"
         lines.append(line)
     return lines
+
+
+def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool) -> str:
+    """Return the price of what would be repaired, or what the bank booked for it."""
+    form, unit = context.format, UNITS[context.format.units]
+    if not fix:
+        price = sum(outcome.finding.amount or 0 for outcome in outcomes if not outcome.problem)
+        return f"{form.su(price)} {unit}"
+    booked = [outcome.booked for outcome in outcomes if outcome.booked is not None]
+    amount = form.su(sum(each.charged + each.released for each in booked))
+    written_off = sum(each.written_off for each in booked)
+    beyond = f", {form.su(written_off)} {unit} beyond the credit written off"
+    return f"{amount} {unit}{beyond if written_off else ''}"
 
 
 def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
@@ -210,6 +220,8 @@ def _row(outcome: RepairOutcome) -> Row:
         "kind": finding.category.name,
         "what": finding.category.value,
         "amount": finding.amount,
+        "charged": outcome.booked and outcome.booked.charged,
+        "written_off": outcome.booked and outcome.booked.written_off,
         "job": finding.run.id if finding.run else None,
         "done": "yes" if outcome.problem is None else outcome.problem or "no",
         # The field is the one that would have to differ.
