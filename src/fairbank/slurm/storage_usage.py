@@ -140,11 +140,7 @@ def import_storage(
             term = Fraction(payer.end - payer.start, DAY)
             quotas[use.account] = payer.deposited / (MINUTES_IN_SU * term)
     return StorageResult(
-        charged=charged,
-        booked=BookedAmounts.total(booked),
-        known=known,
-        left=left,
-        quotas=quotas,
+        charged=charged, booked=BookedAmounts.total(booked), known=known, left=left, quotas=quotas
     )
 
 

@@ -61,7 +61,7 @@ def _as_row(history: HistoryResult, *, dry_run: bool) -> Row:
             {
                 "account": allocation.account,
                 "resource": allocation.resource,
-                "amount": allocation.amount,
+                "amount": allocation.deposited,
                 "runs": allocation.jobs,
             }
             for allocation in history.allocations
