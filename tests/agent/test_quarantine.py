@@ -179,7 +179,7 @@ def test_frame_is_acknowledged_only_after_it_is_in_the_file(site: Site) -> None:
         wait_until(lambda: f"{file} cannot be written" in agent.log_text(), "a line in the log")
         assert plugin.receive()
         assert 7 not in plugin.answers
-        assert agent.status()["quarantine"]["error"]
+        assert agent.status()["quarantine"]["error"] == f"[Errno 21] Is a directory: '{file}'"
         file.rmdir()
         plugin.wait([7])
         assert agent.status()["quarantine"]["error"] is None

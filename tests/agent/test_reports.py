@@ -179,7 +179,7 @@ def test_invalid_name_and_tres_are_left_out(name: str, tres: str, expected: dict
     fields = msgspec.json.decode(body)
     assert {key: fields[key] for key in ("name", "tres") if key in fields} == expected
     if "name" in expected:
-        assert ids.job_name(expected["name"])
+        assert ids.job_name(expected["name"]) == expected["name"]
 
 
 def test_converted_report_has_the_same_facts() -> None:

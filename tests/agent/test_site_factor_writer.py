@@ -103,23 +103,28 @@ def test_other_server_is_an_error(agent: RunningAgent, tmp_path: Path) -> None:
     text = f'[bank]\nserver = "unix:{agent.control}"\n' + settings(tmp_path / "table")
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
-    assert writer.status()["error"]
+    assert writer.status()["error"] == "the pages are /status, /metrics, /health"
     assert not (tmp_path / "table").exists()
 
 
 @pytest.mark.parametrize(
-    ("lines", "folder", "text_part"),
+    ("lines", "folder", "text_part", "remedy"),
     [
-        ('cluster = "elsewhere"', "", "the bank has no cluster 'elsewhere'"),
-        ("", "no/such/", "cannot write"),
+        (
+            'cluster = "elsewhere"',
+            "",
+            "the bank has no cluster 'elsewhere'",
+            "settings know: local; ",
+        ),
+        ("", "no/such/", "cannot write", "make its directory, "),
     ],
 )
 def test_error_has_text_and_remedy(
-    site: Site, tmp_path: Path, lines: str, folder: str, text_part: str
+    site: Site, tmp_path: Path, lines: str, folder: str, text_part: str, remedy: str
 ) -> None:
     text = f'[bank]\nserver = "{site.address}"\n' + settings(tmp_path / f"{folder}table", lines)
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
     assert text_part in writer.status()["error"]
-    assert writer.status()["remedy"]
+    assert remedy in writer.status()["remedy"]
     assert writer.status()["written"] is None

@@ -125,7 +125,9 @@ def test_second_end_of_a_run_is_found(story: StoryRunner, kind: Kind) -> None:
         details=details,
         **sums,
     )
-    assert finding_texts(rewritten([*lines, again]), Head(last.allocation, 0, bytes(32)))
+    assert finding_texts(rewritten([*lines, again]), Head(last.allocation, 0, bytes(32))) == [
+        f"a {kind.value} cannot follow: run darwin/2@0.0 is charged already"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -110,18 +110,28 @@ def test_whole_numbers_are_known_to_be_amounts_or_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "problem"),
+    ("words", "code", "problem", "remedy"),
     [
-        ("balance --bogus", 2, ("invalid input", 400, None)),
-        ("nosuch", 2, ("invalid input", 400, None)),
-        ("alloc show 999", 3, ("not found", 404, "ALLOC")),
-        ("deposit 1 5 --reason x --as 61002", 4, ("forbidden", 403, None)),
-        ("balance --server unix:/nowhere", 6, ("unavailable", 503, "--server")),
-        ("withdraw 2 10k --reason test --yes", 5, ("refused", 402, None)),
+        ("balance --bogus", 2, ("invalid input", 400, None), "fairbank balance --help"),
+        ("nosuch", 2, ("invalid input", 400, None), "fairbank --help"),
+        ("alloc show 999", 3, ("not found", 404, "ALLOC"), "list yours with: fairbank alloc list"),
+        ("deposit 1 5 --reason x --as 61002", 4, ("forbidden", 403, None), "ask a superuser"),
+        (
+            "balance --server unix:/nowhere",
+            6,
+            ("unavailable", 503, "--server"),
+            "start the bank with: fairbank serve; ",
+        ),
+        (
+            "withdraw 2 10k --reason test --yes",
+            5,
+            ("refused", 402, None),
+            "withdraw at most 262 SU",
+        ),
     ],
 )
 def test_errors_under_json_are_problem_documents_on_stdout(
-    fairbank: Run, words: str, code: int, problem: tuple[str, int, str | None]
+    fairbank: Run, words: str, code: int, problem: tuple[str, int, str | None], remedy: str
 ) -> None:
     plain = fairbank(*words.split())
     result = fairbank(*words.split(), "--json")
@@ -133,7 +143,7 @@ def test_errors_under_json_are_problem_documents_on_stdout(
     assert (document["title"], document["status"], document.get("field")) == (title, status, field)
     # The sentence for people stays on stderr.
     assert document["detail"].split()[0] in result.err
-    assert document["remedy"]
+    assert document["remedy"].startswith(remedy)
 
 
 def test_refusal_under_json_has_its_amounts(fairbank: Run) -> None:
@@ -143,7 +153,7 @@ def test_refusal_under_json_has_its_amounts(fairbank: Run) -> None:
     assert refusal["asked"] == 10_000 * 60
     assert refusal["asked"] - refusal["available"] == refusal["shortfall"]
     assert refusal["display"]["asked"] == "10000"
-    assert refusal["remedies"]
+    assert refusal["remedies"] == ["withdraw at most 262 SU"]
 
 
 def test_bug_under_json_is_a_problem_document(fairbank: Run) -> None:

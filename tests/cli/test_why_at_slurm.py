@@ -88,7 +88,7 @@ def test_reason_equals_that_of_slurmctld(run: Run, name: str) -> None:
     assert data["code"] == data["slurm_reason"]
     assert data["headline"].endswith(".")
     assert any(not check["ok"] for check in data["checks"]), "nothing keeps it waiting"
-    assert explain_reason(data["code"])
+    assert explain_reason(data["code"]).endswith(".")
 
 
 def test_json_output(run: Run) -> None:
@@ -422,7 +422,7 @@ def test_limit_of_the_partition_that_the_qos_overrides_is_ok(run: Run, tmp_path:
         re.sub(r" State=\S+", " State=DOWN", (folder / "nodes.txt").read_text())
     )
     _, checks = why(run, folder, JOBS["long"])
-    assert checks["partition cpu accepts it"][0]
+    assert checks["partition cpu accepts it"][0] is True
     assert checks["MaxTime of cpu"] == (
         True,
         "7-00:00:00, and this job asks for 30-00:00:00; its QOS overrides this"
@@ -632,7 +632,7 @@ def test_request_above_a_group_limit_on_nodes_is_not_ok(run: Run, tmp_path: Path
         "Job 12 waits: association of account wg_astro allows 0 nodes (GrpTRES), 3 in use; this"
         " job asks for 1 (AssocGrpNodeLimit)."
     )
-    assert not checks["limits in cpu"][0]
+    assert checks["limits in cpu"][0] is False
 
 
 def test_limit_that_the_job_meets_on_later_nodes_is_not_ok(run: Run, tmp_path: Path) -> None:

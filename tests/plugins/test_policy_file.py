@@ -251,12 +251,31 @@ WRONG: dict[str, SubmissionPolicy] = {
 }
 
 
+PRINTABLE = (
+    "1 to 255 bytes of printable text without , = or quotes, no blank at its ends,"
+    " no + or - at its start"
+)
+REMEDIES = {
+    "cluster": "a name without blanks, / : or @",
+    "projects.group": PRINTABLE,
+    "projects.gid": "list it once",
+    "projects.wg_astro.account": PRINTABLE,
+    "short_terms": "list both too",
+    "short_terms.reservation": PRINTABLE,
+    "balances": "list the project too",
+    "partitions.cpu": "a whole number from 0 to 1000000000000000",
+    "partitions.cpu.weights": "use weights and factors with fewer decimals",
+    "exempt": "list it once",
+    "partitions": "list it once",
+}
+
+
 @pytest.mark.parametrize("field", sorted(WRONG))
 def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
     with pytest.raises(InvalidInput) as error:
         render(WRONG[field])
     assert error.value.field == field
-    assert error.value.remedy
+    assert error.value.remedy == REMEDIES[field]
 
 
 def test_admission_rules_are_those_of_the_plugins() -> None:

@@ -53,7 +53,7 @@ def refused(
     assert (answer.status_code, problem.get("field")) == (status, field), problem
     assert answer.headers["content-type"] == "application/problem+json"
     assert problem["status"] == status
-    assert problem["detail"]
+    assert problem["detail"].strip() == problem["detail"] != ""
     assert "Traceback" not in answer.text
     assert world.entries() == before
     return problem

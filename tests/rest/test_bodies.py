@@ -119,32 +119,41 @@ def test_repeated_key_in_one_report_of_a_batch_is_refused(world: World) -> None:
     refused(world, AGENT, "POST", "/job/bulk", 400, "reports", content=again, headers=JSON)
 
 
+INCOMPLETE = "send one complete JSON object in UTF-8"
+NO_OBJECT = "/docs describes what may be sent"
 BROKEN = {
-    "nothing": (b"", None),
-    "truncated": (b'{"amount": 5, "comm', None),
-    "two": (b'{"amount":5,"comment":"x"}{"amount":5,"comment":"x"}', None),
-    "not UTF-8": (b'{"amount":5,"comment":"\xff"}', None),
-    "a lone surrogate": (b'{"amount":5,"comment":"\\ud800"}', None),
-    "UTF-16": ('{"amount":5,"comment":"x"}'.encode("utf-16"), None),
-    "deep": (b'{"amount":' + b"[" * 100_000, "amount"),
-    "deep and closed": (b"[" * 50_000 + b"]" * 50_000, None),
-    "a list": (b"[]", None),
-    "a string": (b'"x"', None),
-    "null": (b"null", None),
-    "a comment": (b'{"amount":5,/**/"comment":"x"}', None),
-    "NaN": (b'{"amount":NaN,"comment":"x"}', None),
-    "a form": (b"amount=5&comment=x", None),
+    "nothing": (
+        b"",
+        None,
+        "send a JSON object, with its Content-Length; /docs describes what may be sent",
+    ),
+    "truncated": (b'{"amount": 5, "comm', None, INCOMPLETE),
+    "two": (b'{"amount":5,"comment":"x"}{"amount":5,"comment":"x"}', None, INCOMPLETE),
+    "not UTF-8": (b'{"amount":5,"comment":"\xff"}', None, INCOMPLETE),
+    "a lone surrogate": (b'{"amount":5,"comment":"\\ud800"}', None, INCOMPLETE),
+    "UTF-16": ('{"amount":5,"comment":"x"}'.encode("utf-16"), None, INCOMPLETE),
+    "deep": (
+        b'{"amount":' + b"[" * 100_000,
+        "amount",
+        "send a whole number: no quotes, no fraction, no exponent",
+    ),
+    "deep and closed": (b"[" * 50_000 + b"]" * 50_000, None, NO_OBJECT),
+    "a list": (b"[]", None, NO_OBJECT),
+    "a string": (b'"x"', None, NO_OBJECT),
+    "null": (b"null", None, NO_OBJECT),
+    "a comment": (b'{"amount":5,/**/"comment":"x"}', None, INCOMPLETE),
+    "NaN": (b'{"amount":NaN,"comment":"x"}', None, INCOMPLETE),
+    "a form": (b"amount=5&comment=x", None, INCOMPLETE),
 }
 
 
-@pytest.mark.parametrize(("body", "field"), BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize(("body", "field", "remedy"), BROKEN.values(), ids=BROKEN.keys())
 def test_body_that_is_not_a_json_object_is_refused(
-    shared_world: World, body: bytes, field: str | None
+    shared_world: World, body: bytes, field: str | None, remedy: str
 ) -> None:
     path = f"/alloc/{shared_world.own['allocation']}/deposit"
-    assert refused(shared_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)[
-        "remedy"
-    ]
+    problem = refused(shared_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
+    assert problem["remedy"] == remedy
 
 
 @pytest.mark.parametrize(

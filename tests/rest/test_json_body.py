@@ -15,11 +15,12 @@ from fairbank.rest.schemas.requests import Movement
 from tests.rest.responses import JSON
 from tests.rest.world import AGENT, World, report
 
+REMEDY = "send one complete JSON object in UTF-8"
+
 
 def refusal_of(body: bytes) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
         read_json(body, Movement)
-    assert caught.value.remedy
     return caught.value
 
 
@@ -38,6 +39,7 @@ def test_body_that_is_not_json_names_the_byte(body: bytes, detail: str) -> None:
     error = refusal_of(body)
     assert error.message.startswith("the body cannot be read: ")
     assert detail in error.message
+    assert error.remedy == REMEDY
     assert error.remedy == "send one complete JSON object in UTF-8"
 
 

@@ -115,4 +115,6 @@ def test_every_filter_of_runs_and_refusals_works(world: World) -> None:
         "&cluster=alpha&owner_uid=5004&allocation=1"
     )
     for path in ("/job", "/failure"):
-        assert world.ask("GET", f"{path}?{everything}", SUPERUSER).json()["data"], path
+        rows = world.ask("GET", f"{path}?{everything}", SUPERUSER).json()["data"]
+        payers = {(row["cluster"], row["owner_uid"], row["allocation"]) for row in rows}
+        assert payers == {("alpha", 5004, 1)}, path

@@ -39,7 +39,7 @@ def test_every_name_that_limits_give_is_in_the_table() -> None:
             except KeyError:
                 continue  # no such limit
             if owner == QOS or "Min" not in kind.value.removesuffix("Mins"):
-                assert explain_reason(name)
+                assert explain_reason(name).endswith(".")
 
 
 def test_unknown_reason_is_reported() -> None:

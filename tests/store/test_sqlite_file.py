@@ -167,7 +167,7 @@ def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
         made = pool.submit(migrate, url(path))
         assert wait([made], timeout=0.3).not_done == {made}
         other.execute("COMMIT")
-        assert made.result()
+        assert made.result() is True
     other.close()
     assert path.read_bytes()[18] == WAL
 

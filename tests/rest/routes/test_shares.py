@@ -191,30 +191,34 @@ def test_only_the_agent_of_a_cluster_may_store_values(
 
 
 @pytest.mark.parametrize(
-    ("changed", "field"),
+    ("changed", "field", "remedy"),
     [
-        ({"rows": []}, "rows"),
-        ({"rows": [CHEM, CHEM]}, "rows"),
-        ({"rows": [{**CHEM, "account": "no,name"}]}, "rows[0].account"),
-        ({"rows": [ROWS[0], {**CHEM, "user": "a,b"}]}, "rows[1].user"),
-        ({"rows": [{**CHEM, "user": "a\u0000b"}]}, "rows[0].user"),
-        ({"rows": [{**CHEM, "partition": "a,b"}]}, "rows[0].partition"),
-        ({"rows": [{**CHEM, "usage": -1}]}, "rows[0].usage"),
-        ({"rows": [{**CHEM, "norm_shares": 1.5}]}, "rows[0].norm_shares"),
-        ({"rows": [{**CHEM, "shares": 2**31 - 1}]}, "rows[0].shares"),
-        ({"rows": [{**CHEM, "rank": 1}]}, "rows[0]"),
-        ({"at": NOW + 3 * DAY}, "at"),
-        ({"at": "noon"}, "at"),
+        ({"rows": []}, "rows", "make it at least 1 long"),
+        (
+            {"rows": [CHEM, CHEM]},
+            "rows",
+            "send each account, and each user and partition in it, once",
+        ),
+        ({"rows": [{**CHEM, "account": "no,name"}]}, "rows[0].account", "1 to 255 bytes"),
+        ({"rows": [ROWS[0], {**CHEM, "user": "a,b"}]}, "rows[1].user", "1 to 255 bytes"),
+        ({"rows": [{**CHEM, "user": "a\u0000b"}]}, "rows[0].user", "1 to 255 bytes"),
+        ({"rows": [{**CHEM, "partition": "a,b"}]}, "rows[0].partition", "1 to 255 bytes"),
+        ({"rows": [{**CHEM, "usage": -1}]}, "rows[0].usage", "/docs describes"),
+        ({"rows": [{**CHEM, "norm_shares": 1.5}]}, "rows[0].norm_shares", "/docs describes"),
+        ({"rows": [{**CHEM, "shares": 2**31 - 1}]}, "rows[0].shares", "at most 2147483646"),
+        ({"rows": [{**CHEM, "rank": 1}]}, "rows[0]", "leave it out"),
+        ({"at": NOW + 3 * DAY}, "at", "synchronise the clocks (NTP)"),
+        ({"at": "noon"}, "at", "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"),
     ],
 )
 def test_invalid_value_names_its_row(
-    shared_world: World, changed: dict[str, Any], field: str
+    shared_world: World, changed: dict[str, Any], field: str, remedy: str
 ) -> None:
     answer = shared_world.ask("POST", "/share", AGENT, json=upload(**changed))
     assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), (
         answer.text
     )
-    assert answer.json()["remedy"]
+    assert answer.json()["remedy"].startswith(remedy)
 
 
 @given(names=st.tuples(NAMES, NAMES, NAMES))

@@ -115,7 +115,7 @@ def test_data_that_is_not_http_is_refused(server: EchoServer, sent: bytes) -> No
         status, problem = read_response(connection)
         assert (status, problem["status"], problem["title"]) == (400, 400, "invalid input")
         assert problem["type"] == "/problem/invalid-input"
-        assert problem["remedy"]
+        assert problem["remedy"] == "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
         assert is_closed(connection)
 
 

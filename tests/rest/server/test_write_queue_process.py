@@ -183,7 +183,7 @@ def test_sqlite_has_its_write_queue_in_the_server() -> None:
 def test_unknown_kind_of_write_queue_is_refused() -> None:
     with create_bank(server='write_queue = "cellar"') as server:
         done = server.command("serve")
-    assert done.returncode
+    assert done.returncode == 2
     assert "field: server.write_queue\n  try: one of: threads, process" in done.stderr
 
 
