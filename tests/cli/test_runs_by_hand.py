@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.output_values import available, fold, output_of
-from tests.cli.site import AYLA, CPU, GPU, JORGE
+from tests.cli.site import AYLA, CPU, GPU, JORGE, STRANGER
 
 JOB = ("-A", "chem_qmc", "-p", "idle-std", "-u", JORGE, "--tres", "cpu=4,mem=2G")
 START = ("-S", "2026-11-21T05:30:12")
@@ -195,3 +195,24 @@ def test_member_may_not_report_runs(changing: Run) -> None:
     assert "you may not report runs of cluster darwin" in error
     output_of(changing("hold", 29, "-t", "60", *JOB, "--as", AYLA))  # the cluster's agent
     output_of(changing("release", 29))
+
+
+def test_remedy_of_a_wrong_time_names_the_option(changing: Run) -> None:
+    output_of(changing("hold", 60, "-t", "60", *JOB, *START))
+    error = fold(output_of(changing("charge", 60, "-E", "2026-11-21T04:00"), 2))
+    assert "the run ends before it starts" in error
+    assert "field: -E try: give another -E TIME: end of the run (default: now)" in error
+    output_of(changing("release", 60))
+
+
+def test_hold_and_charge_of_a_stranger_warn(changing: Run) -> None:
+    """The run is held, as Slurm decides who may use an account: the user may be a typing error."""
+    stranger = (*JOB[:4], "-u", STRANGER, *JOB[6:])
+    warning = "no member of chem_qmc; if the user is right, add them: fairbank project add-user"
+    for words in (("hold", 61, "-t", "60", *stranger), ("charge", 62, *stranger, *START)):
+        result = changing(*words)
+        assert result.code == 0
+        assert warning in fold(result.err)
+    assert "no member" not in changing("charge", 61).err
+    assert "no member" not in changing("hold", 63, "-t", "60", *JOB).err
+    output_of(changing("release", 63))

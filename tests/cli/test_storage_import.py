@@ -48,6 +48,28 @@ def test_measured_storage_is_charged_once_and_compared_with_the_quota(
     assert available(changing, number) == 730 * 60 - 330
 
 
+def test_measured_storage_is_no_job(changing: Run) -> None:
+    """Nothing ran: usage counts no jobs, and the statement has the day of each measurement."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 5, "--reason", "x")
+    opened = changing("alloc", "create", "-A", "bio_fold", "-r", "storage", *term)
+    number = output_of(opened).split("allocation ")[1].split(":")[0]
+    assert "no partition bills 'storage', so only measured use can be charged" in fold(opened.err)
+    Path("usage.csv").write_text(
+        "account,day,tib_days\nbio_fold,2026-11-18,3\nbio_fold,2026-11-19,2"
+    )
+    output_of(changing("storage", "import", "usage.csv"))
+    usage = ("-r", "storage", "-S", "2026-11-01", "-P", "--noheader", "-o")
+    shown = output_of(changing("usage", "-A", "bio_fold", "--by", "project", *usage, "JOBS,SU"))
+    assert shown == "0|5\n"
+    shown = output_of(changing("report", "centre", *usage[2:], "RESOURCE,JOBS"))
+    assert next(row for row in shown.splitlines() if row.startswith("storage|")).endswith("|0")
+    reasons = output_of(changing("statement", number, "-P", "--noheader", "-o", "REASON"))
+    assert "measured on 2026-11-18; 3 used" in reasons
+    assert "measured on 2026-11-19; 2 used" in reasons
+    empty = fold(changing("balance", "-A", "bio_fold", "-r", "storage").err)
+    assert "bio_fold/storage: empty; further use has no credit." in empty
+
+
 @pytest.mark.parametrize(
     ("line", "field", "message"),
     [

@@ -193,8 +193,8 @@ def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[st
     if resource in billed:
         return []
     return [
-        f"no partition bills {resource!r} yet, so no job can use it; "
-        f"billed are: {', '.join(billed) or 'none'}"
+        f"no partition bills {resource!r}, so only measured use can be charged to it"
+        f" (fairbank storage import), no jobs; billed are: {', '.join(billed) or 'none'}"
     ]
 
 

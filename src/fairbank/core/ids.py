@@ -72,6 +72,15 @@ def cluster(text: str, *, field: str = "cluster") -> str:
     )
 
 
+def reservation(text: str, *, field: str = "reservation") -> str:
+    """Check the name of a reservation of Slurm: a name without blanks, as `scontrol` prints it
+    between others.
+    """
+    if is_name(text) and " " not in text:
+        return text
+    raise _refuse(f"{text[:64]!r} is not the name of a reservation", field, "a name without blanks")
+
+
 def kind(text: str, *, field: str = "resource") -> str:
     """Check the name of a resource or category: a lower-case word."""
     if _KIND.fullmatch(text):

@@ -12,7 +12,7 @@ from fairbank.cluster.run_report import CompleteReport
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import OVERFLOW_UID
-from fairbank.core.time import DAY, parse_instant
+from fairbank.core.time import DAY, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
 from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
@@ -158,5 +158,5 @@ def _report(use: StorageUse, project: int, system: str, resource: str) -> Comple
         state="COMPLETED",
         amount=use.amount,
         name=f"{system} storage",
-        comment="measured storage",
+        comment=f"measured on {iso(use.day)[:10]}",
     )

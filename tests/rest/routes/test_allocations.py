@@ -54,7 +54,7 @@ def test_short_term_allocation_has_a_partition_of_its_resource(world: World) -> 
     row = world.ask("POST", "/alloc", SUPERUSER, json=body).json()["data"]
     assert (row["partition"], row["reservation"]) == ("std", "course")
 
-    for wrong in ("", "a,b", "x" * 256):
+    for wrong in ("", "a,b", "a b", "x" * 256):
         bad = world.ask("POST", "/alloc", SUPERUSER, json={**body, "reservation": wrong})
         assert (bad.status_code, bad.json()["field"]) == (400, "reservation")
 
@@ -249,7 +249,8 @@ def test_unknown_resource_or_cluster_gives_a_warning(world: World) -> None:
     made = world.ask("POST", "/alloc", SUPERUSER, json=grant(resource="cpuu"))
     assert made.status_code == 201
     assert made.json()["data"]["warnings"] == [
-        "no partition bills 'cpuu' yet, so no job can use it; billed are: cpu"
+        "no partition bills 'cpuu', so only measured use can be charged to it"
+        " (fairbank storage import), no jobs; billed are: cpu"
     ]
     token = world.ask(
         "POST", "/token", SUPERUSER, json={"label": "x", "scopes": ["agent:alfa"]}

@@ -85,19 +85,26 @@ class Parser(argparse.ArgumentParser):
 
     def typed(self, field: str, words: Sequence[str]) -> str:
         """Return the option or argument in `words` that sets a field of the bank's request."""
-        name = field.removeprefix("--").replace("-", "_")
-        names = {name, _IN_WORDS.get(name, name)}
+        names = _names_of(field)
         for action in self._actions:
             if not action.option_strings and action.dest in names:
                 return str(action.metavar or action.dest)
-            if names & {
-                spelling.lstrip("-").replace("-", "_")
-                for spelling in (action.dest, *action.option_strings)
-            }:
+            if names & _names_set_by(action):
                 for flag in action.option_strings:
                     if any(_is_said(flag, word) for word in words):
                         return flag
         return field
+
+    def other_value(self, field: str) -> str | None:
+        """Return the remedy for a wrong field of the bank's request, in words of the option that
+        sets it; None if no option does.
+        """
+        names = _names_of(field)
+        for action in self._actions:
+            if action.option_strings and action.help and names & _names_set_by(action):
+                flag = action.option_strings[0]
+                return f"give another {flag} {action.metavar}: {action.help}"
+        return None
 
 
 class HelpAction(argparse.Action):
@@ -117,7 +124,9 @@ _IN_WORDS = {
     "X_Fairbank_As": "acting_as",
     "comment": "reason",
     "since": "starttime",
+    "start": "starttime",
     "until": "endtime",
+    "end": "endtime",
     "gname": "group",
     "uid": "user",
     "owner_uid": "user",
@@ -126,6 +135,17 @@ _IN_WORDS = {
     "store.url": "store",
 }
 """Fields of the bank's language under other names than our options."""
+
+
+def _names_of(field: str) -> set[str]:
+    """Return the names under which options may set a field of the bank's request."""
+    name = field.removeprefix("--").replace("-", "_")
+    return {name, _IN_WORDS.get(name, name)}
+
+
+def _names_set_by(action: argparse.Action) -> set[str]:
+    spellings = (action.dest, *action.option_strings)
+    return {spelling.lstrip("-").replace("-", "_") for spelling in spellings}
 
 
 def _is_said(flag: str, word: str) -> bool:

@@ -183,9 +183,7 @@ def open_allocation(
         end=parse_when(data.end, field="end"),
         shared=data.shared,
         partition=_partition(request, data),
-        reservation=(
-            None if data.reservation is None else ids.name(data.reservation, field="reservation")
-        ),
+        reservation=None if data.reservation is None else ids.reservation(data.reservation),
         credit_limit=SuMinutes(data.credit_limit),
         deposit=SuMinutes(data.amount),
         key=check_key(key),

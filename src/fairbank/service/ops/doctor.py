@@ -196,7 +196,7 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
             ):
                 yield HealthCheck(
                     f"allocation {allocation.id} is of {allocation.resource}, which no partition"
-                    " bills: so far no job can draw on it",
+                    " bills: only measured use can be charged to it (fairbank storage import)",
                     True,
                 )
         for token in reader.scan(Token):

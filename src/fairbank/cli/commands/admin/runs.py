@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.host import uid_of
+from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import add_clusters, add_option, add_writing, number
-from fairbank.cli.framework.selectors import find_cluster
+from fairbank.cli.framework.selectors import find_cluster, find_project
 from fairbank.cli.framework.write import WriteRequest, allocation_name, write
-from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.ids import JOB_ID_MAX
 from fairbank.core.time import parse_duration
 from fairbank.core.units import parse_su
@@ -40,13 +40,14 @@ def _add_run(parser: Parser) -> None:
 def _add_job(parser: Parser, *, required: bool) -> None:
     """Add what the hold of a run has; a charge needs it only without a hold."""
     unless = "" if required else "; without a hold"
+    start = "now" if required else "that of its hold; without a hold it is needed"
     about = f"the project, by its account{unless}"
     add_option(parser, "-A, --account PROJECT", about, required=required)
     add_option(parser, "-u, --user USER", "who runs it, by name or number (default: you)")
     about = "partition, which gives the prices and the resource (default: the only one)"
     add_option(parser, "-p, --partition NAME", about)
     add_option(parser, "-q, --qos NAME", "QOS, whose factor the price has")
-    add_option(parser, "-S, --starttime TIME", "start of the run (default: now)")
+    add_option(parser, "-S, --starttime TIME", f"start of the run (default: {start})")
     price = parser.add_mutually_exclusive_group(required=required)
     about = "what the run has, such as cpu=8,mem=16G,gres/gpu=1: the bank prices it"
     add_option(price, "--tres TRES", about)
@@ -129,9 +130,28 @@ def _only_partition(options: Namespace, cluster: Row) -> str:
 def _send(context: Context, verb: str, report: dict[str, Any], run: Row | None) -> int:
     """Send a report and print the result."""
     request = WriteRequest("POST", "/job", report, keyed=False)
-    return write(
-        context, "fairbank.granted/1", request, partial(_sentence, context, verb, report, run)
-    )
+    sentence = partial(_sentence, context, verb, report, run)
+    warnings = _strangers(context, report) if run is None else []
+    return write(context, "fairbank.granted/1", request, sentence, warnings)
+
+
+def _strangers(context: Context, report: dict[str, Any]) -> list[str]:
+    """Return a warning if the owner is no member of the project: the name may be a typing error.
+
+    An agent may report runs of projects that it may not see.
+    """
+    account, owner = report["account"], report["owner_uid"]
+    try:
+        project = context.one(f"/project/{find_project(context, account, '--account')['id']}")
+    except FairbankError:  # the report is refused, with the reason
+        return []
+    if any(member["uid"] == owner for member in project["members"]):
+        return []
+    user = plain(user_name(owner))
+    return [
+        f"user {user} is no member of {plain(account)}; if the user is right, add them:"
+        f" fairbank project add-user {plain(account)} {user}"
+    ]
 
 
 def _sentence(

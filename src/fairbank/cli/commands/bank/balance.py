@@ -231,7 +231,9 @@ def _outlook(row: Row, now: int, form: DisplayFormat) -> str | None:
             pace = f"the mean pace since {since}"
             return f"! {_name(row)}: empty in {_time_left(seconds)} at {pace}.  See: {usage}"
         case OutlookState.EMPTY if row["charged"]:
-            return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {since}"
+            # Without a price no partition bills it, and no jobs use it.
+            effect = "new jobs are refused" if row["one_su"] else "further use has no credit"
+            return f"!! {_name(row)}: empty; {effect}.  See: {usage} -S {since}"
         case OutlookState.UNUSED:
             left = _time_left(instant_of(row["end"]) - now)
             return f"! {_name(row)}: under-used, {left} left.  See: {usage} --by month"
