@@ -113,6 +113,28 @@ def test_hold_of_an_amount_needs_an_amount_to_charge(changing: Run) -> None:
     assert available(changing, GPU) == before - 90
 
 
+def test_amount_above_hold_or_cap_is_charged_with_a_warning(changing: Run) -> None:
+    """Job 33 holds 4 SU of a cap of 100 SU, of which the user has used nothing else."""
+    job = ("-A", "chem_qmc", "-p", "idle-std", "-u", AYLA)
+    users = json.loads(output_of(changing("alloc", "users", CPU, "--json")))["data"]
+    used = sum(user["charged"] + user["held"] for user in users if user["uid"] == AYLA)
+    output_of(changing("hold", 33, "-t", "60", *job, "--amount", 4))
+    output_of(changing("alloc", "cap", CPU, AYLA, f"{used + 6000}m"))
+    charge = ("charge", 33, "--amount", 90)
+    above_hold = "the job holds 4 SU, 86 SU less"
+    planned = changing(*charge, "--dry-run")
+    assert above_hold in fold(planned.err)
+    assert "cap" not in fold(planned.err)
+    done = changing(*charge, "--json")
+    assert json.loads(output_of(done))["warnings"] == [f"! {above_hold}"]
+    again = changing(*charge)
+    assert above_hold not in fold(output_of(again) + again.err)
+    without_hold = changing("charge", 34, *START, *job, "--amount", 30)
+    assert f"cap of {AYLA} in allocation {CPU} leaves 10 SU, 20 SU less" in fold(without_hold.err)
+    output_of(without_hold)
+    output_of(changing("alloc", "cap", CPU, AYLA, "none"))
+
+
 def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
     """With QOS debug 4 CPUs cost 4 SU an hour of debug, wherever the job is priced: by a quote, a
     hold, a charge, an import. The cpu allocation stays as it is.

@@ -176,6 +176,8 @@ def test_line_typed_before_the_question_is_no_answer(own_bank: Bank) -> None:
         ("alloc set 3 --end 2026-12-01 --reason test", True),
         ("alloc extend 3 2028-01-01 --reason test", False),
         ("token create laptop", False),
+        ("charge 812344 -M darwin --amount 4000", True),
+        ("charge 812344 -M darwin --amount 100", False),
     ],
 )
 def test_only_removing_ending_and_large_changes_ask(own_bank: Bank, words: str, asks: bool) -> None:

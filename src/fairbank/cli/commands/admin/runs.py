@@ -12,7 +12,13 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import add_clusters, add_option, add_writing, number
 from fairbank.cli.framework.selectors import find_cluster, find_project
-from fairbank.cli.framework.write import WriteRequest, allocation_name, write
+from fairbank.cli.framework.write import (
+    LARGE,
+    WriteRequest,
+    allocation_name,
+    planned_entries,
+    write,
+)
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.ids import JOB_ID_MAX
 from fairbank.core.time import parse_duration
@@ -22,6 +28,7 @@ from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -127,11 +134,20 @@ def _only_partition(options: Namespace, cluster: Row) -> str:
     )
 
 
-def _send(context: Context, verb: str, report: dict[str, Any], run: Row | None) -> int:
+def _send(
+    context: Context,
+    verb: str,
+    report: dict[str, Any],
+    run: Row | None,
+    *,
+    question: str | None = None,
+    warnings: Sequence[str] = (),
+) -> int:
     """Send a report and print the result."""
-    request = WriteRequest("POST", "/job", report, keyed=False)
+    request = WriteRequest("POST", "/job", report, question, keyed=False)
+    if run is None:
+        warnings = [*warnings, *_strangers(context, report)]
     sentence = partial(_sentence, context, verb, report, run)
-    warnings = _strangers(context, report) if run is None else []
     return write(context, "fairbank.granted/1", request, sentence, warnings)
 
 
@@ -242,9 +258,42 @@ def _charge(context: Context, options: Namespace) -> int:
         end = str(context.bank_time) if end is None else end
         elapsed = max(0, int(end) - report["start"])
     ending = {"end": int(end), "elapsed": elapsed, "state": options.state}
-    is_free = options.state in cluster["free_states"]
-    verb = "release" if is_free else "charge"
-    return _send(context, verb, {"do": "complete", **report, **ending}, run)
+    report = {"do": "complete", **report, **ending}
+    if options.state in cluster["free_states"]:
+        return _send(context, "release", report, run)
+    warnings = _excesses(context, report, run)
+    question = None
+    if warnings or report.get("amount", 0) >= LARGE:
+        what = f"charge of {context.format.su(report['amount'])} SU for job {options.job}"
+        question = f"{'. '.join([what, *warnings])}. Continue?"
+    return _send(context, "charge", report, run, question=question, warnings=warnings)
+
+
+def _excesses(context: Context, report: dict[str, Any], run: Row | None) -> list[str]:
+    """Return warnings about an amount that was typed and is more than the run holds, or than its
+    user may still use: it is likely to be in another unit, or of another job.
+
+    Raises the bank's refusal.
+    """
+    planned = WriteRequest("POST", "/job", report, keyed=False)
+    if "amount" not in report or not (entries := planned_entries(context, planned)):
+        return []  # what the bank has charged before is repeated
+    su, amount = context.format.su, report["amount"]
+    held = run["held"] if run is not None and run["state"] == "held" else 0
+    warnings = []
+    if held and amount > held:
+        warnings.append(f"! the job holds {su(held)} SU, {su(amount - held)} SU less")
+    number, owner = entries[0]["allocation"], report["owner_uid"]
+    users = [] if number is None else context.rows(f"/alloc/{number}/user")
+    for user in users:
+        if user["uid"] == owner and user["cap"] is not None:
+            free = max(0, user["cap"] - user["charged"] - (user["held"] - held))
+            if amount > free:
+                warnings.append(
+                    f"! the cap of {user_name(owner)} in allocation {number} leaves"
+                    f" {su(free)} SU, {su(amount - free)} SU less"
+                )
+    return warnings
 
 
 def _require_job(options: Namespace, cluster: Row) -> None:
