@@ -113,6 +113,26 @@ def test_private_words_are_found_in_prose_but_not_in_code() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "found = 1",
+        "def hold(asked): ...",
+        "jobs = [each for each in queue]",
+        "with opened as said: ...",
+        "class Hold:\n    def total(self):\n        got: int = 1",
+    ],
+)
+def test_variable_is_named_after_what_it_holds(text: str) -> None:
+    (place,) = places("act names", bank__hold=text)
+    assert place.endswith("name it after what it holds")
+
+
+@pytest.mark.parametrize("text", ["class Limit:\n    each: int", "found(1)", "row.asked = 1"])
+def test_fields_and_functions_may_be_named_after_an_act(text: str) -> None:
+    assert places("act names", bank__hold=text) == []
+
+
+@pytest.mark.parametrize(
     "use",
     [
         "from fairbank.bank.hold import _limit",

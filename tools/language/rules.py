@@ -48,6 +48,7 @@ STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:")
 ALLOWED_IN_NAMES = frozenset({"heads", "nobody"})  # of hash chains; a Unix user
 OWN = frozenset({"self", "cls", "super()"})
 STANDARD_NAMES = frozenset({"_actions", "_exit", "_fields", "_option_string_actions", "_replace"})
+ACT_WORDS = frozenset("asked each found got heard said told".split())
 MARKDOWN_CODE = re.compile(r"`[^`]*`")
 
 
@@ -114,6 +115,22 @@ class File:
                 case ast.ClassDef(name=name) | ast.arg(arg=name):
                     yield node.lineno, name
                 case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    yield node.lineno, name
+
+    def variables(self) -> Iterator[tuple[int, str]]:
+        """Yield the line and the name of each variable and parameter; fields are no variables."""
+        fields = {
+            id(statement.target)
+            for node in self.nodes
+            if isinstance(node, ast.ClassDef)
+            for statement in node.body
+            if isinstance(statement, ast.AnnAssign)
+        }
+        for node in self.nodes:
+            match node:
+                case ast.arg(arg=name):
+                    yield node.lineno, name
+                case ast.Name(id=name, ctx=ast.Store()) if id(node) not in fields:
                     yield node.lineno, name
 
     def comments(self) -> Iterator[tuple[int, str]]:
@@ -258,6 +275,14 @@ def _names_of_others(node: ast.AST) -> Iterator[str]:
             yield str(name)
 
 
+def act_names(files: Sequence[File]) -> Iterator[Place]:
+    """Yield variables and parameters that are named after the act of finding their value."""
+    for file in files:
+        for number, name in file.variables():
+            if name.strip("_") in ACT_WORDS:
+                yield Place(file.path, number, f"variable {name}; name it after what it holds")
+
+
 def _prose(markdown: str) -> str:
     """Return Markdown with code replaced by blanks; the line numbers stay."""
     lines, is_code = [], False
@@ -276,4 +301,5 @@ RULES: Mapping[str, Callable[[Sequence[File]], Iterator[Place]]] = {
     "folder size": large_folders,
     "private words": private_words,
     "private names": private_access,
+    "act names": act_names,
 }

@@ -242,7 +242,9 @@ def import_history(
     allocations: list[HistoryAllocation] = []
     if cover:  # only what is charged now: the rest may still change, or be charged by the agent
         compared = reconciler.reconcile(since, until, cluster=cluster, progress=progress)
-        jobs = [each.job for each in compared.comparison.findings if each.category in COVERED]
+        jobs = [
+            finding.job for finding in compared.comparison.findings if finding.category in COVERED
+        ]
         allocations = plan_allocations(list(filter(None, jobs)), projects, existing, prices)
     funds = None
     if after is None:
@@ -366,15 +368,17 @@ def _history_result(
         known: number of runs that the ledger had already.
         unreadable: lines of Slurm that could not be read.
     """
-    repaired = [each.finding for each in outcomes if each.problem is None]
+    repaired = [outcome.finding for outcome in outcomes if outcome.problem is None]
     return HistoryResult(
         allocations=tuple(allocations),
-        charged=tuple(each for each in repaired if each.category not in REPAIRED_BY_RELEASE),
-        released=tuple(each for each in repaired if each.category in REPAIRED_BY_RELEASE),
-        left=tuple(each for each in outcomes if each.problem is not None),
+        charged=tuple(
+            finding for finding in repaired if finding.category not in REPAIRED_BY_RELEASE
+        ),
+        released=tuple(finding for finding in repaired if finding.category in REPAIRED_BY_RELEASE),
+        left=tuple(outcome for outcome in outcomes if outcome.problem is not None),
         known=known,
         unreadable=unreadable,
-        booked=BookedAmounts.total(each.booked for each in outcomes if each.booked),
+        booked=BookedAmounts.total(outcome.booked for outcome in outcomes if outcome.booked),
     )
 
 

@@ -149,7 +149,8 @@ def test_partition_that_gives_whole_nodes_only_at_one_side_is_reported() -> None
         "partition cpu: exclusive is false at Slurm, and the bank's settings have true"
     ]
     partitions = [
-        msgspec.structs.replace(each, exclusive=each.name == "cpu") for each in MACHINE.partitions
+        msgspec.structs.replace(partition, exclusive=partition.name == "cpu")
+        for partition in MACHINE.partitions
     ]
     machine = msgspec.structs.replace(MACHINE, partitions=partitions)
     assert failed_checks(slurm_checks.size_checks(machine, ours)) == []

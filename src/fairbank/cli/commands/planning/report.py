@@ -135,7 +135,9 @@ def _check_names(context: Context, options: Namespace, kept: Sequence[Row]) -> N
     """
     named = [("account", "--accounts", name) for name in options.accounts or ()]
     named += [("cluster", "--cluster", options.cluster)] if options.cluster else []
-    missing = [each for each in named if all(row[each[0]] != each[2] for row in kept)]
+    missing = [
+        selection for selection in named if all(row[selection[0]] != selection[2] for row in kept)
+    ]
     recorded = context.rows("/share", _days(context)) if missing else []
     for what, option, name in missing:
         known = sorted({str(row[what]) for row in recorded})

@@ -197,8 +197,8 @@ def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool)
         price = sum(outcome.finding.amount or 0 for outcome in outcomes if not outcome.problem)
         return f"{form.su(price)} {unit}"
     booked = [outcome.booked for outcome in outcomes if outcome.booked is not None]
-    amount = form.su(sum(each.charged + each.released for each in booked))
-    written_off = sum(each.written_off for each in booked)
+    amount = form.su(sum(amounts.charged + amounts.released for amounts in booked))
+    written_off = sum(amounts.written_off for amounts in booked)
     beyond = f", {form.su(written_off)} {unit} beyond the credit written off"
     return f"{amount} {unit}{beyond if written_off else ''}"
 
