@@ -117,9 +117,8 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
     encoded = msgspec.json.encode(unserved.openapi_schema.to_schema())
     document: dict[str, Any] = msgspec.json.decode(_MODULE_PREFIX.sub(b"", encoded))
     open_routes = {str(route.operation_id) for route in routes if route.opt.get("open")}
-    dry_runs = {
-        str(route.operation_id): kind for route in routes if (kind := route.opt.get("dry_run"))
-    }
+    kinds = {str(route.operation_id): route.opt.get("dry_run") for route in routes}
+    dry_runs = {operation: kind for operation, kind in kinds.items() if kind}
     for path, item in document["paths"].items():
         for operation in item.values():
             _complete(operation, open_routes)

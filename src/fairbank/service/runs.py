@@ -179,11 +179,11 @@ class Runs(UseCases):
             ),
             strict=True,
         )
-        rich = [
-            Alternative(project.account, left)
+        sufficient = (
+            (project.account, _first_sufficient(choices, refusal.asked))
             for project, choices in offers
-            if (left := _first_sufficient(choices, refusal.asked)) is not None
-        ]
+        )
+        rich = [Alternative(account, left) for account, left in sufficient if left is not None]
         return tuple(sorted(rich, key=lambda alternative: -alternative.available)[:2])
 
     # --- changing ---

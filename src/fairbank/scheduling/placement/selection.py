@@ -108,10 +108,11 @@ def _contiguous(
     if not node_set.has_run(among, selection.least):
         return None
     for nodes in (*weights, among):
+        runs = node_set.runs(nodes)
         windows = [
             window
-            for begin, end in node_set.runs(nodes)
-            if (window := _window(begin, end, tasks_per_node, selection))
+            for window in (_window(begin, end, tasks_per_node, selection) for begin, end in runs)
+            if window
         ]
         if windows:
             _, begin, end = min(windows)

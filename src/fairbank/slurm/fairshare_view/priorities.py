@@ -66,11 +66,8 @@ def consistent_rows(
     answer: ParsedRows[SprioLine], settings: MultifactorSettings
 ) -> ParsedRows[SprioLine]:
     """Return the rows that can be right. Each other one is reported with its line and column."""
-    contradictions = {
-        row.line: contradiction
-        for row in answer.rows
-        if (contradiction := next(_contradictions(row, settings), None))
-    }
+    first = {row.line: next(_contradictions(row, settings), None) for row in answer.rows}
+    contradictions = {line: contradiction for line, contradiction in first.items() if contradiction}
     unreadable = sorted((*answer.unreadable, *contradictions.values()), key=lambda line: line.line)
     return ParsedRows(
         tuple(row for row in answer.rows if row.line not in contradictions), tuple(unreadable)

@@ -105,15 +105,15 @@ def read_conf(text: str) -> Conf:
     lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
     settings = {
         match[1].lower(): match[2].strip().strip('"')
-        for line in lines
-        if (match := _LINE.fullmatch(line))
+        for match in map(_LINE.fullmatch, lines)
+        if match
     }
-    return Conf(settings, [match[1] for line in lines if (match := _INCLUDE.fullmatch(line))])
+    return Conf(settings, [match[1] for match in map(_INCLUDE.fullmatch, lines) if match])
 
 
 def split_list(value: str) -> list[str]:
     """Return the words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
-    return [word for part in value.split(",") if (word := part.strip())]
+    return list(filter(None, map(str.strip, value.split(","))))
 
 
 def split_parameters(value: str) -> dict[str, str]:

@@ -149,11 +149,8 @@ def read_ended_jobs(text: str, numbers: Collection[int]) -> tuple[EndedJob, ...]
     Lines that cannot be read are left out; the reader of the queue reports them.
     """
     known = {str(number) for number in numbers}
-    lines = (
-        line
-        for line in text.split("\n")
-        if (match := _NUMBERS.match(line)) and known & set(match.groups())
-    )
+    matches = ((line, _NUMBERS.match(line)) for line in text.split("\n"))
+    lines = (line for line, match in matches if match and known & set(match.groups()))
     return read_rows(COMMAND, job_lines("\n".join(lines)), _ended_job).rows
 
 

@@ -133,19 +133,15 @@ def _limits_and_usage(cells: Cells) -> dict[str, Any]:
     """Return the fields of a LimitRecord besides its name."""
     tres = {kind: cells.read(field, _pairs, "") for field, kind in _TRES.items()}
     jobs, wall = (
-        {
-            kind: limit
-            for field, kind in columns.items()
-            if (limit := cells.read(field, _limit, "")[0]) is not None
-        }
+        {kind: cells.read(field, _limit, "")[0] for field, kind in columns.items()}
         for columns in (_JOBS, _WALL)
     )
     minutes = tres[LimitKind.GRP_TRES_MINS][1]
     return {
         "limits": AssociationLimits(
             tres={kind: limits for kind, (limits, _) in tres.items() if limits},
-            jobs=jobs,
-            wall=wall,
+            jobs={kind: limit for kind, limit in jobs.items() if limit is not None},
+            wall={kind: limit for kind, limit in wall.items() if limit is not None},
         ),
         "seconds": {name: 60.0 * count for name, count in minutes.items()},
         "wall_seconds": 60 * cells.read("GrpWall", _limit, "")[1],

@@ -287,9 +287,9 @@ def _tres(amounts: object) -> str:
     """Return TRES as in columns, with memory in MiB."""
     if not isinstance(amounts, list):
         return _text(amounts)
-    rows = [_fields(amount) for amount in amounts]
+    counted = ((row, row.get("count", "?")) for row in map(_fields, amounts))
     return ",".join(
         f"{row.get('type')}{f'/{name}' if (name := row.get('name')) else ''}={count}"
-        for row in rows
-        if (count := row.get("count", "?")) not in NOT_COUNTED
+        for row, count in counted
+        if count not in NOT_COUNTED
     )
