@@ -133,15 +133,24 @@ def import_storage(
             booked.append(result)
         else:
             left.append((use, str(result)))
+    return StorageResult(
+        charged=charged,
+        booked=BookedAmounts.total(booked),
+        known=known,
+        left=left,
+        quotas=_quotas(uses, funds, resource),
+    )
+
+
+def _quotas(uses: Sequence[StorageUse], funds: BankFunds, resource: str) -> dict[str, Fraction]:
+    """Return the average TiB that the grant of the last day allows over its term, by account."""
     quotas = {}
     for use in sorted(uses, key=lambda use: use.day):
         project = funds.by_account.get(use.account)
         for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
             term = Fraction(payer.end - payer.start, DAY)
             quotas[use.account] = payer.deposited / (MINUTES_IN_SU * term)
-    return StorageResult(
-        charged=charged, booked=BookedAmounts.total(booked), known=known, left=left, quotas=quotas
-    )
+    return quotas
 
 
 def _report(use: StorageUse, project: int, system: str, resource: str) -> CompleteReport:
