@@ -9,6 +9,7 @@ import time
 import pytest
 
 from fairbank.cli.commands.bank.usage import remarks
+from fairbank.core.time import DAY, parse_instant
 from fairbank.report.usage import permille, same_exit
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, DANA, JORGE, MINH
@@ -23,6 +24,25 @@ def test_usage_of_several_users_is_their_sum(fairbank: Run) -> None:
 
     both, first, second = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
     assert both == {month: first.get(month, 0) + second.get(month, 0) for month in first | second}
+
+
+@pytest.mark.parametrize("command", [("usage",), ("report", "centre")])
+def test_answer_names_its_period(fairbank: Run, command: tuple[str, ...]) -> None:
+    """Without -S it begins 30 days ago, by the clock of this host."""
+
+    def named(*words: str) -> tuple[int, str]:
+        document = json.loads(fairbank(*command, *words, "--json").out)
+        period = document["totals"] if command == ("report", "centre") else document
+        return parse_instant(period["since"]), period["until"]
+
+    september = ("-S", "2026-09-01", "-E", "2026-10-01")
+    assert named(*september) == (parse_instant("2026-09-01T04:00Z"), "2026-10-01T04:00:00Z")
+    period = "2026-09-01 00:00:00 .. 2026-10-01 00:00:00"
+    assert fairbank(*command, *september).out.splitlines()[1] == period
+    before = int(time.time())
+    since, until = named()
+    assert before <= since + 30 * DAY <= int(time.time())
+    assert until == "2026-11-21T12:30:12Z"
 
 
 def test_usage_by_anything(fairbank: Run) -> None:
@@ -61,7 +81,7 @@ gpu: jorge 4,000, minh 610 (both chem_qmc), dana 310 (bio_fold).   4,000 + 610 +
 def test_usage_of_two_resources_has_two_totals(fairbank: Run) -> None:
     """The rows are those of STORY; 36,240 SU of CPUs and 4,920 of GPUs are never added."""
     query = ("usage", "-S", "2026-01-01", "-o", "USER,RESOURCE,JOBS,SU,SHARE%")
-    lines = [" ".join(line.split()) for line in fairbank(*query).out.splitlines()[2:]]
+    lines = [" ".join(line.split()) for line in fairbank(*query).out.splitlines()[3:]]
     assert [line.rstrip("# ") for line in lines] == [
         "USER RESOURCE JOBS SU SHARE%",
         f"{AYLA} cpu 3 18301 50.5%",

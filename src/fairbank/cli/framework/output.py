@@ -162,6 +162,11 @@ def caption(context: Context, *, unit: bool = True) -> str:
     return "   ".join(parts)
 
 
+def window(context: Context, since: int, until: int) -> str:
+    """Return `2026-10-22 07:30:12 .. 2026-11-21 07:30:12`, the time that sums are of."""
+    return f"{context.format.moment(since)} .. {context.format.moment(until)}"
+
+
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 

@@ -85,8 +85,8 @@ def show_usage(
     limit: Limit = 100,
     after: AfterGroup = None,
 ) -> UsageResponse:
-    """Return sums over finished runs, in groups. `since` and `until` select by the end of a run.
-    Days, ISO weeks and months are those of `zone`.
+    """Return sums over finished runs, in groups. `since` and `until` select by the end of a run;
+    without them all runs count. Days, ISO weeks and months are those of `zone`.
 
     `project`, `gid`, `gname` and `account` select the project that a run was for, also if
     another one paid.
@@ -125,7 +125,12 @@ def show_usage(
     shown = [usage_row(row, names.get(row.group, row.group)) for row in rows]
     set_texts(*shown)
     return UsageResponse(
-        **envelope("usage", request.context), data=shown, next=next_, zone=str(period.zone)
+        **envelope("usage", request.context),
+        data=shown,
+        next=next_,
+        zone=str(period.zone),
+        since=None if period.since is None else iso(period.since),
+        until=None if period.until is None else iso(period.until),
     )
 
 
@@ -137,7 +142,7 @@ _CENTRE_DAYS = 30
 @read_route("/centre", dependencies={"period": PERIOD})
 def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreCard]:
     """Return capacity, granted and used credit of each resource in a period, for staff. The default
-    period is the last 30 days. A run counts where it ended.
+    period is the last 30 days, as capacity needs a start. A run counts where it ended.
     """
     now = request.services.clock.now()
     until = now if period.until is None else period.until

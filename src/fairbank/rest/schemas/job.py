@@ -227,9 +227,12 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
 
 
 class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
-    """A page of usage rows. `zone` is the time zone of days, weeks and months."""
+    """A page of usage rows of the runs that ended in a period: from `since` (null: the first) until
+    before `until` (null: now). `zone` is the time zone of days, weeks and months."""
 
     zone: str
+    since: str | None
+    until: str | None
 
 
 def usage_row(usage: Usage, group: str | int) -> UsageRow:

@@ -14,8 +14,9 @@ from fairbank.cli.framework.options import (
     add_users,
     number,
 )
-from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
+from fairbank.core.time import iso
 from fairbank.report import usage
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from fairbank.report.columns import Row
 
 
+PERIOD = "now-30days"
+"""Default start of the time whose usage is shown, also that of `report centre`."""
 EARLY_LEAST = 3
 """Minimum number of jobs that failed early for a remark; most of a user's jobs must have too."""
 
@@ -54,7 +57,7 @@ def add(parser: Parser) -> None:
     add_option(parser, "--me", "only what I used")
     about = "only what this allocation paid for, of whatever project"
     add_option(parser, "--alloc ALLOC", about, type=number)
-    add_period(parser, "now-30days")
+    add_period(parser, PERIOD)
     about = "only the N largest rows of each unit, of times the latest; 0: all"
     add_limit(parser, 0, about)
 
@@ -65,25 +68,29 @@ def run(context: Context, options: Namespace) -> int:
 
 def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
     """Return the list that the options of `add` select, with at most `limit` rows of each unit."""
+    period = context.period(PERIOD)
     query = {
         "account": options.account,
         "resource": options.resource,
         "allocation": options.alloc,
         "owner_uid": _owners(context, options),
-        **context.period("now-30days"),
+        **period,
     }
     table = _read_usage(context, query, options.by, limit)
     # The zone is not looked up without need: that takes 10 ms.
     zone = {"zone": context.zone_name} if options.by in usage.BY_TIME else {}
+    since, until = int(period["since"] or 0), int(period["until"] or context.bank_time)
+    span = window(context, since, until)
+    first = "   ".join([caption(context), *(f"zone {name}" for name in zone.values())])
     return Listing(
         "fairbank.usage/1",
         _columns(options, zone.get("zone", "")),
         table.rows,
-        "   ".join([caption(context), *(f"zone {name}" for name in zone.values())]),
+        f"{first}\n{span}",
         totals=table.totals if len(table.rows) > len(table.totals) else (),
         notes=remarks(table.rows, options.by),
-        empty="No job ended in that time.",
-        more={**zone, "totals": table.totals},
+        empty=f"No job ended in that time, {span}.",
+        more={**zone, "since": iso(since), "until": iso(until), "totals": table.totals},
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.commands.bank.usage import PERIOD, usage_listing
 from fairbank.cli.commands.bank.usage import add as add_usage
-from fairbank.cli.commands.bank.usage import usage_listing
 from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_accounts, add_option, add_period
-from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.core.errors import FairbankError, NotFound
 from fairbank.core.time import iso
@@ -54,16 +54,16 @@ def _source(context: Context) -> str:
 
 def _add_centre(parser: Parser) -> None:
     _add_directory(parser, "a figure too")
-    add_period(parser, "now-30days")
+    add_period(parser, PERIOD)
 
 
 def _centre(context: Context, options: Namespace) -> int:
-    card = context.get("/centre", context.period("now-30days"))["data"]
+    card = context.get("/centre", context.period(PERIOD))["data"]
     since, until = instant_of(card["since"]), instant_of(card["until"])
     of_slurm = _of_slurm(context, card["resources"], since, until)
     rows = centre.centre_rows(card["resources"], until - since, of_slurm)
     form = context.format
-    span = f"{form.moment(since)} .. {form.moment(until)}"
+    span = window(context, since, until)
     notes = centre.notes(rows, card, form)
     if options.directory:
         about = f"Granted, used, down and idle capacity of each resource, {span}"
@@ -136,16 +136,18 @@ def _usage(context: Context, options: Namespace) -> int:
 
     limit = options.limit or (0 if options.by in usage.BY_TIME else GROUPS_MAX)
     listing = usage_listing(context, options, limit)
-    figures = _usage_figures(context, listing.rows, options.by)
+    figures = _usage_figures(context, listing, options.by)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
     notes = [f"{picture.file}: {picture.caption.title}" for picture in drawn]
     return show(context, listing._replace(notes=notes))
 
 
-def _usage_figures(context: Context, rows: Sequence[Row], by: str) -> Iterator[tuple[str, Figure]]:
+def _usage_figures(context: Context, listing: Listing, by: str) -> Iterator[tuple[str, Figure]]:
     from fairbank.report.plots import bank
 
-    about = f"Charged SU of finished jobs by {by}"
+    rows, more = listing.rows, listing.more
+    span = window(context, *(instant_of(str(more[name])) for name in ("since", "until")))
+    about = f"Charged SU of finished jobs by {by}, {span}"
     shown = Caption(f"Usage by {by}", about, _source(context), context.command_line)
     timed = [row for row in rows if row["group"] is not None]
     if by not in usage.BY_TIME:
