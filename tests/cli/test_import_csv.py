@@ -201,7 +201,8 @@ def test_wrong_cell_is_named_with_its_line_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
-        (b"", (), "the first line is not a header"),
+        (b"", (), "the file is empty"),
+        (JOBS.splitlines()[0].encode(), (), "the file has no line after its header"),
         (JOBS.replace(",", ";").encode(), (), "name the delimiter: --delimiter ';', or tab"),
         (JOBS.replace("account", "project").encode(), (), "no column 'account'"),
         (JOBS.replace("exit_code", "user").encode(), (), "the file has 2 columns 'user'"),

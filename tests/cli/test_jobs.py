@@ -6,11 +6,22 @@ import csv
 import io
 import json
 
+import pytest
+
 from fairbank.cli.commands.bank.jobs import COLUMNS
 from fairbank.report.columns import DisplayFormat
 from tests.cli.conftest import Run
 from tests.cli.output_values import job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH
+
+
+def test_jobs_of_others_have_their_users_at_any_width(
+    fairbank: Run, clean_env: pytest.MonkeyPatch
+) -> None:
+    for width in ("80", "40"):
+        clean_env.setenv("COLUMNS", width)
+        assert " USER " in fairbank("jobs", "-a").out
+    assert " USER " not in fairbank("jobs", "--as", AYLA).out
 
 
 def test_failed_jobs_with_their_waiting_time(fairbank: Run) -> None:

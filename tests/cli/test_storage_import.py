@@ -71,6 +71,19 @@ def test_measured_storage_is_no_job(changing: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        (" \n\n", "the file is empty"),
+        ("account,day,tib_days\n\n", "the file has no line after its header"),
+    ],
+)
+def test_empty_file_is_refused(changing: Run, directory: Path, content: str, message: str) -> None:
+    (directory / "usage.csv").write_text(content)
+    assert message in output_of(changing("storage", "import", "usage.csv"), WRONG_USAGE)
+
+
+@pytest.mark.parametrize(
     ("line", "field", "message"),
     [
         ("chem_qmc,19.11.2026,1", "day", "'19.11.2026' is not a day"),

@@ -380,7 +380,9 @@ def test_wrong_grant_is_set_right_and_removed(changing: Run) -> None:
     assert f"jobs were charged to allocation {CPU}, or hold credit of it" in charged
     deposited = output_of(changing("alloc", "remove", GPU, "--yes"), 7)
     assert f"credit has moved in allocation {GPU}" in " ".join(deposited.split())
-    gone = changing("alloc", "remove", made, "--yes")
+    gone = changing("alloc", "remove", made, "--yes", "--reason", "it was & is wrong")
+    entries = output_of(changing("statement", made, "-l", "-P", "-n", "-o", "REASON"))
+    assert entries.endswith("it was & is wrong\n")
     assert f"bring it back: fairbank undo {entry_number(gone)}" in " ".join(gone.out.split())
     assert f" {made} " not in output_of(changing("alloc", "list", "-A", "bio_fold", "-n"))
     assert f"{made}|removed" in output_of(

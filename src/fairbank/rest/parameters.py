@@ -50,6 +50,9 @@ Key = Annotated[
         description="chosen by you: a repeated request gets the same response and changes nothing",
     ),
 ]
+Comment = Annotated[
+    str | None, QueryParameter(max_length=ids.COMMENT_MAX, description="stored in the journal")
+]
 SENT_NAMES = {"key": "Idempotency-Key", "every": "all"}
 """Names that clients send, where handlers use another one."""
 

@@ -9,6 +9,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any, cast, get_args
 
+import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.handlers import HTTPRouteHandler
@@ -31,11 +32,18 @@ _log = logging.getLogger(__name__)
 
 
 class RefusalError(Exception):
-    """A refusal of the bank, raised by a handler to become the response."""
+    """A refusal of the bank, raised by a handler to become the response. `names` are those of
+    fields that the request calls otherwise.
+    """
 
-    def __init__(self, refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> None:
+    def __init__(
+        self,
+        refusal: Refusal,
+        known: RemedyFacts = NOTHING_KNOWN,
+        names: Mapping[str | None, str] = {},
+    ) -> None:
         super().__init__(refusal.reason.name)
-        self.refusal, self.known = refusal, known
+        self.refusal, self.known, self.names = refusal, known, names
 
 
 def problem_of(
@@ -118,7 +126,9 @@ def _on_error(_: Request[Any, Any, Any], error: FairbankError) -> Response[Probl
 
 def _on_refusal(request: Request[Any, Any, Any], error: RefusalError) -> Response[Problem]:
     fields = fields_of(request.route_handler)
-    return response_of(problem_of_refusal(error.refusal, error.known, fields=fields))
+    problem = problem_of_refusal(error.refusal, error.known, fields=fields)
+    field = error.names.get(problem.field, problem.field)
+    return response_of(msgspec.structs.replace(problem, field=field))
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:

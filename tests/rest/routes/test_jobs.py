@@ -127,11 +127,11 @@ def test_hadm_predebit_is_held_and_completed(world: World) -> None:
         ({"amount": -1}, 400, "amount"),
         ({"amount": None}, 400, "amount"),
         ({"status": "running"}, 400, "status"),
-        ({"project": "nobody"}, 404, "account"),
+        ({"project": "nobody"}, 404, "project"),
         ({"resource": "CPU"}, 400, "resource"),
         ({"cluster": "beta"}, 403, "cluster"),
         ({"limit": 5}, 400, "limit"),
-        ({"amount": 10**12}, 402, "account"),
+        ({"amount": 10**12}, 402, "project"),
     ],
 )
 def test_invalid_predebit_is_refused(

@@ -78,12 +78,17 @@ def post(context: Context, request: WriteRequest) -> Row | None:
 
 def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str, Any]:
     """Send the request with the value of --reason, and keep the time of the answer."""
-    body = request.body
+    body, path = request.body, request.path
     if reason := getattr(context.options, "reason", None):
-        body = {**body, "comment": reason}
+        if request.method == "DELETE":  # it has no body
+            from urllib.parse import urlencode
+
+            path += f"{'&' if '?' in path else '?'}{urlencode({'comment': reason})}"
+        else:
+            body = {**body, "comment": reason}
     send = getattr(context.client, request.method.lower())
     arguments = () if request.method == "DELETE" else (body,)
-    answer: dict[str, Any] = send(request.path, *arguments, key)
+    answer: dict[str, Any] = send(path, *arguments, key)
     context.keep_source(answer)
     return answer
 

@@ -26,6 +26,7 @@ from fairbank.rest.parameters import (
     PROJECTS,
     AllocationFilters,
     AllocationsChosen,
+    Comment,
     Key,
     Number,
     OnePage,
@@ -285,14 +286,14 @@ def amend_allocation(
 
 @write_route(delete, "/alloc/{allocation:int}", status_code=200)
 def remove_allocation(
-    request: ApiRequest, allocation: Number, key: Key = None
+    request: ApiRequest, allocation: Number, comment: Comment = None, key: Key = None
 ) -> ItemResponse[Granted]:
     """Remove an allocation in which no credit has moved. Its journal stays, its period is free."""
     outcome = request.services.allocations.amend(
         request.identity,
         allocation,
         TermChanges(event=AllocationEvent.REMOVE),
-        None,
+        None if comment is None else ids.comment(comment),
         check_key(key),
     )
     return granted_response(outcome, request.context)

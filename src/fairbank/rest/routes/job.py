@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 
@@ -99,12 +99,18 @@ async def report_run(
     `project`, the account, without `do`; and with `status` `completed`, those of its end.
     """
     _refuse_key_header(request, 'send it in the body, as "key"')
-    if isinstance(data, PredebitReport):
-        of_predebit = request.services.reports.of_predebit
-        data = await sync_to_thread(of_predebit, request.identity, data)
-    outcome = await _apply(request, data)
+    names: Mapping[str | None, str] = {}
+    try:
+        if isinstance(data, PredebitReport):
+            names = {"account": "project"}  # as HADM calls it
+            of_predebit = request.services.reports.of_predebit
+            data = await sync_to_thread(of_predebit, request.identity, data)
+        outcome = await _apply(request, data)
+    except FairbankError as error:
+        error.field = names.get(error.field, error.field)
+        raise
     if isinstance(outcome, Refusal):
-        raise RefusalError(outcome, await _help(request, outcome))
+        raise RefusalError(outcome, await _help(request, outcome), names)
     return created_response(outcome, request.context)
 
 

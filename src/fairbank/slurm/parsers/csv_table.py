@@ -78,9 +78,12 @@ def read_table(
     Raises:
         InvalidInput: the file is not such a table; the error names the line.
     """
-    reader = csv.reader(
-        io.StringIO(_decoded(content), newline=""), delimiter=delimiter, strict=True
-    )
+    text = _decoded(content)
+    if not text.strip():
+        raise InvalidInput(
+            "the file is empty", field="FILE", remedy="its first line names the columns"
+        )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     records = _records(reader)
     _, header = next(records, (1, []))
     places = _places([name.strip() for name in header], fields, columns, delimiter)
@@ -96,6 +99,12 @@ def read_table(
             )
         values = {field: cells[place].strip() for field, place in places.items()}
         rows.append(CsvRow(line, {field: value for field, value in values.items() if value}))
+    if not rows:
+        raise InvalidInput(
+            "the file has no line after its header",
+            field="FILE",
+            remedy="export the lines that are to be imported",
+        )
     return CsvTable({field: header[place].strip() for field, place in places.items()}, rows)
 
 

@@ -199,7 +199,7 @@ def _reopen(context: Context, options: Namespace) -> int:
 
 def _add_removal(parser: Parser) -> None:
     add_allocation(parser)
-    add_writing(parser, reason="none")
+    add_writing(parser, reason="optional")
 
 
 def _remove(context: Context, options: Namespace) -> int:

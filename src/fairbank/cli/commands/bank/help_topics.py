@@ -55,7 +55,7 @@ def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
     meant = did_you_mean(word, [*commands, *TOPICS, *of_bank]) or did_you_mean(word, of_slurm)
     raise InvalidInput(
         f"there is no help on {words!r}{meant}",
-        remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
+        remedy=f"fairbank --help lists the commands; fairbank help {', '.join(TOPICS)}",
     )
 
 

@@ -94,8 +94,8 @@ COLUMNS = (
 
 
 def columns(*, running: bool, mine: bool) -> Sequence[Column]:
-    """Return the columns; running jobs show holds, one's own jobs not the user."""
-    drops = ({"HELD": 0} if running else {}) | ({"USER": 9} if mine else {})
+    """Return the columns; running jobs show holds, the jobs of others always their users."""
+    drops = ({"HELD": 0} if running else {}) | {"USER": 9 if mine else 0}
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
 
 

@@ -12,7 +12,7 @@ from fairbank.cli.commands.slurm.slurm_options import (
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option, split_list
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.core.time import iso, show_rounded
+from fairbank.core.time import MINUTE, iso, show_rounded
 from fairbank.report.cells import counted
 from fairbank.report.columns import (
     Column,
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 def _age(row: Row, form: DisplayFormat) -> str:
     age = row["age_seconds"]
-    return str(age) if form.exact else show_rounded(age)
+    if form.exact:
+        return str(age)
+    return show_rounded(age) if age >= MINUTE else f"{age} s"
 
 
 def _likely(row: Row, form: DisplayFormat) -> str:
