@@ -72,7 +72,7 @@ def test_commands_suggested_by_balance_work(changing: Run, uid: int) -> None:
     warnings = json.loads(changing(*words).out)["warnings"]
     assert [warning.partition("  ")[0] for warning in warnings] == [
         "! chem_qmc/gpu: empty in 12 days at the mean pace since 2026-07-01.",
-        "!! chem_qmc/storage: empty; new jobs are refused.",
+        "!! chem_qmc/storage: empty; further use has no credit.",
         "! chem_qmc/tape: under-used, 40 days left.",
     ]
     for warning in warnings:

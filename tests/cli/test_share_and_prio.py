@@ -79,7 +79,7 @@ def test_unknown_name_is_refused_with_the_known_ones(run: Run, slurm: RecordedSl
     slurm.set_output("scontrol-show-partition", "PartitionName=cpu\nPartitionName=idle\n")
     for words, message in (
         (("share", "-A", "wg_bia"), "no account 'wg_bia' that you may see; did you mean wg_bio?"),
-        (("share", "-u", "nonsense"), "there is no user 'nonsense' that you may see"),
+        (("share", "-u", "nonsense"), "there is no user 'nonsense' on this host"),
         (("prio", "-u", "nonsense"), "there is no user 'nonsense' on this host"),
         (("prio", "-p", "nonsense"), "there is no partition 'nonsense' that you may see"),
     ):

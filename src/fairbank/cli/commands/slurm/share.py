@@ -15,7 +15,7 @@ from fairbank.cli.commands.slurm.slurm_options import (
     print_unreadable,
 )
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.framework.host import own_name
+from fairbank.cli.framework.host import check_users, own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
@@ -152,7 +152,7 @@ def run(context: Context, options: Namespace) -> int:
     code = print_unreadable(context, shares.unreadable, SSHARE)
     shares = _there(context, shares)
     check_names("account", options.accounts or (), {row.account for row in shares.rows})
-    check_names("user", options.user or (), {row.user for row in shares.rows if row.user})
+    check_users(options.user or (), {row.user for row in shares.rows})
     rows = select_rows(
         shares.rows,
         users=None if options.all else options.user or [own_name()],
