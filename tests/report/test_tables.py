@@ -190,6 +190,15 @@ def test_width_of_the_terminal_changes_no_amount_of_a_balance(state: str) -> Non
     assert "AVAILABLE" in kept
 
 
+def test_added_column_keeps_those_of_a_wide_terminal_and_of_long() -> None:
+    """Column ALLOC is shown from 120 characters on, or with -l."""
+    wide = table(choose(COLUMNS, "+EXPIRES"), [row()], LOOK, 120).lines[0].split()
+    assert wide == ["PROJECT", "GRANTED", "AVAILABLE", "NOTE", "ALLOC", "EXPIRES"]
+    assert "ALLOC" not in table(choose(COLUMNS, "+EXPIRES"), [row()], LOOK, 119).lines[0]
+    for names in ("+EXPIRES", None):
+        assert "ALLOC" in csv(choose(COLUMNS, names, extras=True), [row()], LOOK)[0]
+
+
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
     cells = Column("LEFT", left("left"), right=True).cells(

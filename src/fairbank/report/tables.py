@@ -210,13 +210,13 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
     Raises:
         InvalidInput: a column does not exist or its width is invalid.
     """
+    default = [column._replace(extra=False, drop=0) if extras else column for column in columns]
     if not wanted:
-        return [column._replace(extra=False, drop=0) if extras else column for column in columns]
+        return default
     names = _names(wanted)
     chosen = [_chosen(columns, name.removeprefix("+")) for name in names]
     if all(name.startswith("+") for name in names):
         added = [column.head for column in chosen]
-        default = [column for column in columns if extras or not column.extra]
         return [column for column in default if column.head not in added] + chosen
     return chosen
 
