@@ -48,33 +48,7 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         ) from bad
     settings = folder / SETTINGS
     if settings.exists():
-        existing = read_settings(settings)
-        if store is not None and store != existing.store.url:
-            raise Conflict(
-                f"{settings} names another store: {redacted_url(existing.store.url)}",
-                field="--store",
-                remedy="name another DIRECTORY",
-            )
-        done = []
-        if migrate(existing.store.url, journal=existing.store.journal):
-            done.append(f"migrated {redacted_url(existing.store.url)}")
-        secret = Path(existing.secret_file)
-        if not secret.exists():
-            read_secret(secret, create=True)
-            done += [
-                f"made {secret}",
-                "Tokens created before are not valid any more. Create them again with: fairbank"
-                " token create",
-            ]
-        if not done:
-            remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
-            raise Conflict(
-                f"there is a bank in {folder} already: settings, secret, store of the current"
-                " schema",
-                field="DIRECTORY",
-                remedy=remedy,
-            )
-        return done
+        return _complete_bank(settings, store)
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
     name = name or (folder.resolve().name if directory else _user_name())
     text = example(folder.resolve(), url, name)
@@ -83,6 +57,37 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         read_secret(folder / "secret", create=True)
         _write(settings, text)
     return [f"made {part}" for part in (settings, folder / "secret", redacted_url(url))]
+
+
+def _complete_bank(settings: Path, store: str | None) -> list[str]:
+    """Migrate the store of an existing bank, and replace a missing secret. See `init`."""
+    existing = read_settings(settings)
+    if store is not None and store != existing.store.url:
+        raise Conflict(
+            f"{settings} names another store: {redacted_url(existing.store.url)}",
+            field="--store",
+            remedy="name another DIRECTORY",
+        )
+    done = []
+    if migrate(existing.store.url, journal=existing.store.journal):
+        done.append(f"migrated {redacted_url(existing.store.url)}")
+    secret = Path(existing.secret_file)
+    if not secret.exists():
+        read_secret(secret, create=True)
+        done += [
+            f"made {secret}",
+            "Tokens created before are not valid any more. Create them again with: fairbank"
+            " token create",
+        ]
+    if not done:
+        remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
+        raise Conflict(
+            f"there is a bank in {settings.parent} already: settings, secret, store of the current"
+            " schema",
+            field="DIRECTORY",
+            remedy=remedy,
+        )
+    return done
 
 
 def _user_name() -> str:

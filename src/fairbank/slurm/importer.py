@@ -5,7 +5,8 @@ What the bank has already is not entered twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import msgspec
@@ -239,36 +240,37 @@ def import_history(
     if after is not None:
         projects = projects_after(projects, after)
     reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until)
+    reconcile = partial(reconciler.reconcile, since, until, cluster=cluster, progress=progress)
     allocations: list[HistoryAllocation] = []
     if cover:  # only what is charged now: the rest may still change, or be charged by the agent
-        compared = reconciler.reconcile(since, until, cluster=cluster, progress=progress)
-        jobs = [
-            finding.job for finding in compared.comparison.findings if finding.category in COVERED
-        ]
-        allocations = plan_allocations(list(filter(None, jobs)), projects, existing, prices)
+        unpaid = _unpaid_jobs(reconcile().comparison.findings)
+        allocations = plan_allocations(unpaid, projects, existing, prices)
     funds = None
     if after is None:
         for allocation in allocations:
             _create(bank, allocation, prices.name)
     else:
         funds = BankFunds(projects, [*existing, *allocations])
-    result = reconciler.reconcile(
-        since,
-        until,
-        cluster=cluster,
-        fix=after is None,
-        retry_refused=cover,
-        funds=funds,
-        progress=progress,
-    )
-    outcomes = [
+    result = reconcile(fix=after is None, retry_refused=cover, funds=funds)
+    outcomes = _without_passed_over(result.outcomes, passed_over)
+    return _history_result(allocations, outcomes, result.comparison.matched, result.unreadable)
+
+
+def _unpaid_jobs(findings: Iterable[ReconcileFinding]) -> list[AccountingJob]:
+    """Return the jobs that an import charges, and that may need an allocation."""
+    return [finding.job for finding in findings if finding.job and finding.category in COVERED]
+
+
+def _without_passed_over(
+    outcomes: Iterable[RepairOutcome], passed_over: Collection[str]
+) -> list[RepairOutcome]:
+    """Leave out problems of runs that are passed over. A run that only the bank knows never is."""
+    return [
         outcome
-        for outcome in result.outcomes
-        # A run that only the bank knows is never passed over.
+        for outcome in outcomes
         if outcome.problem is None
         or not (outcome.finding.job and is_passed_over(outcome.finding.job, passed_over))
     ]
-    return _history_result(allocations, outcomes, result.comparison.matched, result.unreadable)
 
 
 def import_jobs(
@@ -303,8 +305,7 @@ def import_jobs(
     projects, existing = bank.projects(), bank.allocations()
     allocations: list[HistoryAllocation] = []
     if cover:
-        unpaid = [finding.job for finding in findings if finding.category in COVERED]
-        allocations = plan_allocations(list(filter(None, unpaid)), projects, existing, cluster)
+        allocations = plan_allocations(_unpaid_jobs(findings), projects, existing, cluster)
     if not dry_run:
         for allocation in allocations:
             _create(bank, allocation, cluster.name)

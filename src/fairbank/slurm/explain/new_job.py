@@ -21,7 +21,7 @@ from fairbank.core.ids import JOB_ID_MAX
 from fairbank.core.tres import parse_memory
 from fairbank.scheduling.explain.answer import StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
-from fairbank.scheduling.explain.start_range import SimulatedRuns, Tick
+from fairbank.scheduling.explain.start_range import RunProgress, SimulatedRuns
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands, output_of
 from fairbank.slurm.explain.queue_input import groups_of_users, read_queue
@@ -81,7 +81,7 @@ def reaches_slurm() -> bool:
 
 
 def likely_start(
-    job: NewJob, directory: str | None, zone: tzinfo, tick: Tick | None = None
+    job: NewJob, directory: str | None, zone: tzinfo, tick: RunProgress | None = None
 ) -> LikelyStart | None:
     """Return the likely start of a new job; None if it is unknown.
 
