@@ -27,9 +27,10 @@ def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -
 
 
 @pytest.mark.parametrize(
-    ("short", "shown"), [(False, "lasts; about 9.21 SU will be unused"), (True, "lasts; 9 unused")]
+    ("short", "shown"),
+    [(False, "lasts; about 9.21 SU will be unused"), (True, "lasts; 9.21 unused")],
 )
-def test_unused_credit_has_the_precision_of_its_row(short: bool, shown: str) -> None:
+def test_unused_credit_is_exact_at_every_width(short: bool, shown: str) -> None:
     row = {**ROW, "outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
     (runs_out,) = [column for column in balance.COLUMNS if column.head == "RUNS-OUT"]
     assert runs_out.cell(row, DisplayFormat(short=short)) == shown
