@@ -15,7 +15,13 @@ from tests.agent.running_agent import RunningAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
-from tests.slurm.prep_cluster import install, install_lua, plugin_configured, socket_of
+from tests.slurm.prep_cluster import (
+    install,
+    install_lua,
+    plugin_configured,
+    remove_policy,
+    socket_of,
+)
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, FairbankServer, create_bank
 
@@ -155,8 +161,9 @@ def running_stack(
     cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
 ) -> Iterator[BankStack]:
     """Start bank and agent, create the projects, and connect slurmctld for the duration of the
-    block.
+    block. No submission policy is there at its begin.
     """
+    remove_policy(cluster)
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
     bank.folder.chmod(0o755)  # so that users can connect too

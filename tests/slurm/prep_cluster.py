@@ -59,13 +59,24 @@ def install_lua(cluster: Cluster, checkout: Path) -> Path:
     policy file, which is not written yet.
     """
     conf = cluster.place.conf
+    remove_policy(cluster)
     rules = conf / "fairbank"
     shutil.copytree(checkout / "plugins" / "fairbank", rules, dirs_exist_ok=True)
     for name in LUA:
         shutil.copy(checkout / "plugins" / name, conf)
     for path in (rules, *rules.iterdir(), *(conf / name for name in LUA)):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    return rules / "policy"
+    return policy_path(cluster)
+
+
+def policy_path(cluster: Cluster) -> Path:
+    """Return the path of the policy file."""
+    return cluster.place.conf / "fairbank" / "policy"
+
+
+def remove_policy(cluster: Cluster) -> None:
+    """Remove the policy file of an earlier test, which `fairbank why` would obey."""
+    policy_path(cluster).unlink(missing_ok=True)
 
 
 def socket_of(cluster: Cluster) -> Path:

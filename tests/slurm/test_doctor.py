@@ -83,7 +83,6 @@ def doctor_cluster(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[D
     install(prep, slurm)
     install(prep.with_name(SITE_FACTOR), slurm)
     policy, site = install_lua(slurm, checkout), tmp_path / "slurm.toml"
-    policy.unlink(missing_ok=True)  # another test may have had one
     site.write_text(f'policy = "{policy}"\n')
     factors = f'[site_factor]\npath = "{site_factor_path(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
     with priced() as bank:
