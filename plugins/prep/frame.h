@@ -1,5 +1,6 @@
 /* Frames between slurmctld and the agent. Nothing here knows Slurm or threads.
- * The grammar is in docs/decisions/0012-prep-wire.md.
+ * A frame is the length of its body (four bytes, big-endian) and the body in UTF-8: a word for its
+ * kind, then lines key=value. docs/decisions/0012-prep-wire.md has the grammar.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef FAIRBANK_FRAME_H
 #define FAIRBANK_FRAME_H

@@ -68,7 +68,7 @@ def submitted(*requests: Request) -> list[SubmittedRequest]:
 def test_hold_locks_its_run_and_project_chain() -> None:
     lock_set = lock_set_of(submitted(HOLD))
     assert (lock_set.runs, lock_set.keys) == ({RUN}, {(0, "h")})
-    assert lock_set.funds == {
+    assert lock_set.allocation_filters == {
         (2, "cpu", 0): AllocationFilter(0, 0, own=True),
         (1, "cpu", 0): AllocationFilter(0, 0, own=False),
     }
@@ -180,7 +180,7 @@ def test_lock_set_of_batch_is_union_of_its_requests() -> None:
     )
     assert lock_set.allocations == {1, 2, 3, 4, 6}
     assert lock_set.caps == {(4, 7)}
-    assert (lock_set.projects, lock_set.funds, lock_set.opens) == (
+    assert (lock_set.projects, lock_set.allocation_filters, lock_set.opens) == (
         {5},
         {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT},
         1,
@@ -194,7 +194,7 @@ def test_batch_locks_allocations_of_all_its_runs() -> None:
         for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
     )
     lock_set = lock_set_of(submitted(HOLD, later, above))
-    assert lock_set.funds == {
+    assert lock_set.allocation_filters == {
         (2, "cpu", 0): AllocationFilter(0, 7, own=True),
         (1, "cpu", 0): AllocationFilter(0, 7, own=True),
     }

@@ -213,7 +213,7 @@ def test_concurrent_overlapping_period_is_contention(filled: Place) -> None:
     request = SubmittedRequest(allocation(1, 5), START, 0)
     with pytest.raises(Contention), store.transaction() as transaction:
         needs = lock_set_of([request])
-        needs.funds.clear()
+        needs.allocation_filters.clear()
         work = transaction.load(needs)
         assert isinstance(apply(work, request, Policy()), Done)
         transaction.write(work)

@@ -44,7 +44,9 @@ def defer(text: str, *, batch: bool) -> Verdict:
 
 
 class OutagePolicy(Enum):
-    """Policy of a partition for prolog requests that the bank does not answer."""
+    """Policy of a partition for prolog requests that the bank does not answer. The default is
+    CLOSED: during an outage nobody knows what a job can pay.
+    """
 
     OPEN = "open"
     CLOSED = "closed"
@@ -55,8 +57,8 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Terms for the jobs of a partition.
 
     `patience`: seconds that a job waits for the bank; less than the plug-in's fairbank_patience.
-    In an outage jobs wait until it has lasted so long, later ones not at all. `outage_policy`: what
-    happens then: "open" lets the job run and reports it later, "closed" defers it until the bank is
+    Once an outage has lasted this long, jobs no longer wait. `outage_policy`: what happens then:
+    "open" lets the job run and reports it later, "closed" defers it until the bank is
     back, "credit" lets it run if the credit that was last known pays for it and else defers it.
     `refusal`: what happens to a job without credit: "hold" keeps batch
     jobs in the queue, "cancel" ends them; interactive jobs always end. `unbillable`: jobs for
@@ -84,8 +86,9 @@ def answer_deadline(received: float, terms: PartitionTerms, outage_since: float 
         outage_since: start of the bank's outage, None while it is up. All times are monotonic.
 
     Returns:
-        The end of the partition's patience. It begins with the outage, or with the request if that
-        is earlier: once a request has waited in vain, no other waits.
+        The end of the partition's patience, which is counted from the start of the outage or of
+        the request, whichever came first. So once one request has waited in vain, no later one
+        waits.
     """
     begin = received if outage_since is None else min(received, outage_since)
     return max(received, begin + terms.patience)

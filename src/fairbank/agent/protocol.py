@@ -2,7 +2,7 @@
 
 A frame is the length of its body in four bytes, the most significant first, and the body in
 UTF-8: a word for its kind, then lines `key=value` in any order, each key once. Control characters
-and % in values are written as %XX. The reasons are in docs/decisions/0012.
+and % in values are written as %XX. So the plug-in needs no C library (docs/decisions/0012).
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ class AgentEvent(Enum):
     HOLD_REFUSED = auto()
     HOLD_UNPRICED_RUN = auto()  # the bank cannot price the run; unbillable = "run"
     HOLD_UNPRICED_REFUSE = auto()
-    RUN_NEVER_STARTED = auto()  # released because it never started; known to a lost outbox
+    # The bank knows that this start was given up, from an outbox that has been lost since.
+    RUN_NEVER_STARTED = auto()
     RUN_CLOSED = auto()  # the bank has charged or released the run
     ADJUST_NO_HOLD = auto()
     ADJUST_REFUSED = auto()

@@ -1,6 +1,7 @@
 """Entries of the journal: they are only added, and each is chained to the one before it.
 
-Each allocation has a chain of its own. Everything without an allocation is in the chain of the
+Each allocation has a chain of its own, so that two servers can write to different allocations at
+the same time. Everything without an allocation is in the chain of the
 registry (journal 0): projects, members, tokens, actions as another user, and refusals without
 allocation. The hash has no key: who can write the database can compute a whole chain again. Only
 the last links that `fairbank audit heads` has saved elsewhere show that.

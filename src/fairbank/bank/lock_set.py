@@ -37,7 +37,7 @@ class AllocationFilter(msgspec.Struct, frozen=True):
 
 ALL_OF_IT = AllocationFilter(0, LAST_INSTANT, own=True)
 
-Funds = dict[tuple[int, str, int], AllocationFilter]
+Filters = dict[tuple[int, str, int], AllocationFilter]
 """Filters by project, resource, and the week in which they begin. A report that is a year late
 should not lock all allocations of that year.
 """
@@ -56,9 +56,9 @@ class LockSet(msgspec.Struct, kw_only=True):
 
     allocations: set[int] = msgspec.field(default_factory=set)
     """Ids of allocations."""
-    funds: Funds = msgspec.field(default_factory=dict)
+    allocation_filters: Filters = msgspec.field(default_factory=dict)
     """Filters for allocations, by project and resource."""
-    without_hold: Funds = msgspec.field(default_factory=dict)
+    without_hold: Filters = msgspec.field(default_factory=dict)
     """The same, but needed only if one of the `ending` runs has no row."""
     ending: set[Run] = msgspec.field(default_factory=set)
     """Runs that end; a part of `runs`."""
@@ -117,11 +117,11 @@ class LockSet(msgspec.Struct, kw_only=True):
         self, project: int, resource: str, wanted: AllocationFilter, *, without_hold: bool = False
     ) -> None:
         """Add a filter for the allocations of a project and resource."""
-        funds = self.without_hold if without_hold else self.funds
-        fund = project, resource, wanted.first // _WEEK
-        known = funds.get(fund)
+        filters = self.without_hold if without_hold else self.allocation_filters
+        key = project, resource, wanted.first // _WEEK
+        known = filters.get(key)
         if known != wanted:  # most jobs of a batch begin in the same second
-            funds[fund] = wanted if known is None else known | wanted
+            filters[key] = wanted if known is None else known | wanted
 
     def filters(self, known: Set[Run]) -> Iterator[tuple[int, str, AllocationFilter]]:
         """Yield project, resource and filter of the allocations that are needed.
@@ -129,8 +129,9 @@ class LockSet(msgspec.Struct, kw_only=True):
         Args:
             known: runs that have a row. If all `ending` runs do, `without_hold` is not needed.
         """
-        for funds in (self.funds,) if self.ending <= known else (self.funds, self.without_hold):
-            for (project, resource, _), reach in funds.items():
+        every = (self.allocation_filters, self.without_hold)
+        for filters in every[:1] if self.ending <= known else every:
+            for (project, resource, _), reach in filters.items():
                 yield project, resource, reach
 
 

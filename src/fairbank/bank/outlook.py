@@ -40,7 +40,8 @@ def outlook(
 ) -> Outlook:
     """Project the pace of an allocation to its end.
 
-    For the run-out date held credit is still left; at the end at least what is held now is used.
+    The run-out date counts held credit as left, because jobs mostly cost less than their holds. The
+    unused rest at the end does not: at least what is held now may be used.
     There is no pace before 7 days or 10 % of the term have passed, whichever is sooner: one large
     job would set it. A credit limit does not expire, so it is not counted as unused.
 

@@ -14,7 +14,9 @@ from fairbank.core.units import AMOUNT_MAX, MINUTES_IN_SU, SUM_MAX
 
 
 class Overrun(Enum):
-    """Treatment of usage beyond the available credit."""
+    """Treatment of usage beyond the available credit. By default the centre bears it, so that no
+    allocation goes below zero.
+    """
 
     WRITE_OFF = "write_off"  # charge what is available, record the rest in the entry
     RECORD = "record"  # charge it all; `available` goes below zero by the overrun
@@ -91,7 +93,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Split(msgspec.Struct, frozen=True, gc=False):
-    """Parts of a cost: charged, of that beyond the credit of the allocation, and written off."""
+    """Parts of a cost: `charged`, and `written_off`. `overrun` is the part of `charged` that exceeds
+    the credit of the allocation.
+    """
 
     charged: int
     overrun: int = 0

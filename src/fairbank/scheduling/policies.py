@@ -125,8 +125,9 @@ def plan_with_reservations(
                 reservations.append(new_tuple(JobReservation, (job, begin, processors)))
             if reserved == max_reservations:
                 break
-        # Reserved resources only grow, so no job before the candidate can start, nor the candidate
-        # itself once it cannot. A reservation behind its end leaves it alone.
+        # Reserved resources only grow. So a job that could not start cannot start later in this
+        # pass: no job before the candidate can, and the candidate cannot after it has failed once.
+        # A reservation that begins after the candidate's end takes nothing from it.
         if candidate is not None and (
             position == candidate[0] or (begin < until and profile.slot_now(candidate[1]) is None)
         ):

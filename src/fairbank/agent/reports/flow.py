@@ -195,7 +195,9 @@ class ReportFlow:
             del self.unsafe_ends[report.run]
 
     def _spill_if_stored(self, report: PendingReport) -> None:
-        """Leave a report without space in memory on disk. If it is not there yet, `stored` does."""
+        """Keep a report that exceeds the queue's memory on disk only. `stored` does so for a report
+        that is not on disk yet.
+        """
         if report.stored and self.queue.is_spilling(report):
             self.queue.spilled([report.seq])
 

@@ -37,8 +37,8 @@ _NO_SUMS = UserSums()
 class Fold:
     """Journal as far as it was read, with the rows that follow from it.
 
-    Use: `add` each entry, `finish`, show it the rows, `check_left_over`, read the findings. The
-    rows of runs may be shown at any time; the sooner, the less is kept in memory (`audit.runs`
+    Use: `add` each entry, `finish`, pass it the stored rows, `check_left_over`, read the findings.
+    The rows of runs may be passed at any time; the sooner, the less is kept in memory (`audit.runs`
     explains `again`). The journal must contain the `head` that was saved earlier, if any.
 
     Invariant: `seq` and `link` are those of the last entry read, as are `_sums`, `_limit` and

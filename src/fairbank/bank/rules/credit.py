@@ -79,7 +79,7 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
     if (outside := refuse_grant(context, richer, target, is_transfer=True)) is not None:
         return outside
     poorer = _replace(source, deposited=source.deposited - amount)
-    # Only the second entry undoes another: both halves are undone by the entry that gave it.
+    # The reversal has two entries too; only the second names the entry that it undoes.
     out = context._replace(undoes=None).post(Kind.TRANSFER_OUT, amount, poorer, {"to": target.id})
     context.post(Kind.TRANSFER_IN, amount, richer, {"from": source.id})
     return done(out, poorer)

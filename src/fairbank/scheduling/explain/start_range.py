@@ -127,8 +127,8 @@ def start_range_on_nodes(
         now: time in seconds.
         ahead: numbers of the jobs that wait for its nodes before it (`Explanation.ahead`). The
             others start now or are left out, which shortens the runs: no job behind can delay it
-            under backfill. None: no job is left out. So it is for a job that waits for a limit,
-            which jobs behind may use up.
+            under backfill. None: no job is left out, which is right for a job that waits for a
+            limit, because jobs behind may use that up.
     """
     after = apply_plan(snapshot, run_passes(snapshot, parameters, now), now)
     job = after.queue.job(number)

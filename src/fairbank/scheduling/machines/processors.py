@@ -84,7 +84,8 @@ class ProcessorProfile(Generic[W]):
     begins. The last step begins at `END` and ends every search without a test of the index.
 
     Invariants: `_new_slots` are the slots before the steps are built. `_drops` are the times at
-    which fewer processors are free than ever before, with their number; None: unknown.
+    which fewer processors are free than at all times between now and then, with their number; None:
+    unknown.
     `_has_later_slots`: a slot begins later than now. Without one, free processors only increase.
     `_running` is in the order of the ends and lacks `_started`, the jobs that start now. `_holes`
     is a cache, valid until the next `take`. `_free_at_first`: free processors when the first slot

@@ -3,8 +3,9 @@ start of each of these (slurm-rules.md, "Backfill").
 
 It tests the queue once. A job starts if it fits now on nodes that no plan needs before it would
 end. For each other job, whole nodes are planned at the first time that is found, and the jobs
-behind keep off them. All plans are forgotten before the next pass. The result calls the plan of a
-job its `JobReservation`. Slurm's advanced reservations are another thing: `nodes.reservations`.
+behind keep off them. All plans are forgotten before the next pass. In the
+result, a `JobReservation` is the plan of one job. Slurm's advanced reservations are in
+`nodes.reservations`.
 """
 
 from __future__ import annotations

@@ -285,7 +285,9 @@ class EndTimes:
         )
 
     def enough_nodes_from(self, request: PlacementRequest, within: NodeSet) -> int | None:
-        """Return the time before which too few nodes are free, plans aside. None: never enough."""
+        """Return the time before which too few nodes are free, even without any plan. None: there
+        are never enough.
+        """
         key = request, within
         if key not in self._can_ever_fit:
             self._can_ever_fit[key] = (

@@ -1,4 +1,6 @@
-"""Both passes, one after the other, as when both are due at the same time."""
+"""Both passes, one after the other, as when both are due at the same time: the main pass first,
+so that backfill gets only what the order of priorities leaves.
+"""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class StartSearch(NamedTuple):
             if not_before > max(visited, enough_from):
                 release: int | None = not_before  # plans say so: no release before it helps
             else:
-                # A release at `enough_from` itself counts, hence the second before.
+                # `_next_release` looks behind a time. A release at `enough_from` counts too.
                 release = self._next_release(possible, max(visited, enough_from - 1))
             if release is not None and (end is None or release <= end):
                 begin = at = release
@@ -159,8 +159,8 @@ class StartSearch(NamedTuple):
         """Return the nodes for a job that starts at `at`, from `begin` until it ends, and a time
         before which every span has too few.
 
-        A plan for the same time as this one begins earlier, with its step of bf_resolution. It must
-        not count against the nodes that are free by then.
+        Plans begin at a step of bf_resolution, so another plan for a start at `at` begins before
+        `at`. It must not count against the nodes that are free at `at`.
         """
         end, nodes_at = at + seconds, self.end_times.usable_nodes(request.demand)
         by_start = nodes_at if at == begin else lambda time: nodes_at(max(time, at))

@@ -122,6 +122,7 @@ def identity_of(
                 field="X-Fairbank-As",
                 remedy="send the request as yourself",
             )
+        # Else an admin could get the permissions of a superuser.
         if uid in staff.superusers and actor not in staff.superusers:
             raise Forbidden(
                 "an admin may not act as a superuser",

@@ -226,6 +226,7 @@ def classify_leftover(
         sides: times of the comparison.
         alive: jobs, by id and submission, that slurmctld has not finished.
     """
+    # First what cannot be judged, then holds, which still keep credit, then charges.
     job = (run.job_id, run.submitted)
     grace_start = sides.now - sides.grace_seconds
     if run.job_id in sides.unreadable:
@@ -339,8 +340,8 @@ def is_of_another_job(run: BankRun, job: AccountingJob) -> bool:
     a task may go to one of another array of the same second. Accounting then has the later one.
     The bank refuses its end, because it contradicts the hold.
 
-    Closed runs are not judged, because the uid of a user may have changed since. A lost one is:
-    it was released because no job was its own.
+    Closed runs are not compared, because the uid of a user may have changed since. A run that
+    `reconcile` released as LOST is compared, because it was released for want of a job.
     """
     if not run.is_open and run.outcome != LOST:
         return False

@@ -33,7 +33,7 @@ class MemoryTables:
         self.projects: dict[int, Project] = {}
         self.members: dict[tuple[int, int], Member] = {}
         self.allocations: dict[int, Allocation] = {}
-        self.funds: dict[tuple[int, str], list[int]] = {}
+        self.by_project: dict[tuple[int, str], list[int]] = {}
         self.users: dict[tuple[int, int], UserSums] = {}
         self.runs: dict[Run, RunRecord] = {}
         self.entries: dict[int, Entry] = {}
@@ -52,7 +52,7 @@ class MemoryTables:
             for name, table in vars(self).items()
         )
         twin.readers = 0
-        twin.funds = {fund: numbers.copy() for fund, numbers in self.funds.items()}
+        twin.by_project = {key: numbers.copy() for key, numbers in self.by_project.items()}
         twin.journals = {number: entries.copy() for number, entries in self.journals.items()}
         return twin
 
@@ -62,7 +62,7 @@ class MemoryTables:
         for project, resource, reach in locks.filters({run.run for run in runs}):
             numbers.update(
                 number
-                for number in self.funds.get((project, resource), ())
+                for number in self.by_project.get((project, resource), ())
                 if reach.has(self.allocations[number])
             )
         if locks.closing:
@@ -161,10 +161,10 @@ class MemoryTables:
         for allocation in rows:
             before = self.allocations.get(allocation.id)
             if before is not None and before.resource != allocation.resource:
-                self.funds[before.project, before.resource].remove(allocation.id)
+                self.by_project[before.project, before.resource].remove(allocation.id)
                 before = None
             if before is None:
-                self.funds.setdefault((allocation.project, allocation.resource), []).append(
+                self.by_project.setdefault((allocation.project, allocation.resource), []).append(
                     allocation.id
                 )
             self.allocations[allocation.id] = allocation

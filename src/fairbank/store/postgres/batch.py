@@ -124,7 +124,7 @@ class PostgresTransaction(SqlTransaction):
         def lock() -> None:
             self._run(
                 "lock",
-                ([list(locks.allocations)], _funds_wanted(locks), wanted, [ending]),
+                ([list(locks.allocations)], _filter_columns(locks), wanted, [ending]),
                 drawn_now,
             )
 
@@ -214,19 +214,19 @@ def _arrays(tables: Iterable[Columns]) -> list[Any]:
     return [array_text(column) for table in tables for column in table]
 
 
-def _funds_wanted(locks: LockSet) -> Columns:
-    """Return the columns of the series wanted: project, resource, first and last time, whether also
+def _filter_columns(locks: LockSet) -> Columns:
+    """Return the columns of the filters: project, resource, first and last time, whether also
     allocations that are not shared, and whether only for an end whose run is unknown.
     """
-    series = (
-        (late, *fund)
-        for late, funds in ((False, locks.funds), (True, locks.without_hold))
-        for fund in funds.items()
+    filters = (
+        (late, *entry)
+        for late, wanted in ((False, locks.allocation_filters), (True, locks.without_hold))
+        for entry in wanted.items()
     )
     return columns(
         [
             (project, resource, reach.first, reach.last, reach.own, late)
-            for late, (project, resource, _), reach in series
+            for late, (project, resource, _), reach in filters
         ],
         6,
     )

@@ -2,7 +2,7 @@
 -- Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: lock
--- The allocations named by number, what is wanted of the funds (of some only if a run that ends is not in the ledger), and those that
+-- The allocations named by number, those that a filter takes (some filters count only if a run that ends is not in the ledger), and those that
 -- carry the runs: locked in the order of their numbers, so that two servers never wait for each other in a circle. The last row has
 -- the numbers of the batch's entries, drawn when all is locked: so the entries of one journal have rising numbers, whichever server
 -- writes them. A batch that locks the registry as well draws them after that instead: see entry_ids.
@@ -20,10 +20,10 @@ WHERE id = ANY (ARRAY(
     UNION ALL
     SELECT allocation.id
     FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
-         AS fund (project, resource, first, last, own, late)
+         AS filter (project, resource, first, last, own, late)
     JOIN allocation USING (project, resource)
-    WHERE allocation.start_at <= fund.last AND allocation.end_at > fund.first AND (fund.own OR allocation.shared)
-      AND (NOT fund.late OR EXISTS (SELECT FROM runs WHERE runs.ending AND runs.allocation IS NULL))
+    WHERE allocation.start_at <= filter.last AND allocation.end_at > filter.first AND (filter.own OR allocation.shared)
+      AND (NOT filter.late OR EXISTS (SELECT FROM runs WHERE runs.ending AND runs.allocation IS NULL))
     UNION ALL
     SELECT runs.allocation FROM runs WHERE runs.allocation IS NOT NULL
 ))

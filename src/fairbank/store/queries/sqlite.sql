@@ -2,7 +2,7 @@
 -- those that write are executed once for each row. Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: allocations
--- Those named by number, and what is wanted of the funds.
+-- Those named by number, and those that a filter takes.
 SELECT id, project, resource, category, start_at, end_at, state, shared, partition, reservation,
        credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
@@ -10,11 +10,11 @@ WHERE id IN (
     SELECT json_extract(value, '$[0]') FROM json_each(?)
     UNION ALL
     SELECT allocation.id
-    FROM json_each(?) AS fund
+    FROM json_each(?) AS wanted
     CROSS JOIN allocation
-        ON allocation.project = json_extract(fund.value, '$[0]') AND allocation.resource = json_extract(fund.value, '$[1]')
-        AND allocation.end_at > json_extract(fund.value, '$[2]') AND allocation.start_at <= json_extract(fund.value, '$[3]')
-        AND (json_extract(fund.value, '$[4]') OR allocation.shared)
+        ON allocation.project = json_extract(wanted.value, '$[0]') AND allocation.resource = json_extract(wanted.value, '$[1]')
+        AND allocation.end_at > json_extract(wanted.value, '$[2]') AND allocation.start_at <= json_extract(wanted.value, '$[3]')
+        AND (json_extract(wanted.value, '$[4]') OR allocation.shared)
 )
 ORDER BY id
 

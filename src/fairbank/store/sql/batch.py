@@ -91,7 +91,7 @@ class SqlTransaction(ABC):
                 if closing
                 else locks
             )
-            if wanted.allocations or wanted.funds or wanted.runs:
+            if wanted.allocations or wanted.allocation_filters or wanted.runs:
                 allocations, self._read_runs = self._load(wanted)
                 self._loaded = {allocation.id: allocation for allocation in allocations}
         runs = self._read_runs

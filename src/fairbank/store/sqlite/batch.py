@@ -58,11 +58,11 @@ class SqliteTransaction(SqlTransaction):
         # their allocations.
         runs = self._runs(locks.runs) if locks.runs else []
         numbers = locks.allocations.union(run.allocation for run in runs)
-        funds = [
+        filters = [
             (project, resource, *_WHAT(reach))
             for project, resource, reach in locks.filters({run.run for run in runs})
         ]
-        rows = self._rows("allocations", [(number,) for number in numbers], funds)
+        rows = self._rows("allocations", [(number,) for number in numbers], filters)
         return [allocation_of(row) for row in rows], runs
 
     def _runs(self, wanted: set[Run]) -> list[RunRecord]:
