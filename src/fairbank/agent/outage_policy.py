@@ -45,7 +45,7 @@ def defer(text: str, *, batch: bool) -> Verdict:
 
 class OutagePolicy(Enum):
     """Policy of a partition for prolog requests that the bank does not answer. The default is
-    CLOSED: during an outage nobody knows what a job can pay.
+    CLOSED: during an outage it is unknown what a job can pay.
     """
 
     OPEN = "open"

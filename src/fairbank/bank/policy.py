@@ -93,7 +93,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Split(msgspec.Struct, frozen=True, gc=False):
-    """Parts of a cost: `charged`, and `written_off`. `overrun` is the part of `charged` that exceeds
+    """Parts of a cost: `charged` and `written_off`. `overrun` is the part of `charged` that exceeds
     the credit of the allocation.
     """
 

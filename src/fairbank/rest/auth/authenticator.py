@@ -195,7 +195,7 @@ class Authenticator:
         keeps the note even if the request then fails.
         """
         staff = self._services.staff
-        # First of all, so that nobody else learns which users exist.
+        # Checked first, so that other users do not learn which names exist.
         if signed_in.uid not in staff.superusers | staff.admins:
             raise Forbidden(
                 "only staff may act as another user",
