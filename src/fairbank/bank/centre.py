@@ -42,9 +42,14 @@ class CentreUse(msgspec.Struct, frozen=True):
 
 
 def granted_in(allocation: Allocation, since: Instant, until: Instant) -> int:
-    """Return the part of the credit that is for this period: the term is spread evenly.
+    """Return the credit that is for this period in SU-minutes: the term is spread evenly.
 
     A year's credit of 8,760 SU gives a period of a day 24 SU.
+
+    Args:
+        allocation: allocation with its term; its credit limit does not count.
+        since: start of the period.
+        until: end of the period, excluded.
     """
     overlap = min(allocation.end, until) - max(allocation.start, since)
     return allocation.deposited * max(0, overlap) // (allocation.end - allocation.start)

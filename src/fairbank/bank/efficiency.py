@@ -34,9 +34,14 @@ def efficiency(run: RunRecord) -> Efficiency:
 
 
 def efficiency_of(used: int, given: int, paid: int) -> Efficiency:
-    """Return the efficiency of `used` of `given` processor seconds. At most the given time counts.
+    """Return the efficiency of a run; all its figures are 0 if `given` is 0.
 
     The used part is rounded to thousandths, because the SQL of the stores rounds it so.
+
+    Args:
+        used: processor seconds that the run used; at most `given` count.
+        given: processor seconds that it had: processors times elapsed time. 0 if not known.
+        paid: charge without refunds in SU-minutes.
     """
     if not given:
         return Efficiency()

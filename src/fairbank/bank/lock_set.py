@@ -116,7 +116,14 @@ class LockSet(msgspec.Struct, kw_only=True):
     def add_filter(
         self, project: int, resource: str, wanted: AllocationFilter, *, without_hold: bool = False
     ) -> None:
-        """Add a filter for the allocations of a project and resource."""
+        """Add a filter for the allocations of a project and resource.
+
+        Args:
+            project: id of the project.
+            resource: resource of the allocations.
+            wanted: times and kind of the allocations; merged with a filter of the same week.
+            without_hold: load them only if a run that ends has no row.
+        """
         filters = self.without_hold if without_hold else self.allocation_filters
         key = project, resource, wanted.first // _WEEK
         known = filters.get(key)

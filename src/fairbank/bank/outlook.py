@@ -75,5 +75,11 @@ def outlook(
 
 
 def daily_pace(used: int, start: int, now: int) -> int:
-    """Return the amount used per day since the start, by at least one whole day."""
+    """Return the amount used per day since the start, by at least one whole day.
+
+    Args:
+        used: amount since the start in SU-minutes, as is the result.
+        start: start of the allocation in seconds since 1970.
+        now: current time in seconds since 1970.
+    """
     return used * DAY // max(DAY, now - start)

@@ -218,5 +218,11 @@ def usable(allocation: Allocation, sums: UserSums) -> int:
 
 
 def usable_now(allocation: Allocation, sums: UserSums, now: int) -> int:
-    """Return the credit that a user may use at this time; 0 if the allocation is not active."""
+    """Return the credit that a user may use at this time; 0 if the allocation is not active.
+
+    Args:
+        allocation: allocation with its term and state.
+        sums: charges, holds and cap of the user in it.
+        now: time in seconds, which must be in the term.
+    """
     return usable(allocation, sums) if allocation.covers(now) else 0

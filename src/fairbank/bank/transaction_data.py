@@ -359,7 +359,13 @@ class TransactionData:
         _put(self.runs, record.run, record, self.changes.new_runs, self.changes.changed_runs)
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
-        """Set the sums and the cap of a user in an allocation."""
+        """Set the sums and the cap of a user in an allocation.
+
+        Args:
+            allocation: id of the allocation.
+            uid: number of the user.
+            sums: new charges, holds and cap, which replace the known ones.
+        """
         self.users[allocation, uid] = sums
         self.changes.changed_users.add((allocation, uid))
 
@@ -369,7 +375,13 @@ class TransactionData:
         _put(self.projects, project.id, project, new, changed)
 
     def put_member(self, project: int, uid: int, role: Role | None) -> None:
-        """Set a member's role; None removes the member."""
+        """Set the role of a member.
+
+        Args:
+            project: id of the project.
+            uid: number of the user.
+            role: new role; None removes the member.
+        """
         if role is None:
             self.members.pop((project, uid), None)
         else:

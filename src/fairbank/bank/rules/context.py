@@ -84,7 +84,16 @@ class RuleContext(NamedTuple):
         run: int | None = None,
         owner: int | None = None,
     ) -> Entry:
-        """Add an entry with its details; arguments as in `TransactionData.post`."""
+        """Add an entry with its details. The reverse of an entry is marked as such.
+
+        Args:
+            kind: kind of the entry.
+            amount: units that the entry moves, in SU-minutes.
+            allocation: allocation with its new sums; None adds the entry to the registry.
+            facts: details of the entry, stored as a JSON object; none if empty.
+            run: row id of the run.
+            owner: owner of the run, or the user concerned.
+        """
         undoes = self.undoes
         # Stores find the id at the end of the details.
         stored = facts if undoes is None else {**facts, "undoes": undoes}
@@ -104,7 +113,16 @@ def done(
     project: int | None = None,
     token: int | None = None,
 ) -> Done:
-    """Return the answer that an entry gives."""
+    """Return the answer that an entry gives.
+
+    Args:
+        entry: the new entry, or the first of a request that has two.
+        allocation: allocation after the entry; None for an entry of the registry.
+        written_off: part of the cost that is not charged, in SU-minutes.
+        cpu_counted: processor seconds that count if the report has too many, else None.
+        project: id of the project that the request concerns, if it concerns no allocation.
+        token: id of the token that the request issued or revoked.
+    """
     # By position: keyword arguments take three times as long.
     return Done(
         entry.id,
@@ -121,11 +139,15 @@ def done(
 
 
 def obstacle(allocation: Allocation, sums: UserSums, more: int) -> Reason | None:
-    """Return the reason why an allocation cannot pay `more` for the user of the sums; None if it
-    can.
+    """Return the reason why an allocation cannot pay more for a user; None if it can.
 
     A freeze counts until it is thawed, even after the period. If neither the credit nor the cap is
     enough, the one of which less is left is named: `usable_credit` is what the user can use.
+
+    Args:
+        allocation: allocation that is to pay.
+        sums: charges, holds and cap of the user in it.
+        more: amount beyond its charges and holds up to now, in SU-minutes.
     """
     if allocation.state is _FROZEN:
         return Reason.FROZEN

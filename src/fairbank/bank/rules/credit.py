@@ -120,6 +120,11 @@ def recharge(context: RuleContext, run: Run, back: Entry) -> Outcome:
     """Undo a refund: charge the run that much again, in the same allocation and for the same user.
 
     The whole refund is undone or nothing.
+
+    Args:
+        context: request that undoes the refund.
+        run: the run that was refunded.
+        back: entry of the refund.
     """
     known = context.data.runs.get(run)
     if known is None or known.id != back.run:

@@ -58,6 +58,11 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
 
     The same request under the same key of an actor is answered twice and counted once.
 
+    Args:
+        data: rows that the request needs (`LockSet`), changed by it.
+        submitted: the request with its user and time.
+        policy: rules of the bank.
+
     Raises:
         RegistryNotLoaded: load the head of the registry, then apply the batch again to fresh rows.
         InvalidInput: an amount is negative; the callers check this before.

@@ -314,7 +314,13 @@ def revoke_token(context: RuleContext, request: RevokeToken) -> Outcome:
 
 
 def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
-    """Record that tokens, valid in a backup, were revoked after it. The actor is 0: no user."""
+    """Record that tokens, valid in a backup, were revoked after it. The actor is 0: no user.
+
+    Args:
+        data: rows with the head of the registry, to which the entries are added.
+        tokens: the tokens, with the times at which they were revoked.
+        at: time of the restore.
+    """
     for token in tokens:
         request = RevokeToken(token=token.id, comment=RESTORED)
         _enter_token(RuleContext(data, SubmittedRequest(request, at, 0)), token)

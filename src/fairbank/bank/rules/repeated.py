@@ -53,7 +53,13 @@ def is_reported_by(entry: Entry, submitted: SubmittedRequest) -> bool:
 
 
 def held_before(context: RuleContext, known: RunRecord, request: Hold) -> Outcome:
-    """Answer a second hold: the same start gets its first answer, another one is a conflict."""
+    """Answer a second hold: the same start gets its first answer, another one is a conflict.
+
+    Args:
+        context: the request being applied.
+        known: row of the run that the first hold opened; closed since, or not.
+        request: the second hold, under a key of its own or without one.
+    """
     if known.state is not RunState.HELD:
         return already_closed(known)
     data, submitted = context.data, context.submitted
@@ -93,7 +99,15 @@ def _is_same_start(data: TransactionData, first: Entry, known: RunRecord, reques
 def closed_before(
     context: RuleContext, known: RunRecord, request: Ending, state: RunState, cost: int
 ) -> Outcome:
-    """Answer a second end of a run: the same one gets its first answer, another is a conflict."""
+    """Answer a second end of a run: the same one gets its first answer, another is a conflict.
+
+    Args:
+        context: the request being applied.
+        known: row of the run, which is closed already.
+        request: the second end.
+        state: state that the request gives a run.
+        cost: price of the run in SU-minutes by the request; 0 for an end that charges nothing.
+    """
     last = context.data.entry(known.set_by)
     # First: the same report gets the same answer even if the hold has changed since.
     if is_reported_by(last, context.submitted):

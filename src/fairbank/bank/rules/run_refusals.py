@@ -200,8 +200,12 @@ def _available(
 
 
 def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
-    """Return what the user can use: the rest of the allocation, within the user's cap; 0 if it is
-    frozen.
+    """Return what the user can use in SU-minutes: the rest of the allocation, within the cap.
+
+    Args:
+        allocation: allocation that cannot pay.
+        sums: charges, holds and cap of the user in it.
+        reason: reason of the refusal; of a frozen allocation the user can use 0.
     """
     if reason is Reason.FROZEN:
         return 0
@@ -209,7 +213,13 @@ def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int
 
 
 def credit_facts(allocation: Allocation, sums: UserSums, reason: Reason) -> Facts | None:
-    """Return how the credit that is exhausted is used: that of the cap, or of the allocation."""
+    """Return how the credit that is exhausted is used; None for a reason that is not about credit.
+
+    Args:
+        allocation: allocation that cannot pay; its sums explain INSUFFICIENT_CREDIT.
+        sums: charges, holds and cap of the user in it; they explain CAPPED.
+        reason: reason of the refusal.
+    """
     if reason is Reason.CAPPED and sums.cap is not None:
         return Facts(granted=sums.cap, charged=sums.charged, held=sums.held)
     if reason is Reason.INSUFFICIENT_CREDIT:
