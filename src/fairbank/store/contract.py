@@ -104,11 +104,17 @@ class Reader(Protocol):
         page: Page,
         kinds: frozenset[Kind] | None = None,
     ) -> list[Entry]:
-        """Return the entries of a journal in its order, after `entry_before(since)` up to
-        `entry_before(until)`, only those of `kinds` if any are given.
+        """Return the entries of a journal in its order, for one page of a statement.
 
-        `page.after` is a seq. The opening balance plus the entries gives the closing balance, even
-        if a clock was set back.
+        The opening balance plus the entries gives the closing balance, even if a clock was set
+        back.
+
+        Args:
+            allocation: the number of the journal's allocation.
+            since: the entries begin after `entry_before(since)`, or with the first of the journal.
+            until: the last entry is at most `entry_before(until)`.
+            page: the rows of the page; `page.after` is a seq.
+            kinds: only entries of these kinds; None: of all.
         """
         ...
 
@@ -125,7 +131,14 @@ class Reader(Protocol):
         ...
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Return sums over the runs that ended, charged or not, by group and unit (`Usage.key`)."""
+        """Return sums over the runs that ended, charged or not, by group and unit (`Usage.key`).
+
+        Args:
+            query: filters of the runs, the time zone of days, and the clusters with the same
+                prices.
+            by: how the runs are grouped.
+            page: the groups of the page. Days, weeks and months are cut to the page, too.
+        """
         ...
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
@@ -245,6 +258,12 @@ class Store(Protocol):
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Store a nonce until it expires. Return False if any server has seen it. Durable before it
         returns.
+
+        Args:
+            nonce: the bytes of the nonce.
+            uid: the user who sent it. It is only stored: a nonce counts once for all users.
+            now: nonces that expired up to this time may be deleted, and used again.
+            expires: the time from which this nonce may be deleted.
         """
         ...
 

@@ -89,6 +89,12 @@ def page_of_groups(groups: Iterable[Usage], by: UsageBy, page: GroupPage) -> lis
 
     Rows of time are numbered by days from 1970: databases disagree on calendars. They are few, so
     all of them are read. Sorted here, because databases order texts differently.
+
+    Args:
+        groups: the groups in any order. By time they are days, of which weeks and months are the
+            sums; else they may be cut to the page already.
+        by: how the runs were grouped.
+        page: the key after which the page begins, or only the largest groups of each unit.
     """
     if by.is_time:
         groups = _calendar_groups(groups, by)

@@ -20,8 +20,14 @@ def allocation_matches(
     category: str | None = None,
     active_at: Instant | None = None,
 ) -> bool:
-    """Return whether an allocation has this resource and category and its term includes that time;
-    None matches all.
+    """Return whether an allocation has this resource and category and its term includes that time.
+
+    Args:
+        allocation: the allocation; None for a row without one, which matches only if no filter is
+            given.
+        resource: its resource; None: any.
+        category: its category; None: any.
+        active_at: a time in its term; None: any.
     """
     if resource is None and category is None and active_at is None:
         return True
@@ -58,12 +64,24 @@ def all_equal(*pairs: tuple[object, object]) -> bool:
 
 
 def is_between(at: int, since: Instant | None, until: Instant | None) -> bool:
-    """Return whether `since` <= at < `until`; None is unbounded."""
+    """Return whether `since` <= at < `until`.
+
+    Args:
+        at: the time to test, in seconds since 1970.
+        since: the start of the period; None is unbounded.
+        until: its end, which is excluded; None is unbounded.
+    """
     return (since is None or at >= since) and (until is None or at < until)
 
 
 def page_of(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
-    """Return the rows of one page, ordered by `number`."""
+    """Return the rows of one page, ordered by `number`.
+
+    Args:
+        rows: all rows that match the query, in any order.
+        number: returns the number of a row, with which `page.after` is compared.
+        page: the number after which the page begins, its direction and its size.
+    """
     after = page.after
     if after is not None:
         rows = (

@@ -47,6 +47,14 @@ def is_visible(visibility: Visibility, of_project: ColumnElement[Any]) -> Condit
 def is_visible_or_owned(
     visibility: Visibility, of_allocation: ColumnElement[Any], owned: Condition
 ) -> Condition:
+    """Return the condition for rows of visible projects' allocations, and for rows of the user.
+
+    Args:
+        visibility: what the user may see.
+        of_allocation: the column with the id of the row's allocation.
+        owned: the condition for the rows that the user owns. It counts only if `visibility` names a
+            user.
+    """
     if visibility.everything:
         return true()
     return or_(
@@ -130,6 +138,13 @@ def equal(column: ColumnElement[Any], value: object) -> Condition:
 
 
 def between(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
+    """Return the condition `since` <= column < `until`.
+
+    Args:
+        column: a time, in seconds since 1970.
+        since: the start of the period; None is unbounded.
+        until: its end, which is excluded; None is unbounded.
+    """
     return and_(
         true() if since is None else column >= since, true() if until is None else column < until
     )
@@ -147,7 +162,13 @@ def in_allocations(
     active_at: Instant | None = None,
 ) -> Condition:
     """Return the condition for rows of allocations with this resource, category and time in their
-    term.
+    term. Without any of them it is true for all rows.
+
+    Args:
+        of_allocation: the column with the id of the row's allocation.
+        resource: resource of the allocation; None: any.
+        category: category of the allocation; None: any.
+        active_at: a time in the term of the allocation; None: any.
     """
     if resource is None and category is None and active_at is None:
         return true()
@@ -160,6 +181,13 @@ def in_allocations(
 
 
 def paged(statement: Select[Any], number: ColumnElement[Any], page: Page) -> Select[Any]:
+    """Return a statement that selects the rows of one page, ordered by `number`.
+
+    Args:
+        statement: selects all rows that match the query, without an order.
+        number: the column with the number of a row, with which `page.after` is compared.
+        page: the number after which the page begins, its direction and its size.
+    """
     if page.after is not None:
         statement = statement.where(
             number < page.after if page.newest_first else number > page.after

@@ -77,6 +77,11 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
 
     First the runs are added up by group, allocation and cluster, then these few rows by group and
     unit: so the allocation is looked up once for each sum, not for each run.
+
+    Args:
+        query: filters of the runs, the time zone of days, and the clusters with the same prices.
+        by: how the runs are grouped.
+        page: the groups of the page. By time it is not applied: `page_of_groups` cuts these rows.
     """
     grouped = _sums_of_runs(query, by)
     a, f = allocation.c, grouped.c

@@ -156,9 +156,14 @@ def _progress_reports(connection: Connection, at_work: ProgressCallback | None) 
 def writing_engine(
     path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Engine:
-    """Return the engine that writes `path`, an existing file.
+    """Return the engine that writes to a database file that exists.
 
     Raises InvalidInput if the journal mode fails.
+
+    Args:
+        path: the database file.
+        journal: SQLite's journal mode, wal or truncate; None: the default of `journal_mode`.
+        patience_seconds: how long a transaction waits for a lock, and a thread for the connection.
     """
     chosen = journal_mode(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
