@@ -95,7 +95,14 @@ class Engine:
     def restore(
         self, runs: Iterable[tuple[str, KnownRun]], seqs: Sequence[int], credit: bytes | None
     ) -> None:
-        """Restore what an agent before this one has left in the outbox."""
+        """Restore what an agent before this one has left in the outbox.
+
+        Args:
+            runs: the runs that it knew, each with its name as in reports; ended ones too.
+            seqs: numbers of the stored reports that the bank has not acknowledged, ascending.
+            credit: the credit that it last knew, as `KnownCredit.dump` wrote it; None or empty:
+                unknown.
+        """
         self.flow.restore(runs, seqs)
         if credit:
             self.credit.load(credit)

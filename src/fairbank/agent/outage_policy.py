@@ -26,7 +26,13 @@ RUN = Verdict(action="run")
 
 
 def refuse(action: Action, result: ReportResult, account: str) -> Verdict:
-    """Return the bank's refusal as a verdict carries it, with the account that it is about."""
+    """Return the bank's refusal as a verdict carries it.
+
+    Args:
+        action: what happens to the job, "hold" or "cancel": `refusal` of its partition's terms.
+        result: the bank's answer, with its reason and text.
+        account: the account that the text begins with; empty: "no account".
+    """
     text = f"{account or 'no account'}: {result.text}"
     return Verdict(action=action, reason=result.reason, text=one_line(text))
 

@@ -73,6 +73,14 @@ _HOLD_EVENTS: Mapping[ResultKind, E] = {
 
 
 def hold_event(result: ReportResult, report: PendingReport, terms: PartitionTerms) -> E:
+    """Return the event of the bank's answer to a hold.
+
+    Args:
+        result: the bank's answer.
+        report: the report that it answers. If it was converted before, an existing hold counts as
+            granted.
+        terms: terms of its partition; `unbillable` decides on a hold that the bank cannot price.
+    """
     if result.kind in (ResultKind.UNBILLABLE, ResultKind.TOO_EARLY):
         run = terms.unbillable == "run"
         return E.HOLD_UNPRICED_RUN if run else E.HOLD_UNPRICED_REFUSE

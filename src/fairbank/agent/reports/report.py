@@ -166,9 +166,14 @@ def _is_job_tres(text: str) -> bool:
 
 
 def convert_report(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
-    """Return the same facts as a report of another kind, with a new idempotency key.
+    """Return the same facts as a report of another kind, not yet stored and not yet sent.
 
     A hold becomes an adjustment when the run has a hold, an adjustment a hold when it has none.
+
+    Args:
+        report: the report as it was sent before; it stays as it is.
+        kind: the other kind.
+        key: a new idempotency key: the bank would refuse other content under the old one.
     """
     body = msgspec.json.decode(report.body) | {"do": kind.value, "key": key}
     return msgspec.structs.replace(
