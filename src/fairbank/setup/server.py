@@ -28,7 +28,16 @@ _log = logging.getLogger(__name__)
 
 
 def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
-    """Serve until stopped. `ready` gets the addresses once the server listens."""
+    """Serve until stopped.
+
+    Args:
+        config: the settings file; None: the default file.
+        port: TCP port; None: the one of the settings, and without one no TCP.
+        ready: called with the addresses, that of the Unix socket first, once the server listens.
+
+    Returns:
+        The exit code.
+    """
     settings = settings_of(config)
     log_to(sys.stderr, settings.server.log)
     clock = SystemClock()

@@ -27,7 +27,14 @@ COMMAND = (sys.executable, "-P", "-m", "fairbank.setup.write_queue_process")
 def start_write_queue(
     store: StoreSettings, log: LogFormat, bank: Ledger, *, waiting_max: int
 ) -> ProcessWriteQueue:
-    """Start a write queue in a process that opens the bank's `store`. Raises why it could not."""
+    """Start a write queue in a process that opens the bank's `store`. Raises why it could not.
+
+    Args:
+        store: URL and journal mode of the store.
+        log: the format of the log lines that the process writes.
+        bank: the ledger of the server. The process gets its policy and how long it retries.
+        waiting_max: the most requests that may wait or be in progress.
+    """
     opening = WorkerSettings(
         store.url, store.journal, bank.policy, bank.retry_policy.seconds, log.value
     )
