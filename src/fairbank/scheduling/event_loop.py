@@ -133,7 +133,13 @@ RunTimeModel = Callable[[J, int, int], int]
 
 
 def whole_limit(job: object, limit: int, elapsed: int) -> int:
-    """Return the whole time limit; a job over its limit ends within the next second."""
+    """Return the whole time limit; a job over its limit ends within the next second.
+
+    Args:
+        job: any job; all are treated alike.
+        limit: time limit in seconds.
+        elapsed: seconds that the job ran already, 0 if it is not started.
+    """
     return max(limit, elapsed + 1)
 
 

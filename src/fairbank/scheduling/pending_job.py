@@ -119,5 +119,12 @@ Active = RunningJob[PendingJob, Placement]
 
 
 def to_running(job: PendingJob, placement: Placement, now: int, seconds: int) -> Active:
-    """Return the job as one that starts now and runs for at most `seconds`."""
+    """Return the job as one that starts now.
+
+    Args:
+        job: the pending job.
+        placement: nodes that it gets.
+        now: start in seconds since 1970.
+        seconds: how long it runs at most.
+    """
     return RunningJob(now + seconds, job.number, placement, job, now)

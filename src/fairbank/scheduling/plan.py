@@ -65,5 +65,11 @@ def make_plan(
     reservations: Sequence[JobReservation[J, P]],
     remaining_holes: RemainingHoles | None = None,
 ) -> SchedulePlan[J, P]:
-    """Return a plan in half of the time of `SchedulePlan(...)`: one at nearly each event."""
+    """Return a plan in half of the time of `SchedulePlan(...)`: one at nearly each event.
+
+    Args:
+        starts: jobs that start now, in the order of the decisions.
+        reservations: reservations in the order of the queue.
+        remaining_holes: holes that the plan leaves, if the next pass may continue from them.
+    """
     return new_tuple(SchedulePlan, (starts, reservations, {}, PRIORITY, remaining_holes))

@@ -152,7 +152,13 @@ def _first_begin_behind(
 def start_in_holes(
     order: QueueOrder[W], profile: ProcessorProfile[W] | Holes[W], candidate: tuple[int, W] | None
 ) -> list[PlannedStart[W, int]]:
-    """Start the candidate, if it fits, and each job behind it that fits beside all reservations."""
+    """Start the candidate, if it fits, and each job behind it that fits beside all reservations.
+
+    Args:
+        order: pending jobs in order.
+        profile: free processors beside all reservations; the starts are taken from it.
+        candidate: position and job to test first; None: no job can start.
+    """
     starts: list[PlannedStart[W, int]] = []
     while candidate is not None:
         position, job = candidate
@@ -168,10 +174,12 @@ def easy(snapshot: ProcessorSnapshot[W], now: int, *, fully: bool = False) -> Pr
 
     A job behind starts now if it ends before the reservation, or takes processors that the head
     leaves (D. A. Lifka, "The ANL/IBM SP Scheduling System", Job Scheduling Strategies for Parallel
-    Processing, 1995).
+    Processing, 1995). If no job ended since the reservation was made, only new jobs are tested.
 
-    If no job could fill the hole, the reservation is in the plan only with `fully`. If no job ended
-    since the reservation was made, only new jobs are tested.
+    Args:
+        snapshot: processors, running and pending jobs.
+        now: time in seconds.
+        fully: put the reservation into the plan even if no job could fill the hole.
     """
     if snapshot.remaining_holes is None or fully:
         return _backfill(snapshot, now, max_reservations=1, fully=fully)
@@ -191,8 +199,11 @@ def conservative(
     and D. G. Feitelson, IEEE Trans. Parallel and Distributed Systems 12(6), 2001, compare it with
     EASY. They keep the slot of a job from one pass to the next, unless it can move forward.)
 
-    The plan ends where no job behind can start now; with `fully` it goes on until all jobs have a
-    reservation.
+    Args:
+        snapshot: processors, running and pending jobs.
+        now: time in seconds.
+        fully: go on until all jobs have a reservation. Else the plan ends where no job behind can
+            start now.
     """
     return _backfill(snapshot, now, max_reservations=None, fully=fully)
 

@@ -112,12 +112,24 @@ class Snapshot(Generic[J, P, M, Q]):
         self.remaining_holes: RemainingHoles | None = None
 
     def start(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
-        """Start a job of the queue. Return what `end` needs."""
+        """Start a job of the queue. Return what `end` needs.
+
+        Args:
+            job: job to remove from the queue.
+            placement: free resources that it gets.
+            now: start in seconds; the job ends after its time limit at the latest.
+        """
         self.queue.remove(job)
         return self.begin(job, placement, now)
 
     def begin(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
-        """Start a job that never was in the queue."""
+        """Start a job that never was in the queue. Return what `end` needs.
+
+        Args:
+            job: job that starts.
+            placement: free resources that it gets.
+            now: start in seconds; the job ends after its time limit at the latest.
+        """
         running = new_tuple(
             RunningJob,
             (now + self.machine.seconds(job, placement), job.number, placement, job, now),

@@ -77,7 +77,14 @@ def job_checks(
     awaiting: OpenDependencies | None,
     refusal: BankRefusal | None,
 ) -> Iterator[JobCheck]:
-    """Yield the checks: may it start, partitions, nodes, limits, credit, position."""
+    """Yield the checks: may it start, partitions, nodes, limits, credit, position.
+
+    Args:
+        view: the pending job, and all that it must pass.
+        credit: credit for the job; None leaves its check out.
+        awaiting: dependencies that are still open; None leaves their check out.
+        refusal: refusal by the bank; None: it refused nothing.
+    """
     job, nodes = view.job, view.snapshot.machine
     may_start = _eligible_check(job, nodes, view.now)
     if refusal is not None and refusal.held_as is not None:
@@ -100,7 +107,13 @@ def job_checks(
 
 
 def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int:
-    """Return how many nodes the job needs: as requested, and enough for its tasks."""
+    """Return how many nodes the job needs: as requested, and enough for its tasks.
+
+    Args:
+        nodes: all nodes of the cluster.
+        entry: the job in one of its partitions.
+        filtered: nodes of that partition, of which those count that the job could use at some time.
+    """
     request = placement_request(nodes, entry)
     tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(filtered.suitable)]
     count, tasks = 0, 0

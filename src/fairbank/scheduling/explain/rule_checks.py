@@ -28,7 +28,13 @@ from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
 
 def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCheck]:
-    """Yield whether a partition accepts the job, and the test of each setting that it has."""
+    """Yield whether a partition accepts the job, and the test of each setting that it has.
+
+    Args:
+        job: the pending job.
+        nodes: nodes with their partitions.
+        name: name of a partition that the job requested; it need not exist any more.
+    """
     what = f"partition {name} accepts it"
     if name not in nodes.cluster.rules:
         yield JobCheck(what, False, "there is no such partition any more")
@@ -62,7 +68,13 @@ def _limit_check(what: str, check: LimitCheck) -> JobCheck:
 
 
 def requested_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> JobCheck:
-    """Check that the job can use now the nodes that it names (--nodelist)."""
+    """Check that the job can use now the nodes that it names (--nodelist).
+
+    Args:
+        nodes: all nodes of the cluster.
+        entry: the job in one of its partitions.
+        filtered: nodes of that partition, with the causes why the job cannot use some.
+    """
     required = placement_request(nodes, entry).required
     missing = node_set.without(required, filtered.fitting)
     names = nodes.cluster.names

@@ -55,7 +55,13 @@ class RunTimeHistory(Generic[U]):
         self._everybody = RunTimeRatios(OF_EVERYBODY)
 
     def add(self, user: U, run: int, limit: int) -> None:
-        """Add a job that ended. A run time beyond the limit counts as the whole limit."""
+        """Add a job that ended.
+
+        Args:
+            user: user of the job.
+            run: run time in seconds; beyond the limit it counts as the whole limit.
+            limit: time limit in seconds, above 0.
+        """
         ratio = min(max(run, 0) / limit, 1.0)
         self._everybody.add(ratio)
         ratios = self._by_user.get(user)

@@ -163,8 +163,13 @@ def typical_starts(
     """Return the starts, by the numbers of the jobs, in one simulated run in which each job takes
     the middle part of its limit that its user's jobs took.
 
-    No job arrives. Jobs that start after the affordable number of passes are left out. The snapshot
-    stays as it is.
+    No job arrives. Jobs that start after the affordable number of passes are left out.
+
+    Args:
+        snapshot: nodes, running and pending jobs; it stays as it is.
+        parameters: SchedulerParameters of the passes.
+        history: parts of their limits that jobs took, by user.
+        now: time of the first pass in seconds since 1970.
     """
     copy, sampler = copy_snapshot(snapshot), RunTimeSampler(history, Middle())
     waiting = sum(1 for _ in copy.queue.jobs())

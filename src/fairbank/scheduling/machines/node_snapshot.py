@@ -19,10 +19,15 @@ OnNodes = Snapshot[PendingJob, Placement, Nodes, NodeQueue]
 def node_snapshot(
     nodes: Nodes, *, pending: Iterable[PendingJob] = (), running: Iterable[Active] = ()
 ) -> OnNodes:
-    """Return a snapshot with these jobs on empty nodes. The snapshot owns the nodes from now on.
+    """Return a snapshot with these jobs on empty nodes.
 
-    Raises InvalidInput for two jobs with the same number, and for running jobs that use more than a
-    node has.
+    Args:
+        nodes: nodes without jobs; the snapshot owns them from now on.
+        pending: jobs of the queue, in any order.
+        running: jobs that run, with their placements.
+
+    Raises:
+        InvalidInput: two jobs have the same number, or running jobs use more than a node has.
     """
     waiting, sorted_running = list(pending), sorted(running)
     numbers = Counter([job.number for job in waiting])
@@ -56,7 +61,13 @@ def node_snapshot(
 
 
 def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now: int) -> OnNodes:
-    """Return the snapshot after the starts and preemptions of a plan."""
+    """Return the snapshot after the starts and preemptions of a plan.
+
+    Args:
+        snapshot: snapshot before the plan; it stays as it is.
+        plan: result of a pass over this snapshot; its reservations take nothing.
+        now: time of the starts in seconds since 1970.
+    """
     nodes = snapshot.machine.copy()
     running = {active.number: active for active in snapshot.running}
     for job, placement in plan.starts:

@@ -47,7 +47,10 @@ class StartLimits:
     ) -> str | None:
         """Return Slurm's reason why the job may not start beside the running ones; None if it may.
 
-        With `placement` the nodes count as they are, without it as the job requests them.
+        Args:
+            job: the pending job.
+            partition: partition in which it would start.
+            placement: nodes that it would get; None: they count as the job requests them.
         """
         checks = self.checks(job, partition, placement)
         return next((check.reason for check in checks if check.reason is not None), None)
@@ -55,8 +58,12 @@ class StartLimits:
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> Iterator[LimitCheck]:
-        """Yield the test of each limit that concerns the job, in Slurm's order. Arguments as of
-        `hold_reason`.
+        """Yield the test of each limit that concerns the job, in Slurm's order.
+
+        Args:
+            job: the pending job.
+            partition: partition in which it would start.
+            placement: nodes that it would get; None: they count as the job requests them.
         """
         yield from ()
 
@@ -64,7 +71,13 @@ class StartLimits:
         """Count a job that starts."""
 
     def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None:
-        """Stop to count a job that ends. `seconds`: run time that the snapshot did not contain."""
+        """Stop to count a job that ends.
+
+        Args:
+            job: the job as `record_start` got it, or one that ran before.
+            placement: nodes that it leaves.
+            seconds: run time that the snapshot did not contain.
+        """
 
 
 class PreemptBy(Enum):
@@ -184,7 +197,13 @@ class ReservationRules:
         )
 
     def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
-        """Return when another reservation or the end of its own claims a node, or None."""
+        """Return when another reservation or the end of its own claims a node, or None.
+
+        Args:
+            job: the job that would run there.
+            nodes: nodes of which one is enough.
+            after: time in seconds; other reservations that have begun by then do not count.
+        """
         claims = [
             reservation.end if reservation.name == job.reservation else reservation.begin
             for reservation, reserved in self

@@ -184,8 +184,14 @@ def exclusion_reason(
     """Return Slurm's reason why the job cannot run in a partition, or None if it can.
 
     The cluster may have changed since the job was accepted. The job then waits with a reason, so
-    that one job does not end the pass for all. Arguments as of `partition_tests`; the partition
-    need not exist.
+    that one job does not end the pass for all.
+
+    Args:
+        job: the pending job.
+        cluster: nodes and partitions.
+        name: name of a partition, which need not exist.
+        by_least_time: compare the least time of the job (--time-min) with MaxTime, as backfill
+            does.
     """
     if name not in cluster.rules:
         return CONFIG

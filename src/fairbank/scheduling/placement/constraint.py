@@ -61,7 +61,13 @@ ANY = Constraint()
 def matching_nodes(
     expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
 ) -> NodeSet:
-    """Return the nodes that match. `having` returns the nodes with a feature."""
+    """Return the nodes that match.
+
+    Args:
+        expression: parsed constraint; None matches `everybody`.
+        having: function from a feature to the nodes that have it.
+        everybody: nodes that a job without a constraint may use.
+    """
     match expression:
         case None:
             return everybody

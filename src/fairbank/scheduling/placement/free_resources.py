@@ -253,7 +253,12 @@ class FreeResources:
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
         """Return the GPUs of a node that a job gets, which fits there.
 
-        Of any type it gets the first ones; a job that is alone on the node gets all.
+        Of any type it gets the first ones.
+
+        Args:
+            place: position of the node in the table.
+            wanted: GPUs that the job requests of each node; an empty type means any.
+            alone: True if the job has the node for itself: it gets all that are free.
         """
         free = {kind: int(counts[place]) for kind, counts in self.gpus.items()}
         if alone:

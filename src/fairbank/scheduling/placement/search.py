@@ -65,7 +65,13 @@ class FreeNodes(Protocol):
         ...
 
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
-        """Return the GPUs of a node that a job gets."""
+        """Return the GPUs of a node that a job gets.
+
+        Args:
+            place: position of the node in the table.
+            wanted: GPUs that the job requests of each node; an empty type means any.
+            alone: True if the job has the node for itself and gets all of its GPUs.
+        """
         ...
 
 
@@ -81,8 +87,16 @@ class PlacementSearch:
     def request(
         self, wanted: ResourceRequest, partition: str, qos_flags: frozenset[str] = frozenset()
     ) -> PlacementRequest:
-        """Return the resolved request of a job whose QOS has these flags. Raises NotFound for a
-        partition or node that does not exist, InvalidInput for a constraint that cannot be parsed.
+        """Return the resolved request of a job.
+
+        Args:
+            wanted: request as submitted.
+            partition: name of the partition in which the job would start.
+            qos_flags: flags of its QOS, which may override limits of the partition.
+
+        Raises:
+            NotFound: there is no such partition or node.
+            InvalidInput: the constraint cannot be parsed.
         """
         key = wanted, partition, qos_flags
         request = self._known.get(key)

@@ -104,7 +104,15 @@ class PlannedNodes:
         return next((self.begins[at] for at in steps if nodes & self.free[at] != nodes), None)
 
     def take(self, nodes: NodeSet, begin: int, end: int) -> None:
-        """Plan the nodes for a job. Times behind `end` are ignored."""
+        """Plan the nodes for a job.
+
+        Args:
+            nodes: nodes that the job would get.
+            begin: expected start in seconds, rounded down to a step; nothing is planned if it is
+                beyond bf_window.
+            end: expected end in seconds, rounded up to a step; beyond bf_window the nodes stay
+                planned.
+        """
         # From the step in which the plan begins until the one in which it ends, at least one.
         resolution = self.resolution
         first = begin // resolution * resolution
@@ -279,7 +287,13 @@ class EndTimes:
         self._rebuild()
 
     def place(self, request: PlacementRequest, within: NodeSet, at: int) -> Placement | None:
-        """Return the placement of the job at a time."""
+        """Return the placement of the job at a time; None if it does not fit then.
+
+        Args:
+            request: resolved request of the job.
+            within: nodes that it may use.
+            at: time in seconds; what is free then is that of `free_at`.
+        """
         return find_placement(
             self.search.cluster, self.free_at(at, request.demand), request, within
         )
@@ -309,7 +323,13 @@ class EndTimes:
         return self.running[first][0] if first < len(self.running) else self.now
 
     def start_time(self, placement: Placement, begin: int, until: int) -> int:
-        """Return the last end between `begin` and `until` that a placement needs, or `begin`."""
+        """Return the last end of a running job for which a placement must wait, or `begin`.
+
+        Args:
+            placement: nodes that the job would get.
+            begin: time in seconds, before which the job cannot start; ends by then do not count.
+            until: time in seconds at which the placement was found, included.
+        """
         after = bisect_right(self.running, begin, key=_END)
         upto = bisect_right(self.running, until, key=_END)
         for at in range(upto - 1, after - 1, -1):

@@ -231,7 +231,14 @@ def backfill_caps(parameters: SchedulerParameters) -> JobCaps:
 def cap_keys(
     parameters: SchedulerParameters, user: Hashable, account: Hashable, partition: Hashable
 ) -> tuple[Hashable, Hashable, Hashable]:
-    """Return the keys of a job for the caps of backfill. An association is a user in an account."""
+    """Return the keys of a job for the caps of backfill: of its user, partition, and of both.
+
+    Args:
+        parameters: settings; with bf_max_job_assoc an association takes the place of the user.
+        user: user of the job.
+        account: account of the job; an association is a user in an account.
+        partition: partition in which the job would start.
+    """
     return (user, account) if parameters.bf_max_job_assoc else user, partition, (user, partition)
 
 

@@ -19,7 +19,13 @@ Kind = tuple[str, str]
 
 
 def may_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
-    """Return True if jobs of one kind may preempt jobs of the other."""
+    """Return True if jobs of one kind may preempt jobs of the other.
+
+    Args:
+        nodes: nodes with the rules of preemption.
+        one: partition and QOS of the jobs that would preempt; the partition exists.
+        other: partition and QOS of the jobs that would end; the partition may have been removed.
+    """
     rules, cluster = nodes.preemption, nodes.cluster
     if rules.by is PreemptBy.NONE or preempt_mode(nodes, other) is PreemptMode.OFF:
         return False

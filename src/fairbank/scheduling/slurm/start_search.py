@@ -45,8 +45,14 @@ class StartSearch(NamedTuple):
     def earliest_start(
         self, entry: QueueEntry, request: PlacementRequest, begin: int, *, later: bool
     ) -> JobStart | None:
-        """Return the first start from `begin` on, on nodes that neither plans nor advanced
-        reservations need until the job would end. `later`: search after now, too.
+        """Return the first start from a time on, on nodes that neither plans nor advanced
+        reservations need until the job would end; None if there is none.
+
+        Args:
+            entry: the job in one of its partitions.
+            request: its request, resolved for that partition.
+            begin: time in seconds, now or later.
+            later: search after now, too.
         """
         possible = entry.nodes & self.nodes.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
