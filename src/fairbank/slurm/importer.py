@@ -192,7 +192,7 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
 
     allocations: tuple[HistoryAllocation, ...]
     charged: tuple[ReconcileFinding, ...]
-    released: tuple[ReconcileFinding, ...]
+    released: tuple[RepairOutcome, ...]
     left: tuple[RepairOutcome, ...]
     known: int
     unreadable: tuple[UnreadableLine, ...]
@@ -369,13 +369,17 @@ def _history_result(
         known: number of runs that the ledger had already.
         unreadable: lines of Slurm that could not be read.
     """
-    repaired = [outcome.finding for outcome in outcomes if outcome.problem is None]
+    repaired = [outcome for outcome in outcomes if outcome.problem is None]
     return HistoryResult(
         allocations=tuple(allocations),
         charged=tuple(
-            finding for finding in repaired if finding.category not in REPAIRED_BY_RELEASE
+            outcome.finding
+            for outcome in repaired
+            if outcome.finding.category not in REPAIRED_BY_RELEASE
         ),
-        released=tuple(finding for finding in repaired if finding.category in REPAIRED_BY_RELEASE),
+        released=tuple(
+            outcome for outcome in repaired if outcome.finding.category in REPAIRED_BY_RELEASE
+        ),
         left=tuple(outcome for outcome in outcomes if outcome.problem is not None),
         known=known,
         unreadable=unreadable,

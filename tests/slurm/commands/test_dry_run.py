@@ -221,6 +221,19 @@ def test_history_with_open_holds_is_predicted(site: CommandSite) -> None:
     assert site.now - (refused.end or 0) > HOUR
 
 
+def test_hold_of_a_free_run_is_not_counted_as_lost(site: CommandSite) -> None:
+    """A run that ended with its node releases 4 SU too, but Slurm knows it."""
+    set_history(site)
+    free, lost = site.job(7, state="NODE_FAIL"), site.job(9)
+    site.set_accounting(free)
+    for job in (free, lost):
+        site.report(job)
+    planned = history_lines(site, "--dry-run", code=0)
+    assert planned[0][-1] == "lost in Slurm: 1 hold released, 4 SU"
+    assert history_lines(site, code=0) == planned
+    assert site.available() == 600
+
+
 def test_charge_equals_dry_run(site: CommandSite) -> None:
     set_history(site)
     planned, _ = history_lines(site, "--dry-run", code=FOUND)

@@ -220,6 +220,22 @@ def test_fix_names_what_was_charged_and_what_was_written_off(site: CommandSite) 
     assert (row["amount"], row["charged"], row["written_off"]) == (40, 0, 40)
 
 
+def test_fix_counts_no_released_hold_as_charged(site: CommandSite) -> None:
+    """Two ends cost nothing and release holds of 6 SU: in a free state, and without any time."""
+    failed = site.job(1, state="NODE_FAIL")
+    never_ran = site.job(2, elapsed=0, limit_seconds=1_800)
+    for job in (failed, never_ran, site.job(3)):
+        site.report(job)
+    site.set_accounting(failed, never_ran)
+    planned = site.run("reconcile", code=8).out
+    assert "would charge 0 SU\n" in planned
+    assert "would release 4 SU\n" in planned
+    fixed = site.run("reconcile", "--fix", code=0).out
+    assert "still held in the bank   charged 0 SU\n" in fixed
+    assert "unknown to Slurm   released 4 SU\n" in fixed
+    assert site.available() == 600
+
+
 def test_plain_run_says_what_a_repair_could_not_do(site: CommandSite) -> None:
     """Of a line without a job id the job is unknown, and the bank has no credit for bio."""
     site.report(site.job(1))

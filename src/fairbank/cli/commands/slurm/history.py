@@ -44,10 +44,12 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         f" {history.known:,} known already"
     )
     if history.released:
-        predicted = sum(finding.amount or 0 for finding in history.released)
-        held = show_su(predicted if dry_run else history.booked.released)
+        held = sum(
+            outcome.booked.released if outcome.booked else outcome.finding.amount or 0
+            for outcome in history.released
+        )
         holds = counted(len(history.released), "hold")
-        context.print_text(f"lost in Slurm: {holds} {would}released, {held} SU")
+        context.print_text(f"lost in Slurm: {holds} {would}released, {show_su(held)} SU")
     context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
     context.note(*(f"! not read: {line}" for line in history.unreadable))
     return len(history.left) + len(history.unreadable)

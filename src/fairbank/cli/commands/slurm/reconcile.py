@@ -191,13 +191,19 @@ def _differences(context: Context, result: ReconcileResult, *, fix: bool) -> lis
 
 
 def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool) -> str:
-    """Return the price of what would be repaired, or what the bank booked for it."""
+    """Return the price of what would be repaired, or what the bank booked for it.
+
+    A missing end may also release a hold, such as after NODE_FAIL: this is no charge.
+    """
+    from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE
+
     form, unit = context.format, UNITS[context.format.units]
     if not fix:
         price = sum(outcome.finding.amount or 0 for outcome in outcomes if not outcome.problem)
         return f"{form.su(price)} {unit}"
     booked = [outcome.booked for outcome in outcomes if outcome.booked is not None]
-    amount = form.su(sum(amounts.charged + amounts.released for amounts in booked))
+    is_release = outcomes[0].finding.category in REPAIRED_BY_RELEASE
+    amount = form.su(sum(one.released if is_release else one.charged for one in booked))
     written_off = sum(amounts.written_off for amounts in booked)
     beyond = f", {form.su(written_off)} {unit} beyond the credit written off"
     return f"{amount} {unit}{beyond if written_off else ''}"
