@@ -283,6 +283,12 @@ def test_explanation_is_text_or_json(run: Run, form: str) -> None:
     assert f"an explanation has no form {form}" in fold(result.err)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",), ("--csv",), ("--explain", "--json")])
+def test_job_that_does_not_wait_is_named_in_every_form(run: Run, form: tuple[str, ...]) -> None:
+    result = run("prio", *form, "-j", "10,999")
+    assert (result.code, "or not eligible yet: 999." in fold(result.err)) == (3, True)
+
+
 def test_explanation_without_slurmdbd_says_that_no_age_counts(
     run: Run, slurm: RecordedSlurm
 ) -> None:

@@ -90,7 +90,6 @@ def _add_fair_share(parser: Parser) -> None:
 def _fair_share(context: Context, options: Namespace) -> int:
     kept, notes = _kept(context, options), []
     _check_names(context, options, kept)
-    _check_names(context, options, kept)
     if options.directory:
         figures = share_history.figures(kept, context.command_line)
         drawn = write_pictures(options.directory, _named(figures), as_png=options.png)

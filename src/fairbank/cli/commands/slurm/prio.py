@@ -134,7 +134,6 @@ def run(context: Context, options: Namespace) -> int:
     elif options.form == "json":
         _print_json(context, priorities, [*map(as_data, rows)], priorities.unreadable)
         context.note(*unnamed_note(rows))
-        return code
     else:
         render = csv_lines if options.form == "csv" else lines
         context.print_lines(render(rows, weights, form, header=header))
