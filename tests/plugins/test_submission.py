@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from fairbank.cluster.node import Gpus
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.tres import BillingRule
 from fairbank.scheduling.explain.job_changes import gpu_option
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.admission_rules import read_admission_rules
@@ -22,7 +24,17 @@ from fairbank.slurm.policy_file import (
     render,
 )
 from tests.plugins.interpreter import Lua, Result
-from tests.plugins.policies import ASTRO, COURSE, CPU, OPEN_POLICY, SITE_POLICY, WRITTEN
+from tests.plugins.policies import (
+    ASTRO,
+    COURSE,
+    CPU,
+    GPU,
+    GPU_T4,
+    LONG,
+    OPEN_POLICY,
+    SITE_POLICY,
+    WRITTEN,
+)
 
 NONE = 4294967294
 ALICE, BOB = 60_601, 60_602
@@ -737,3 +749,42 @@ def test_price_is_judged_as_the_plugin_judges_it(
     assert rules.admits_price(job, stale) == has_limit
     warned = msgspec.structs.replace(policy, price=PolicyAction.WARN)
     assert read_admission_rules(render(warned).encode()).admits_price(job, WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("partition", "options", "wanted", "minutes"),
+    [
+        ("cpu", {"min_mem_per_node": 1}, {"memory_per_node": 1}, 11),
+        ("cpu", {"min_mem_per_cpu": 4096}, {"memory_per_cpu": 4096}, 5),
+        ("gpu", {"min_mem_per_node": 1}, {"memory_per_node": 1}, 62),
+        ("long", {"min_mem_per_node": 1}, {"memory_per_node": 1}, 750),
+        ("gpu-t4", {"min_mem_per_node": 1}, {"memory_per_node": 1}, 96_000),
+        ("gpu-t4", {"min_mem_per_node": 1, "shared": 0}, {"exclusive": True}, 1_500),
+        ("long", {"min_mem_per_node": 1, "shared": 0}, {"exclusive": True}, 750),
+    ],
+)
+def test_whole_nodes_are_priced_as_the_plugin_prices_them(
+    site: Site, partition: str, options: dict[str, Any], wanted: dict[str, Any], minutes: int
+) -> None:
+    """The longest limit of a job of one CPU that the credit pays for."""
+    summed = msgspec.structs.replace(GPU.partition, billing_rule=BillingRule.SUM)
+    places = (
+        msgspec.structs.replace(CPU, exclusive=True),
+        msgspec.structs.replace(GPU, partition=summed, exclusive=True),
+        GPU_T4,
+        msgspec.structs.replace(LONG, exclusive=True),  # the size of its nodes is unknown
+    )
+    policy = msgspec.structs.replace(OPEN_POLICY, partitions=places)
+    lua, rules = site(policy), read_admission_rules(render(policy).encode())
+    for limit in (minutes, minutes + 1):
+        result = submit(lua, account="wg_astro", partition=partition, time_limit=limit, **options)
+        job = PendingJob(
+            number=1,
+            account="wg_astro",
+            partitions=(partition,),
+            limit=limit * 60,
+            wanted=ResourceRequest(**wanted),
+            tres={"cpu": 1, "mem": wanted.get("memory_per_cpu", 1), "node": 1},
+        )
+        assert (result.code == SUCCESS) == (limit == minutes), result.user
+        assert rules.admits_price(job, WRITTEN + 60) == (limit == minutes)

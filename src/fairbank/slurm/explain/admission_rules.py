@@ -11,10 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize, allocated_tres
+from fairbank.cluster.job import JobRequest
+from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
-from fairbank.core.tres import BillingRule, Weights, billing
+from fairbank.core.tres import BillingRule, billing
 from fairbank.core.units import round_up
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.parsers.machine import ANY_GPU
 from fairbank.slurm.policy_file import PolicyAction, read_header
 
 Rows = Mapping[str, Sequence[Sequence[str]]]
@@ -22,12 +26,27 @@ Rows = Mapping[str, Sequence[Sequence[str]]]
 
 
 class PricedPartition(NamedTuple):
-    """Partition with what it bills, and the limit of jobs without one; 0: none."""
+    """Partition with its prices and nodes, and the minutes of jobs without a limit; 0: none."""
 
-    resource: str
-    rule: BillingRule
-    weights: Weights
+    partition: Partition
     default_minutes: int
+
+    def units(self, job: PendingJob) -> Fraction:
+        """Return the billing units of what the job gets there: whole nodes, if it is so."""
+        place, by_cpu = self.partition, job.wanted.memory_per_cpu
+        request = JobRequest(
+            cluster="",
+            partition=place.name,
+            counts={
+                name: Fraction(count)
+                for name, count in {"cpu": job.wanted.cpus, **job.tres}.items()
+            },
+            limit_seconds=0,
+            # As the plug-ins, which price what is requested if the size of the nodes is unknown.
+            exclusive=job.wanted.exclusive and place.size.cpus is not None,
+            memory=Memory(by_cpu, MemoryUnit.CPU) if by_cpu else None,
+        )
+        return billing(allocated_tres(request, place), place.weights, place.billing_rule)
 
 
 class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +69,9 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
         priced = self.partitions.get(partition)
         if priced is None or job.account not in self.accounts:
             return True
-        counts = {name: Fraction(count) for name, count in job.tres.items()}
-        units = billing(counts, priced.weights, priced.rule) * self.factors.get(job.qos, 1)
         minutes = self._minutes(job)
-        amount = round_up(units * minutes)
-        resource = self.qos_resources.get(job.qos, priced.resource)
+        amount = round_up(priced.units(job) * self.factors.get(job.qos, 1) * minutes)
+        resource = self.qos_resources.get(job.qos, priced.partition.resource)
         credit = self.credit.get((job.account, resource), 0)
         return minutes > 0 and (now > self.until or amount <= max(credit, 0))
 
@@ -152,19 +169,38 @@ def read_admission_rules(text: bytes) -> AdmissionRules:
 
 
 def _prices(rows: Rows, written: int) -> PolicyPrices:
-    weights: defaultdict[str, dict[str, Fraction]] = defaultdict(dict)
-    denominators = {name: int(denominator) for name, _, _, denominator, *_ in rows["partition"]}
-    for name, tres, units in rows["weight"]:
-        weights[name][tres] = Fraction(int(units), denominators[name])
     scale, stale = (int(rows[kind][0][0]) for kind in ("scale", "stale"))
     return PolicyPrices(
         partitions={
-            name: PricedPartition(resource, BillingRule(rule), weights[name], int(default_minutes))
-            for name, resource, rule, _, _, default_minutes, *_ in rows["partition"]
+            row[0]: PricedPartition(_partition(row, rows), int(row[5])) for row in rows["partition"]
         },
         factors={name: Fraction(int(factor), scale) for name, factor in rows["factor"]},
         qos_resources={row[0]: row[1] for row in rows["billed"]},
         accounts=frozenset(row[2] for row in rows["project"]),
         credit={(account, resource): int(credit) for account, resource, credit in rows["balance"]},
         until=written + stale,
+    )
+
+
+def _partition(row: Sequence[str], rows: Rows) -> Partition:
+    name, resource, rule, denominator, _, _, cpus, memory, sharing = row
+    gpus = {kind: int(number) for place, kind, number in rows["gpu"] if place == name}
+    gres = {f"gres/gpu:{kind}".lower(): gpus[kind] for kind in gpus if kind != ANY_GPU}
+    gres["gres/gpu"] = sum(gpus.values())
+    return Partition(
+        name,
+        resource,
+        {
+            tres: Fraction(int(units), int(denominator))
+            for place, tres, units in rows["weight"]
+            if place == name
+        },
+        BillingRule(rule),
+        # 0 stands for unknown.
+        NodeSize(
+            int(cpus) or None,
+            int(memory),
+            {tres: number for tres, number in gres.items() if number},
+        ),
+        exclusive=sharing == "exclusive" and cpus != "0",
     )
