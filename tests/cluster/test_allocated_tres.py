@@ -84,13 +84,6 @@ def test_exclusive_partition_gives_each_job_what_exclusive_does(
     assert allocated_tres(request(tres, memory), place) == whole
 
 
-def test_size_that_an_exclusive_partition_needs_is_named() -> None:
-    with pytest.raises(InvalidInput, match="each job takes whole nodes there") as error:
-        allocated_tres(request("cpu=1"), msgspec.structs.replace(UNKNOWN, exclusive=True))
-    assert error.value.field == "partition"
-    assert "clusters.lab.partitions.any.node_cpus;" in str(error.value.remedy)
-
-
 @pytest.mark.parametrize(
     ("size", "tres", "memory", "exclusive", "setting"),
     [
@@ -107,7 +100,9 @@ def test_size_that_a_price_needs_is_named(
         allocated_tres(
             request(tres, memory, exclusive=exclusive), Partition("p", "cpu", WEIGHTS, size=size)
         )
-    assert f"clusters.lab.partitions.any.{setting};" in str(error.value.remedy)
+    remedy = str(error.value.remedy)
+    assert f"clusters.lab.partitions.any.{setting};" in remedy
+    assert ("without --exclusive: --tres" in remedy) == exclusive  # with it the size is needed
 
 
 def test_size_that_costs_nothing_is_not_needed() -> None:

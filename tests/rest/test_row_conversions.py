@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance
 from fairbank.bank.run import RunRecord, RunState, UserSums
@@ -29,11 +29,21 @@ from fairbank.rest.schemas.alloc import (
 from fairbank.rest.schemas.job import JobRow, job_row, run_record
 from fairbank.rest.schemas.server import ClusterRow, cluster_record, cluster_row
 
+Row = TypeVar("Row")
+Value = TypeVar("Value", bound=msgspec.Struct)
+
+
+def drawn(kind: type[Value], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Value]:
+    """Return values of a struct of which all fields are drawn: a conversion may lose none."""
+    assert set(fields) == set(kind.__struct_fields__)
+    return st.builds(kind, **fields)
+
+
 counts = st.integers(0, 2**53)
 numbers = st.integers(1, 2**53)
 names = st.text("abc_0", min_size=1, max_size=4)
 instants = st.integers(0, LAST_INSTANT)
-runs = st.builds(
+runs = drawn(
     RunRecord,
     id=numbers,
     run=st.builds(Run, names, numbers, instants, st.integers(0, 65_535)),
@@ -53,7 +63,7 @@ runs = st.builds(
     outcome=st.none() | names,
     elapsed_seconds=st.none() | counts,
     job_details=st.none()
-    | st.builds(
+    | drawn(
         JobDetails,
         name=st.none() | names,
         qos=st.none() | names,
@@ -65,7 +75,7 @@ runs = st.builds(
         cpu_seconds=st.none() | counts,
     ).filter(NO_DETAILS.__ne__),
 )
-allocations = st.builds(
+allocations = drawn(
     Allocation,
     id=numbers,
     project=numbers,
@@ -81,8 +91,11 @@ allocations = st.builds(
     deposited=counts,
     charged=counts,
     held=counts,
+    overrun=st.just(0),  # the row has neither this nor the last entry
+    seq=st.just(0),
+    link=st.just(NO_LINK),
 )
-projects = st.builds(
+projects = drawn(
     Project,
     id=numbers,
     gname=names,
@@ -91,7 +104,34 @@ projects = st.builds(
     parent=st.none() | numbers,
     removed=st.booleans(),
 )
-Row = TypeVar("Row")
+fractions = st.builds(Fraction, counts, st.integers(1, 10**6))
+partitions = drawn(
+    Partition,
+    name=names,
+    resource=names,
+    weights=st.none() | st.dictionaries(names, fractions, max_size=2),
+    billing_rule=st.sampled_from(BillingRule),
+    size=drawn(
+        NodeSize,
+        cpus=st.none() | numbers,
+        memory=st.none() | numbers,
+        gres=st.none() | st.dictionaries(names, numbers, max_size=2),
+    ),
+    default_memory=st.none()
+    | st.builds(Memory, counts, st.sampled_from([MemoryUnit.NODE, MemoryUnit.CPU])),
+    exclusive=st.booleans(),
+)
+clusters = drawn(
+    Cluster,
+    name=names,
+    partitions=st.lists(partitions, max_size=2).map(
+        lambda places: {place.name: place for place in places}
+    ),
+    qos_factors=st.dictionaries(names, fractions, max_size=2),
+    capacity=st.just({}),  # the row does not have it
+    qos_resources=st.dictionaries(names, names, max_size=2),
+    default_partition=st.none() | names,
+)
 
 
 def received(row: Row) -> Row:
@@ -123,21 +163,7 @@ def test_project_survives_its_row(project: Project) -> None:
     assert project_record(row) == project
 
 
-def test_cluster_survives_its_row() -> None:
-    sized = Partition(
-        "gpu",
-        "gpu",
-        {"cpu": Fraction(1, 3), "gres/gpu": Fraction(12)},
-        BillingRule.SUM,
-        NodeSize(8, 64_000, {"gres/gpu": 2}),
-        Memory(4_000, MemoryUnit.CPU),
-    )
-    cluster = Cluster(
-        "lab",
-        {"cpu": Partition("cpu", "cpu"), "gpu": sized},
-        {"high": Fraction(3, 2)},
-        qos_resources={"lend": "loan"},
-        default_partition="cpu",
-    )
+@given(clusters)
+def test_cluster_survives_its_row(cluster: Cluster) -> None:
     row: ClusterRow = received(cluster_row(cluster, ("TIMEOUT",)))
     assert cluster_record(row) == cluster

@@ -226,11 +226,13 @@ def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, messa
     assert read_settings(file).cluster_map()["local"].capacity == {"debug": 64}
 
 
-def partition_with(file: Path, lines: str, of_cluster: str = "") -> Partition:
-    """Return partition cpu of the example with more lines in its table and that of its cluster."""
+def partition_with(file: Path, lines: str, of_cluster: str = "", *, weights: str = "") -> Partition:
+    """Return partition cpu of the example with more weights, and more lines in its table and that
+    of its cluster.
+    """
     text = example(Path("/srv"), "memory:")
     text = text.replace("[clusters.local]\n", f"[clusters.local]\n{of_cluster}\n")
-    file.write_text(text.replace('Mem=0.5G"\n', f'Mem=0.5G"\n{lines}\n', 1))
+    file.write_text(text.replace('Mem=0.5G"\n', f'Mem=0.5G{weights}"\n{lines}\n', 1))
     return read_settings(file).cluster_map()["local"].partitions["cpu"]
 
 
@@ -259,7 +261,22 @@ def test_size_of_nodes_is_read_in_units_of_slurm(file: Path) -> None:
     )
     assert partition_with(file, "").size == NodeSize()
     assert not partition_with(file, "").exclusive
-    assert partition_with(file, "exclusive = true").exclusive
+    assert partition_with(file, "exclusive = true\nnode_cpus = 64").exclusive
+
+
+def test_partition_of_whole_nodes_needs_the_size_of_its_nodes(file: Path) -> None:
+    """Without it no quote has a price there, with --tres neither."""
+
+    def missing(lines: str, weights: str = "") -> str | None:
+        with pytest.raises(InvalidInput, match="each job takes whole nodes there") as error:
+            partition_with(file, f"exclusive = true\n{lines}", weights=weights)
+        return error.value.field
+
+    here, gpus = "clusters.local.partitions.cpu", ",GRES/gpu=1.0"
+    assert missing("") == f"{here}.node_cpus"
+    assert missing("node_cpus = 64", gpus) == f"{here}.node_gres"
+    lines = 'exclusive = true\nnode_cpus = 64\nnode_gres = ""'
+    assert partition_with(file, lines, weights=gpus).exclusive
 
 
 @pytest.mark.parametrize(

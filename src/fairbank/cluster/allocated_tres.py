@@ -89,11 +89,11 @@ def _nodes(counts: Counts, size: NodeSize) -> int:
 
 def _whole_nodes(job: JobRequest, partition: Partition, nodes: Fraction) -> dict[str, Fraction]:
     """Return all CPUs and GRES of the nodes."""
-    size, field = partition.size, "exclusive" if job.exclusive else "partition"
+    size = partition.size  # which the settings have for partitions of whole nodes
     if size.cpus is None:
-        raise _unknown_size(job, field, "node_cpus")
+        raise _unknown_size(job, "exclusive", "node_cpus")
     if size.gres is None and any(name.startswith("gres/") for name in partition.weights or ()):
-        raise _unknown_size(job, field, "node_gres")
+        raise _unknown_size(job, "exclusive", "node_gres")
     gres = {name: nodes * per_node for name, per_node in (size.gres or {}).items()}
     return {"cpu": nodes * size.cpus, **gres}
 
@@ -122,19 +122,15 @@ def _total(memory: Memory, size: NodeSize, counts: Counts) -> Fraction | None:
     return memory.mebibytes * counts.get(_TRES_OF_UNITS[memory.unit], Fraction(0))
 
 
-_WHY_SIZE = {
-    "exclusive": "--exclusive takes whole nodes",
-    "partition": "each job takes whole nodes there",
-}
-
-
 def _unknown_size(job: JobRequest, field: str, setting: str) -> InvalidInput:
-    what = _WHY_SIZE.get(field, "0 is all memory of a node")
+    is_whole = field == "exclusive"
+    what = "--exclusive takes whole nodes" if is_whole else "0 is all memory of a node"
     return InvalidInput(
         f"{what}, and the bank's settings lack the size of the nodes of partition {job.partition}",
         field=field,
         remedy=f"staff set clusters.{job.cluster}.partitions.{job.partition}.{setting}; until then"
-        " describe what the job will hold: --tres cpu=64,mem=256G",
+        f" describe what the job will hold{' without --exclusive' if is_whole else ''}:"
+        " --tres cpu=64,mem=256G",
     )
 
 

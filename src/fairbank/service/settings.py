@@ -20,7 +20,7 @@ from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.settings_file import parse_toml, read_whole, toml_string
-from fairbank.core.tres import BillingRule, parse_memory, parse_weights
+from fairbank.core.tres import BillingRule, Weights, parse_memory, parse_weights
 from fairbank.core.validation import WORD, describe_invalid_setting, validated_settings
 from fairbank.service.access.identity import Staff, VisibleJobs
 
@@ -102,7 +102,8 @@ class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     --mem=0. `def_mem_per_cpu` and `def_mem_per_node` are the memory of jobs that request none:
     DefMemPerCPU or DefMemPerNode, of which a partition has one; 0 is all memory of the node. The
     submission policy gives `def_mem_per_cpu` to jobs where Slurm's partition has no default.
-    `exclusive` is OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with --exclusive.
+    `exclusive` is OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with --exclusive. It
+    needs `node_cpus`, and `node_gres` where GRES have weights.
     """
 
     resource: str
@@ -231,6 +232,8 @@ def _partition(
         None if settings.node_gres is None else _gres(settings.node_gres, f"{here}.node_gres"),
     )
     weights = settings.weights and parse_weights(settings.weights, field=f"{here}.weights")
+    if settings.exclusive:
+        _check_whole_nodes(size, weights or {}, here)
     return Partition(
         name,
         ids.kind(settings.resource, field=f"{here}.resource"),
@@ -240,6 +243,22 @@ def _partition(
         _default_memory(settings, here) or default_memory,
         settings.exclusive,
     )
+
+
+def _check_whole_nodes(size: NodeSize, weights: Weights, here: str) -> None:
+    """Raise InvalidInput if a size is missing without which no job on whole nodes has a price."""
+    missing = None
+    if size.cpus is None:
+        missing = "node_cpus", "node_cpus = 64"
+    elif size.gres is None and any(name.startswith("gres/") for name in weights):
+        missing = "node_gres", 'node_gres = "gpu:a100:4", or "" for none'
+    if missing is not None:
+        setting, example = missing
+        raise InvalidInput(
+            f"each job takes whole nodes there (exclusive), and {setting} is missing",
+            field=f"{here}.{setting}",
+            remedy=f"such as {example}; fairbank slurm import --settings FILE writes it",
+        )
 
 
 def _default_memory(settings: PartitionSettings | ClusterSettings, here: str) -> Memory | None:

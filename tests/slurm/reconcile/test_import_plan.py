@@ -179,8 +179,12 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
     )
     machine = msgspec.structs.replace(
         MACHINE,
-        partitions=(SlurmPartition("std", is_default=True), SlurmPartition("fast", exclusive=True)),
-        nodes=(small, large, small),
+        partitions=(
+            SlurmPartition("std", is_default=True),
+            SlurmPartition("fast", exclusive=True),
+            SlurmPartition("empty", exclusive=True),
+        ),
+        nodes=(small, large, small, SlurmNode("n4", 4, 500, ("fast",), size=NodeSize(4, 500, {}))),
         default_memory=Memory(500, MemoryUnit.CPU),
     )
     text = price_settings(machine, [])
@@ -196,9 +200,10 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
         "def_mem_per_cpu = 500    # MiB\n"
     ) in text
     assert (
-        '"fast"]\nresource = "cpu"\ndef_mem_per_cpu = 500    # MiB\n'
+        'node_gres = ""\ndef_mem_per_cpu = 500    # MiB\n'
         "exclusive = true    # OverSubscribe=EXCLUSIVE\n"
     ) in text
+    # The bank refuses `exclusive` without the size of the nodes.
     assert text.count("exclusive = true") == 1
 
 
