@@ -82,6 +82,12 @@ class Allocations(UseCases):
     def balances(self, identity: Identity, query: AllocationQuery, page: Page) -> list[Balance]:
         """Return the allocations that `query.visibility` includes, with the user's own use and cap,
         and with the reasons that staff gave for those that cannot be used now.
+
+        Args:
+            identity: the user whose use and cap are returned.
+            query: filters of the allocations. Its visibility is the caller's choice, not that of
+                `identity`.
+            page: the rows of the page; `page.after` is the number of an allocation.
         """
         with self._store.reading() as reader:
             return self._balances(reader, identity, reader.allocations(query, page))
@@ -150,8 +156,13 @@ class Allocations(UseCases):
         )
 
     def users(self, identity: Identity, number: int, page: Page) -> list[UserRow]:
-        """Return the sums and caps of an allocation's users, by uid; `page.after` is a uid. Raises
-        as `get`.
+        """Return the sums and caps of an allocation's users, by uid. Raises as `get`.
+
+        Args:
+            identity: the user who asks. Without the right to read the whole journal they get only
+                their own row.
+            number: the allocation.
+            page: the rows of the page; `page.after` is a uid.
         """
         allocation = self.get(identity, number)
         with self._store.reading() as reader:
@@ -224,7 +235,15 @@ class Allocations(UseCases):
         comment: str | None,
         key: str | None,
     ) -> Outcome:
-        """Change the terms of an allocation, or remove it. Raises Forbidden, NotFound."""
+        """Change the terms of an allocation, or remove it. Raises Forbidden, NotFound.
+
+        Args:
+            identity: the user who asks.
+            number: the allocation.
+            terms: the new terms; `event` freezes, thaws, ends, reopens or removes it.
+            comment: reason, stored in the journal.
+            key: idempotency key; None: a repeated request is a new one.
+        """
         allocation = self.get(identity, number)
         check_allowed(identity, Action.AMEND_ALLOCATION)
         request = Amend(
@@ -320,7 +339,13 @@ def _check_journal(identity: Identity, allocation: Allocation) -> None:
 def states_since(
     reader: Reader, allocations: Iterable[Allocation], now: Instant
 ) -> Mapping[int | None, StateSince]:
-    """Return since when the allocations that are not active have been so, by their ids."""
+    """Return since when the allocations that are not active have been so, by their ids.
+
+    Args:
+        reader: reads the entries that set their terms.
+        allocations: the allocations; active ones are left out.
+        now: the time at which they have the state.
+    """
     stopped = {
         allocation.id: allocation
         for allocation in allocations

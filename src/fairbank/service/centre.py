@@ -18,7 +18,13 @@ class Centre(UseCases):
     """Use of the centre in a period, for staff."""
 
     def use(self, identity: Identity, since: Instant, until: Instant) -> CentreUse:
-        """Return the use between two times. Raises Forbidden."""
+        """Return the use of the whole centre in a period. Raises Forbidden.
+
+        Args:
+            identity: the user who asks; must be staff.
+            since: the start of the period. Runs count by their end.
+            until: its end, which is excluded.
+        """
         if not identity.visibility.everything:
             raise Forbidden(
                 "the use of the whole centre is for staff",

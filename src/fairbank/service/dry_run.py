@@ -93,7 +93,13 @@ def _current_terms(store: Store, entries: list[Entry]) -> Entry | None:
 
 
 def last_terms(reader: Reader, allocation: int, *, before: int | None = None) -> Entry | None:
-    """Return the allocation's last entry with terms, or the last one before an entry."""
+    """Return an allocation's last entry with terms, if any.
+
+    Args:
+        reader: reads the journal.
+        allocation: the allocation, by number.
+        before: the id of an entry: only earlier ones count; None: all.
+    """
     query = EntryQuery(allocation=allocation, kinds=OF_TERMS)
     page = reader.entries(query, Page(1, after=before, newest_first=True))
     return next(iter(page), None)

@@ -28,9 +28,14 @@ class Projects(UseCases):
         return only(projects, f"project {number}", "project", remedy)
 
     def members(self, identity: Identity, number: int, page: Page) -> list[ListedMember]:
-        """Return the members by uid, those through the Unix group too; `page.after` is a uid.
+        """Return the members by uid, those through the Unix group too.
 
         Raises NotFound. It may query LDAP: call it from a worker thread.
+
+        Args:
+            identity: the user who asks; must see the project.
+            number: the project.
+            page: the rows of the page; `page.after` is a uid.
         """
         project = self.get(identity, number)
         by_group = self._context.memberships.by_group(project)
@@ -90,9 +95,18 @@ class Projects(UseCases):
         comment: str | None = None,
         key: str | None = None,
     ) -> Outcome:
-        """Give a user a role in a project; None takes it away. Raises NotFound, Forbidden.
+        """Give a user a role in a project, or take it away. Raises NotFound, Forbidden.
 
         The ledger checks, with the roles of that moment, if the user may give or take this role.
+
+        Args:
+            identity: the user who asks. Their own role limits the roles that they may give or take,
+                unless they are a superuser.
+            number: the project.
+            uid: the user who gets the role.
+            role: the new role; None takes it away.
+            comment: reason, stored in the journal.
+            key: idempotency key; None: a repeated request is a new one.
         """
         project = self.get(identity, number)
         check_allowed(identity, Action.SET_MEMBER, project.id)

@@ -67,7 +67,13 @@ class Runs(UseCases):
         return only(records, f"job record {number}", "id", "list them with: fairbank jobs")
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Return the usage of finished runs by group and unit, with the prices of the settings."""
+        """Return the usage of finished runs by group and unit, with the prices of the settings.
+
+        Args:
+            query: filters of the runs, with what the user may see. Its `price_groups` are replaced.
+            by: how the runs are grouped.
+            page: the groups of the page; `page.after` is a `Usage.key`.
+        """
         priced = msgspec.structs.replace(query, price_groups=price_groups(self._context.clusters))
         with self._store.reading() as reader:
             return reader.usage(priced, by, page)
@@ -196,8 +202,14 @@ class Runs(UseCases):
         comment: str,
         key: str | None,
     ) -> Outcome:
-        """Refund part of a run's charge; `amount` is None for all of it. Raises NotFound,
-        Forbidden.
+        """Refund part of a run's charge. Raises NotFound, Forbidden.
+
+        Args:
+            identity: the user who asks.
+            number: the run.
+            amount: SU-minutes; None for all that is not refunded yet.
+            comment: reason, stored in the journal.
+            key: idempotency key; None: a repeated request is a new one.
         """
         record = self.get(identity, number)
         check_allowed(identity, Action.REFUND)

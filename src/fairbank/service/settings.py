@@ -402,10 +402,16 @@ def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
 
 
 def example(directory: Path, url: str, name: str = "fairbank") -> str:
-    """Return the settings file that `fairbank init` writes: the required keys, the bank's name if
-    it is one word of ASCII, and one example cluster.
+    """Return the settings file that `fairbank init` writes: the required keys, and one example
+    cluster whose agent is the user of this process.
 
-    Raises InvalidInput for a name that TOML cannot hold: it must be UTF-8.
+    Args:
+        directory: the directory of the secret and of the socket.
+        url: the URL of the store.
+        name: the bank's name. It is written if it is one word of ASCII, else "fairbank".
+
+    Raises:
+        InvalidInput: TOML cannot hold the directory or the URL: it must be UTF-8.
     """
     is_word = re.match(WORD, name) is not None
     named = f"name = {toml_string(name)}" if is_word else 'name = "fairbank"'

@@ -16,8 +16,17 @@ class ShareHistory(UseCases):
     def record(self, identity: Identity, cluster: str, figures: Sequence[ShareRecord]) -> int:
         """Store records of a cluster, except for associations that have one of that day already.
 
-        Returns the number of new records. Raises Forbidden for users who may not report for the
-        cluster, Busy, Unavailable.
+        Args:
+            identity: the user who reports; must be an agent of the cluster or a superuser.
+            cluster: name of the cluster of all these records.
+            figures: one record for each association and day.
+
+        Returns:
+            The number of new records.
+
+        Raises:
+            Forbidden: the user may not report for the cluster.
+            Busy, Unavailable: the store cannot write now.
         """
         check_cluster(identity, cluster, "record the fair share")
         return (

@@ -35,7 +35,14 @@ class EntryUndo(UseCases):
     """Use case of undoing. A user who may do the opposite of an entry may undo it."""
 
     def undo(self, identity: Identity, number: int, comment: str, key: str | None) -> Outcome:
-        """Undo an entry. Raises NotFound, Forbidden."""
+        """Undo an entry by another entry. Raises NotFound, Forbidden.
+
+        Args:
+            identity: the user who asks; must be allowed the opposite of the entry.
+            number: the entry, by id.
+            comment: reason, stored in the journal.
+            key: idempotency key; None: a repeated request is a new one.
+        """
         request = self._request(identity, number, comment, key)
         return request if isinstance(request, Refusal) else self._apply(identity, request)
 

@@ -182,7 +182,13 @@ ALLOWED_TO_ADMINS = frozenset({Action.AUDIT})
 
 
 def is_allowed(identity: Identity, what: Action, project: int | None = None) -> bool:
-    """Return True if a user may do this, in a project if one is given."""
+    """Return True if a user may do this.
+
+    Args:
+        identity: the user, and the scopes of their credential, which must allow it, too.
+        what: the action.
+        project: the project in which they would do it, by number; None: in none, so only staff may.
+    """
     if _lacks_scope(identity, what):
         return False
     if identity.superuser or (identity.admin and what in ALLOWED_TO_ADMINS):
@@ -192,7 +198,7 @@ def is_allowed(identity: Identity, what: Action, project: int | None = None) -> 
 
 
 def check_allowed(identity: Identity, what: Action, project: int | None = None) -> None:
-    """Raise Forbidden unless a user may do this, in a project if one is given."""
+    """Raise Forbidden unless a user may do this (arguments: `is_allowed`)."""
     if not is_allowed(identity, what, project):
         who = sorted(role.value for role in ALLOWED_TO_ROLES.get(what, ()))
         who = [*who, *(["admin"] if what in ALLOWED_TO_ADMINS else []), "superuser"]
@@ -209,8 +215,12 @@ def _lacks_scope(identity: Identity, what: Action) -> bool:
 
 
 def check_cluster(identity: Identity, cluster: str, what: str = "report runs") -> None:
-    """Raise Forbidden unless a user may report for a cluster; `what` names the action in the
-    message.
+    """Raise Forbidden unless a user may report for a cluster.
+
+    Args:
+        identity: an agent of the cluster, or a superuser whose credential has the scope `write`.
+        cluster: name of the cluster.
+        what: name of the action in the message, after "you may not".
     """
     if cluster in identity.clusters or (identity.superuser and "write" in identity.scopes):
         return

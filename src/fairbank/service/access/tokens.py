@@ -142,7 +142,12 @@ class Tokens(UseCases):
     def list(self, identity: Identity, uid: int | None, page: Page) -> list[Token]:
         """Return the tokens of a user, ended ones included. Raises Forbidden.
 
-        `uid` is None for the own tokens. A token whose chain is revoked is shown as revoked.
+        A token whose chain is revoked is shown as revoked.
+
+        Args:
+            identity: the user who asks; others' tokens need the permission to manage tokens.
+            uid: the owner; None for the own tokens.
+            page: the rows of the page; `page.after` is the number of a token.
         """
         owner = identity.uid if uid is None else uid
         if owner != identity.uid:

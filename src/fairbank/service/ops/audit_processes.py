@@ -72,7 +72,13 @@ def _split(store: Store, pieces: int, entries_min: int) -> list[JournalRange]:
 
 
 def split_journals(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[JournalRange]:
-    """Yield ranges that cover all journals, in about `pieces` parts of about equal length."""
+    """Yield ranges that cover all journals, in parts of about equal length.
+
+    Args:
+        heads: the last entry of each journal.
+        pieces: about how many parts; fewer if these would be shorter than `entries_min`.
+        entries_min: the fewest entries of a part, except of the last one.
+    """
     known = sorted(heads, key=lambda head: head.allocation)
     size = max(entries_min, sum(head.seq for head in known) // pieces)
     ends: list[int | None] = [None]

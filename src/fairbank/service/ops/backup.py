@@ -99,8 +99,17 @@ class Backups:
     ) -> int:
         """Fill the store from a backup in one transaction. An incomplete file changes nothing.
 
-        Raises Conflict if the store has rows and `replace` is false; Corrupt, InvalidInput,
-        NotFound.
+        Args:
+            path: the backup, which is read twice: it is verified first.
+            replace: delete the rows that the store has.
+            progress: called now and then with the number of rows restored, and of all rows.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            Conflict: the store has rows and `replace` is false.
+            Corrupt, InvalidInput, NotFound: the backup cannot be read.
         """
         of = verify_file(path)
         rows = 0

@@ -51,7 +51,15 @@ _KINDS: dict[str, type] = {
 
 
 def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | None) -> int:
-    """Write all rows of the reader, with the time of the backup. Returns the number of rows."""
+    """Write all rows of the reader, with the time of the backup. Returns the number of rows.
+
+    Args:
+        out: the packed file, opened for writing.
+        reader: one snapshot of the store.
+        at: the time of the backup.
+        progress: called now and then with the number of entries written, and of all entries; None
+            saves counting them.
+    """
     digest, rows, entries, of = hashlib.sha256(), 0, 0, reader.count_entries() if progress else 0
     encode = msgspec.json.Encoder().encode
     out.write(encode({"format": FORMAT, "at": iso(at)}) + b"\n")

@@ -29,7 +29,13 @@ _DAMAGE_MAX = 20
 def check_store_and_settings(
     settings: BankSettings, clock: Clock, at_work: ProgressCallback | None = None
 ) -> Iterator[HealthCheck]:
-    """Check the store and the settings. `at_work` is called while SQLite checks its file."""
+    """Check the store and the settings.
+
+    Args:
+        settings: settings of the bank, which name the store.
+        clock: tells the time, which decides what is overdue, ended or unused.
+        at_work: called while SQLite checks its file.
+    """
     yield from _check_settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)

@@ -45,10 +45,18 @@ _BATCH = 500
 def replay(
     bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: StageProgress | None = None
 ) -> ReplayResult:
-    """Run a whole trace through an empty bank. Reads the trace twice: to size the allocations, then
-    to play it.
+    """Run a whole trace through an empty bank.
 
-    Raises InvalidInput for a trace that cannot be read, Conflict for a store that is not empty.
+    Args:
+        bank: the ledger on an empty store.
+        open_trace: opens the trace. It is called twice: to size the allocations, then to play it.
+        plan: how much credit is granted, in which periods, and which column pays.
+        progress: called now and then with the stage, "replaying" in starts and ends of jobs, then
+            "auditing" in entries.
+
+    Raises:
+        InvalidInput: the trace cannot be read, or has no job that can be replayed.
+        Conflict: the store is not empty.
     """
     with open_trace() as trace:
         demand = demand_of(trace.header, distinct(trace.jobs), plan.payer)
@@ -82,6 +90,11 @@ def replay(
 def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> dict[int, int]:
     """Create the projects, their members and allocations, and return the project of each payer.
     Raises Conflict for a store that is not empty.
+
+    Args:
+        bank: the ledger on an empty store.
+        demand: the credit that the trace needs, its payers and their members.
+        plan: how much of that is granted, and in which periods.
     """
     with bank.store.reading() as reader:
         if reader.registry().seq:

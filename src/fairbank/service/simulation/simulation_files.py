@@ -117,8 +117,14 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
 def save_trace(workload: SyntheticWorkload, path: Path, *, replace: bool = False) -> None:
     """Write a synthetic workload as a trace, as a whole or not at all.
 
-    Raises Conflict if the file exists and `replace` is false, and an error of `translate_os_error`
-    if writing fails.
+    Args:
+        workload: yields the lines of the trace.
+        path: the file to write; a device such as /dev/stdout is allowed.
+        replace: overwrite an existing file.
+
+    Raises:
+        Conflict: the file exists and `replace` is false.
+        FairbankError: writing failed (`translate_os_error`).
     """
     # A device, such as /dev/stdout, may be redirected to a file that exists.
     if not replace and path.is_file() and path.parent != Path("/dev"):
