@@ -65,7 +65,13 @@ def create_app(context: AppContext, *, threads: int = THREADS) -> Litestar:
 
 
 def equip(app: Litestar, context: AppContext, *, threads: int = THREADS) -> None:
-    """Let an application that is not running serve this context. Its routes stay as they are."""
+    """Let an application that is not running serve this context. Its routes stay as they are.
+
+    Args:
+        app: from `create_app`; what it served before is replaced.
+        context: services and name of the bank.
+        threads: as in `create_app`.
+    """
     pools = ThreadPools(threads)
     app.state = State(
         {

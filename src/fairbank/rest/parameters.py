@@ -69,7 +69,13 @@ def page(limit: Limit = 100, after: After = None) -> Page:
 
 
 def recent(limit: Limit = 100, after: After = None, order: Order = "newest") -> Page:
-    """Return a page of events, the newest first by default."""
+    """Return a page of events, the newest first by default.
+
+    Args:
+        limit: maximum number of rows.
+        after: `next` of the previous page, an id; None: the first page.
+        order: "newest" or "oldest" first.
+    """
     return Page(limit, after, newest_first=order == "newest")
 
 
@@ -82,7 +88,12 @@ class Period(NamedTuple):
 
 
 def period(since: OneTime = None, until: OneTime = None, zone: OneZone = "UTC") -> Period:
-    """Parse a period.
+    """Parse a period, since <= t < until.
+
+    Args:
+        since: text of the start; None: no start.
+        until: text of the end; None: no end.
+        zone: time zone of days, and of times that name none.
 
     Raises:
         InvalidInput: a time or the zone is invalid, or the period ends before it begins.
@@ -112,7 +123,14 @@ def allocation_filters(
     category: OneName = None,
     active_at: ActiveAt = None,
 ) -> AllocationFilters:
-    """Parse filters of allocations; raise InvalidInput for an invalid time."""
+    """Parse filters of allocations; raise InvalidInput for an invalid time.
+
+    Args:
+        request: the request, whose bank tells the current time.
+        resource: resource of the allocation; None: any.
+        category: category of the allocation; None: any.
+        active_at: text of a time in its period, or `now`; None: any.
+    """
     return AllocationFilters(resource, category, instant(request, active_at))
 
 
@@ -166,7 +184,13 @@ def _named_projects(*, only_visible: bool) -> Callable[..., Awaitable[ProjectIds
 
 
 def one_time(text: str | None, field: str, zone: tzinfo = UTC) -> Instant | None:
-    """Parse a time, in `zone` if it names none; raise InvalidInput with `field`."""
+    """Parse a time; None stays None. Raise InvalidInput for an invalid one.
+
+    Args:
+        text: the time as it was sent.
+        field: name of the parameter, for the error.
+        zone: time zone of a time that names none.
+    """
     return None if text is None else parse_instant(text, zone=zone, field=field)
 
 
@@ -201,7 +225,18 @@ def job_filters(
     cluster: OneName = None,
     job_id: JobId = None,
 ) -> JobFilters:
-    """Combine the filters with the visibility of the user."""
+    """Combine the filters with the visibility of the user.
+
+    Args:
+        request: the request of the user.
+        projects: the named projects; None if none is named.
+        allocations: filters of the allocation that paid or refused.
+        period: of the runs or refusals, as their queries select by it.
+        allocation: number of the allocation that paid or refused; None: any.
+        owner_uid: user of the job; None: all that are visible.
+        cluster: name of the cluster; None: any.
+        job_id: Slurm's job id, which several runs may have; None: any.
+    """
     return JobFilters(
         request.identity.job_visibility,
         projects,

@@ -31,7 +31,13 @@ def done_of(outcome: Outcome) -> Done:
 def granted_response(
     outcome: Outcome, context: AppContext, warnings: Sequence[str] = ()
 ) -> ItemResponse[Granted]:
-    """Return the body for a granted outcome, or raise RefusalError."""
+    """Return the body for a granted outcome, or raise RefusalError.
+
+    Args:
+        outcome: the ledger's answer to the request.
+        context: of the server.
+        warnings: likely mistakes in the granted request.
+    """
     return item_response("granted", context, granted_answer(done_of(outcome), warnings))
 
 

@@ -189,8 +189,12 @@ class NonceTable(Protocol):
     """
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
-        """Return True for the first use among all servers, and False afterwards, at least until
-        `expires_at`.
+        """Return True for the first use among all servers, and False afterwards.
+
+        Args:
+            nonce: 32 hexadecimal digits.
+            uid: the user whose credential has it.
+            expires_at: it is stored at least until this time.
         """
         ...
 

@@ -176,6 +176,15 @@ def _encoding_error(error: int, detail: str) -> FairbankError:
 
 
 def decoding_error(error: int, detail: str, encoded_at: int, now: int, ttl: int) -> FairbankError:
+    """Return the error for a credential that munged does not accept, or that it cannot decode now.
+
+    Args:
+        error: the error code of libmunge.
+        detail: libmunge's message.
+        encoded_at: the time at which the credential was made, by the clock of its host.
+        now: the time at which it was decoded, by the clock of this host.
+        ttl: seconds for which it is valid.
+    """
     if error == _EXPIRED:
         return Unauthenticated(
             f"the credential has expired: made at {iso(encoded_at)}, {now - encoded_at} s ago, "

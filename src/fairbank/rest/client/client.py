@@ -63,9 +63,11 @@ class Client:
         return self._send("POST", path, body, key)
 
     def put(self, path: str, body: Json, key: str | None = None) -> dict[str, Json]:
+        """Send a PUT (arguments: `post`)."""
         return self._send("PUT", path, body, key)
 
     def patch(self, path: str, body: Json, key: str | None = None) -> dict[str, Json]:
+        """Send a PATCH (arguments: `post`)."""
         return self._send("PATCH", path, body, key)
 
     def delete(self, path: str, key: str | None = None) -> dict[str, Json]:

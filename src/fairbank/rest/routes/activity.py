@@ -48,7 +48,14 @@ AfterDebit = Annotated[
 def entry_query(
     request: ApiRequest, projects: Projects, period: OnePeriod, allocation: OneId = None
 ) -> EntryQuery:
-    """Return the query for entries of all kinds that the user may see."""
+    """Return the query for entries of all kinds that the user may see.
+
+    Args:
+        request: the request of the user.
+        projects: the named projects; None if none is named.
+        period: of the times at which the entries were made.
+        allocation: number of the allocation of the journal; None: all.
+    """
     return EntryQuery(
         visibility=request.identity.journal_visibility,
         allocation=allocation,

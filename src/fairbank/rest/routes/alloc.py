@@ -82,7 +82,13 @@ class ChosenAllocations(NamedTuple):
 def chosen_allocations(
     projects: Projects, allocations: AllocationsChosen, in_state: InState = None
 ) -> ChosenAllocations:
-    """Combine the filters of the query."""
+    """Combine the filters of the query.
+
+    Args:
+        projects: the named projects; None if none is named.
+        allocations: filters by resource, category and time.
+        in_state: state as it is shown now; None: any.
+    """
     state = None if in_state is None else ShownState(in_state)
     return ChosenAllocations(projects, allocations, state)
 

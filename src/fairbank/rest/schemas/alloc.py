@@ -95,7 +95,13 @@ class DrawnRow(Amounts, frozen=True, kw_only=True):
 
 
 def allocation_row(balance: Balance, project: Project, now: Instant) -> AllocationRow:
-    """Return an allocation with its project's names, and its state at `now`."""
+    """Return an allocation with its project's names, and its state at `now`.
+
+    Args:
+        balance: the allocation, with the use and cap of the user who asks.
+        project: the project of the allocation, even if a child asks.
+        now: the time of the response, in seconds since 1970.
+    """
     allocation, sums, since = balance.allocation, balance.sums, balance.since
     return row_of(
         AllocationRow,
@@ -136,7 +142,14 @@ def allocation_record(row: AllocationRow) -> Allocation:
 def balance_row(
     balance: Balance, project: Project, now: Instant, clusters: Mapping[str, Cluster]
 ) -> BalanceRow:
-    """Return an allocation with its outlook at `now`; `clusters` have the prices."""
+    """Return an allocation with its outlook at `now`.
+
+    Args:
+        balance: the allocation, with the use and cap of the user who asks.
+        project: the project of the allocation, even if a child asks.
+        now: the time of the response, in seconds since 1970.
+        clusters: clusters of the settings by name, whose prices show what one SU buys.
+    """
     allocation = balance.allocation
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     projected = outlook(

@@ -41,7 +41,13 @@ def envelope(schema: str, context: AppContext) -> dict[str, Any]:
 
 
 def item_response(schema: str, context: AppContext, data: T) -> ItemResponse[T]:
-    """Wrap one item."""
+    """Wrap one item.
+
+    Args:
+        schema: the name of the item's schema, without prefix and version.
+        context: of the server.
+        data: the item. The texts of its amounts are set here.
+    """
     set_texts(data)
     return ItemResponse(**envelope(schema, context), data=data)
 
@@ -82,8 +88,14 @@ def split_page(
 ) -> tuple[list[T], str | None]:
     """Split rows of a query for one row more than the page has (`Page.and_one`).
 
+    Args:
+        limit: rows of the page at most.
+        rows: the rows; more than `limit` show that another page follows.
+        cursor: returns what identifies a row in the order of the list; default: its id.
+
     Returns:
-        The rows of the page, and the cursor of the next page: that of the page's last row.
+        The rows of the page, and the cursor of the next page: that of the page's last row; None
+        for the last page.
     """
     page = list(rows[:limit])
     return page, str(cursor(page[-1])) if len(rows) > limit else None

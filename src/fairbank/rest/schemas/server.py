@@ -114,7 +114,13 @@ class CentreCard(Struct, frozen=True, kw_only=True):
 
 
 def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
-    """Return the use of a centre between two times."""
+    """Return the use of a centre in a period.
+
+    Args:
+        use: the use, by resource and in numbers of projects and allocations.
+        since: the start of the period that `use` is of.
+        until: its end, which is excluded.
+    """
     resources = [
         row_of(
             ResourceUseRow,
@@ -232,7 +238,13 @@ def token_row(token: Token) -> TokenRow:
 
 
 def token_card(token: Token, secret: str, warnings: list[str]) -> TokenCard:
-    """Return a new token with its secret."""
+    """Return a new token with its secret.
+
+    Args:
+        token: the token as it is stored.
+        secret: the text that the client sends; the bank does not store it.
+        warnings: likely mistakes; empty: the field is left out.
+    """
     return TokenCard(**structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET)
 
 
