@@ -106,7 +106,13 @@ LINEAR = CurveRule()
 
 
 def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
-    """Return the rule with a name."""
+    """Return the rule with a name.
+
+    Args:
+        name: form of both curves; "linear" needs no further numbers.
+        credit: curve of the fraction of credit.
+        expiry: curve of the fraction of the term.
+    """
     match name:
         case "linear":
             return LINEAR

@@ -45,12 +45,18 @@ class BillingPrices(NamedTuple):
 def prices(
     names: Sequence[str], partitions: Sequence[Weights | None], adding: BillingRule
 ) -> BillingPrices:
-    """Return the weights of each partition as Slurm's doubles. A partition without weights bills
-    CPUs.
+    """Return the weights of each partition as Slurm's doubles.
 
     A suffix only divides by powers of two, so one rounding of the exact weight gives what reading
-    and dividing doubles gives. Raises InvalidInput for a weight whose TRES is not in `names`, and
-    for one beyond the doubles.
+    and dividing doubles gives.
+
+    Args:
+        names: TRES that the cluster counts, in the order of Slurm's ids.
+        partitions: weights of each partition; None bills CPUs.
+        adding: rule that combines the weighted TRES.
+
+    Raises:
+        InvalidInput: a weight is of a TRES that is not in `names`, or beyond the doubles.
     """
     table = np.zeros((len(partitions), len(names)))
     column = {name: place for place, name in enumerate(names)}
@@ -108,10 +114,16 @@ def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
 
 
 def limit_counts(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
-    """Return the counts [jobs, TRES] that usage and limits use: billing as whole units, without
-    energy and TRES that are not used up.
+    """Return the counts [jobs, TRES] that usage and limits use: without energy and TRES that are
+    not used up.
 
-    Raises InvalidInput as `whole` does.
+    Args:
+        counts: counts [jobs, TRES] as Slurm allocated them.
+        units: billing units of each job; truncated, they are the counts of billing.
+        names: TRES of the columns.
+
+    Raises:
+        InvalidInput: a job has billing units beyond 64 bits.
     """
     limited = np.where(counts == np.uint64(NO_CONSUME), np.uint64(0), counts)
     for place, name in enumerate(names):
@@ -184,7 +196,13 @@ def usage_factors(qos: Ints, factors: Doubles) -> Doubles:
 
 
 def seconds_run(jobs: ChargedJobs, since: int, now: int) -> Doubles:
-    """Return the seconds that each job ran in (`since`, `now`], up to its end if known."""
+    """Return the seconds that each job ran in (`since`, `now`], up to its end if known.
+
+    Args:
+        jobs: jobs that have started.
+        since: start of the interval in seconds since 1970.
+        now: end of the interval in seconds since 1970.
+    """
     finish = np.where(jobs.end > 0, np.minimum(jobs.end, now), now)
     seconds: Doubles = np.maximum(finish - np.maximum(jobs.start, since), 0).astype(np.float64)
     return seconds
@@ -201,7 +219,13 @@ def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
 
 
 def decay_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
-    """Return the cost of `seconds` that just passed if usage decays."""
+    """Return the cost of an interval that just passed if usage decays.
+
+    Args:
+        jobs: jobs that ran in it.
+        seconds: seconds that each job ran in it.
+        decay: half-life; each interval decays by its whole length.
+    """
     return costs(jobs, faded(decay, seconds))
 
 

@@ -27,7 +27,13 @@ Parents = NDArray[np.int32]
 def quotient(
     above: NDArray[Any], below: NDArray[Any] | np.longdouble, kind: type[np.floating[Any]]
 ) -> NDArray[Any]:
-    """Return `above / below` as `kind`, and 0 where `below` is 0."""
+    """Return `above / below`, and 0 where `below` is 0.
+
+    Args:
+        above: dividends.
+        below: divisors, or one for all.
+        kind: floating-point type in which both are divided, and that of the result.
+    """
     above, below = np.asarray(above, kind), np.asarray(below, kind)
     with np.errstate(divide="ignore", invalid="ignore"):
         parts: NDArray[Any] = above / below

@@ -71,7 +71,13 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
 
 
 def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
-    """Return the first boundary of `period` after `now` by the calendar of `zone`, or None."""
+    """Return the first boundary of a reset period after `now`; None for NONE and NOW.
+
+    Args:
+        period: PriorityUsageResetPeriod.
+        now: time in seconds since 1970.
+        zone: time zone of slurmctld, whose calendar counts.
+    """
     at = datetime.fromtimestamp(now, zone).replace(
         hour=0, minute=0, second=0, microsecond=0, fold=0
     )

@@ -84,7 +84,14 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 
 
 def build_shape(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> Shape:
-    """Return the shape of a tree. `shares` are 0 for rows on their parent's shares."""
+    """Return the shape of a tree.
+
+    Args:
+        parent: row of each row's parent, -1 for the root.
+        shares: own shares; 0 for rows on their parent's shares.
+        moved_up: rows on their parent's shares, whose rows below belong to the next one above.
+        is_user: rows of users; the others are accounts.
+    """
     above = first_above(parent, moved_up)
     depth = distances(above)
     row = np.lexsort((~is_user, above, depth))

@@ -56,7 +56,13 @@ def copy_usage(usage: DecayedUsage) -> DecayedUsage:
 
 
 def decay_usage(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
-    """Return decayed usage. Rows that are `spared` (QOS with NoDecay) keep theirs."""
+    """Return decayed usage; run-seconds do not decay.
+
+    Args:
+        usage: usage before; it stays as it is.
+        remaining: part that is left, from 0 to 1.
+        spared: rows that keep their usage (QOS with NoDecay); None: there are none.
+    """
     if remaining == 1:
         return copy_usage(usage)
     left = remaining if spared is None else np.where(spared, 1.0, remaining)
@@ -147,8 +153,15 @@ def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
 
 
 def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Add to `usage`, in place, the run-seconds that starting jobs may use. Raises InvalidInput,
-    naming the row, where Slurm would overflow.
+    """Add the run-seconds that starting jobs may use.
+
+    Args:
+        usage: usage to change in place.
+        to: pairs of job and row.
+        run_seconds: run-seconds [jobs, TRES].
+
+    Raises:
+        InvalidInput: Slurm would overflow; the error names the row.
     """
     rows, sums = _summed(to, run_seconds)
     check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
@@ -156,7 +169,13 @@ def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
 
 
 def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Subtract from `usage`, in place, run-seconds that jobs give back; never below 0."""
+    """Subtract run-seconds that jobs give back; none falls below 0.
+
+    Args:
+        usage: usage to change in place.
+        to: pairs of job and row.
+        run_seconds: run-seconds [jobs, TRES].
+    """
     rows, sums = _summed(to, run_seconds)
     usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 

@@ -128,7 +128,17 @@ def end_jobs(
 def start_jobs(
     usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
-    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput."""
+    """Return the usage when jobs start: their run-seconds are reserved.
+
+    Args:
+        usage: usage before; it stays as it is.
+        jobs: jobs that start, with their time limits.
+        payers: rows that are charged.
+        rules: rules of usage; without limits nothing is reserved.
+
+    Raises:
+        InvalidInput: run-seconds are beyond what Slurm counts.
+    """
     if not rules.limits:
         return usage
     usage, most = UsageLedger(copy_usage(usage.associations), copy_usage(usage.qos)), may_use(jobs)

@@ -57,6 +57,17 @@ class LimitOwner(NamedTuple):
         running: int = 0,
         holds: bool = True,
     ) -> LimitTest:
+        """Return the test of a limit of this owner.
+
+        Args:
+            kind: kind of the limit, which decides the unit: jobs, minutes or a count of TRES.
+            limit: value of the limit.
+            requested: what the job takes.
+            tres: TRES that is limited; None: the limit is on no TRES.
+            used: what was taken before.
+            running: what running jobs take or may still take.
+            holds: True if the limit keeps the job from starting, refuses it or ends it.
+        """
         return LimitTest(
             owner=self.owner,
             name=self.name,
@@ -100,14 +111,26 @@ class LimitChain:
     def limit(
         self, place: LimitOwner, by_kind: Mapping[LimitKind, int], kind: LimitKind
     ) -> int | None:
-        """Return a limit that is on no TRES, if it is to be tested here."""
+        """Return a limit that is on no TRES, if it is to be tested here.
+
+        Args:
+            place: association or QOS. Once a QOS has the limit, it is not tested further on.
+            by_kind: limits of the place on jobs or on wall time.
+            kind: kind of the limit.
+        """
         limit = by_kind.get(kind)
         return limit if limit is not None and self._is_tested(place, kind, "") else None
 
     def limits(
         self, place: LimitOwner, kind: LimitKind, *, always: bool = False
     ) -> Iterator[tuple[str, int]]:
-        """Yield the limits to test here. `always`: also those that an administrator set aside."""
+        """Yield the TRES and values of limits to test here.
+
+        Args:
+            place: association or QOS. Once a QOS has a limit, it is not tested further on.
+            kind: kind of the limits.
+            always: yield also those that an administrator set aside for the job.
+        """
         for name, limit in in_order(place.limits.tres.get(kind, {})):
             if (always or name not in self.job.overridden) and self._is_tested(place, kind, name):
                 yield name, limit
@@ -120,7 +143,13 @@ class LimitChain:
         return True
 
     def at_most(self, place: LimitOwner, kind: LimitKind, requested: Counts) -> Iterator[LimitTest]:
-        """Yield the test of each TRES of which the job alone must not request more than a limit."""
+        """Yield the test of each TRES of which the job alone must not request more than a limit.
+
+        Args:
+            place: association or QOS that has the limits.
+            kind: kind of the limits.
+            requested: count of each TRES that the job requests, or minutes if the kind limits them.
+        """
         for name, limit in self.limits(place, kind):
             amount = requested.get(name, 0)
             yield place.test(kind, limit, requested=amount, tres=name, holds=amount > limit)

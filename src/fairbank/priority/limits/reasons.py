@@ -91,7 +91,13 @@ _NAMED = {"gres/": "GRES", "license/": "License", "bb/": "BB"}
 
 
 def reason(owner: str, kind: LimitKind, tres: str | None = None) -> str:
-    """Return squeue's reason. `owner` is ASSOC or QOS; `tres` None: no limit on a TRES."""
+    """Return squeue's reason.
+
+    Args:
+        owner: ASSOC or QOS.
+        kind: kind of the limit.
+        tres: TRES that is limited; None: the limit is on no TRES.
+    """
     if tres is None:
         return _WITHOUT_TRES[owner, kind]
     pattern = _PATTERNS[kind].replace("{1}", _word(tres, owner))

@@ -19,7 +19,13 @@ from fairbank.priority.limits.usage import Counts, LimitedJob, LimitTest, LimitU
 
 
 def refusing_limit(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitTest | None:
-    """Return the limit that refuses `job`, which has so many tasks, or None."""
+    """Return the limit that refuses a job at its submission, or None.
+
+    Args:
+        job: the job with its requested resources.
+        enforced: without its `limits` no job is refused.
+        tasks: number of tasks of an array; 1 for another job.
+    """
     if not enforced.limits:
         return None
     return next((test for test in _Submitting(job, enforced, tasks).tests() if test.holds), None)
@@ -97,11 +103,15 @@ REASON = "TimeLimit"
 
 
 def ending_limit(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitTest | None:
-    """Return the limit that ends a job after `run_minutes`, or None; limits do so only if they are
-    enforced without `safe`.
+    """Return the limit that ends a running job, or None.
 
     The minutes or wall time of a group are used up, or the job has taken more than its own minutes.
     Limits of root end nothing, though they hold jobs.
+
+    Args:
+        job: the running job with its allocated resources.
+        run_minutes: minutes that it ran up to now.
+        enforced: limits end jobs only if they are enforced without `safe`.
     """
     if not enforced.limits or enforced.safe:
         return None

@@ -31,7 +31,13 @@ _BLOCK = 32_768
 
 
 def age_factor(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
-    """Return the waited part of PriorityMaxAge; 0 before the age accrues, if clocks went back."""
+    """Return the waited part of PriorityMaxAge; 0 before the age accrues, if clocks went back.
+
+    Args:
+        accrued_at: time since when the age of each job accrues, 0 if it does not yet.
+        now: time in seconds since 1970.
+        max_age_seconds: PriorityMaxAge; 0 gives each job whose age accrues the factor 1.
+    """
     if not max_age_seconds:
         return np.where(accrued_at != 0, 1.0, 0.0)
     part: Floats = (now - accrued_at).clip(0.0, float(max_age_seconds))
@@ -42,7 +48,13 @@ def age_factor(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
 def association_factor(
     priorities: Floats, scale: FactorScale, settings: MultifactorSettings
 ) -> Floats:
-    """Return the priority of the job's association, relative to the highest."""
+    """Return the priority of the job's association, relative to the highest.
+
+    Args:
+        priorities: priority of each job's association.
+        scale: has the highest priority; if that is 0, all factors are 0.
+        settings: with NO_NORMAL_ASSOC the priorities stay as they are.
+    """
     if Flag.NO_NORMAL_ASSOC in settings.flags:
         return priorities
     return (
@@ -53,11 +65,14 @@ def association_factor(
 def job_size_factor(
     jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings
 ) -> Floats:
-    """Return the size factor: the mean of the parts of the nodes and CPUs that the job requests, or
-    with favour_small of those that it leaves.
+    """Return the size factor: the mean of the parts of the nodes and CPUs that the job requests.
 
-    SMALL_RELATIVE_TO_TIME: its CPUs, as whole nodes if that is more, divided by the minutes that it
-    may run.
+    Args:
+        jobs: pending jobs.
+        scale: nodes and CPUs of the cluster; if one is 0, all factors are 0.
+        settings: with favour_small the parts are those that the job leaves. With
+            SMALL_RELATIVE_TO_TIME its CPUs count, as whole nodes if that is more, divided by the
+            minutes that it may run.
     """
     if not (scale.nodes and scale.cpus):
         return np.zeros_like(jobs.nodes)
