@@ -104,7 +104,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_integer(value: int, low: int, high: int, *, field: str) -> int:
-    """Check an integer: `low` <= `value` <= `high`. Raises InvalidInput, naming `field`."""
+    """Check an integer, which a Boolean is not, and return it.
+
+    Args:
+        value: value to check.
+        low: lowest accepted value.
+        high: highest accepted value.
+        field: name for the error; its last part, behind a dot, says what the value is.
+
+    Raises:
+        InvalidInput: the value is no integer from `low` to `high`.
+    """
     if type(value) is int and low <= value <= high:
         return value
     raise InvalidInput(
