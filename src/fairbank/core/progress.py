@@ -12,4 +12,10 @@ StageProgress = Callable[[str, int, int], None]
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
-    """Ignore the progress."""
+    """Ignore the progress.
+
+    Args:
+        stage: name of the stage.
+        done: amount done in it.
+        total: total amount, or an estimate of it.
+    """

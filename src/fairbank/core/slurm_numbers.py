@@ -52,10 +52,15 @@ _PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 
 
 def parse_array(text: str, *, field: str, remedy: str) -> list[range]:
-    """Parse `1-5,7,10-20:2%3`, whose end limits the tasks that run at once.
+    """Parse the task numbers of an array, with steps and a throttle.
+
+    Args:
+        text: such as `1-5,7,10-20:2%3`, whose end limits the tasks that run at once.
+        field: name for the error.
+        remedy: accepted form or advice for the error.
 
     Raises:
-        InvalidInput: the text is invalid or has too many tasks; the error names `field`.
+        InvalidInput: the text is invalid or has too many tasks.
     """
     parts: list[range] = []
     tasks, has_throttle, throttle = text.partition("%")

@@ -45,12 +45,16 @@ _ISO = re.compile(
 
 
 def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Instant:
-    """Parse `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970.
+    """Parse a time, as ISO 8601 or in seconds.
 
-    Seconds need nine digits or a leading `@`. A time without a zone is in `zone`.
+    Args:
+        text: `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970 with nine
+            digits or a leading `@`.
+        zone: time zone of a text without one.
+        field: name for the error.
 
     Raises:
-        InvalidInput: the text is not a time between 1970 and 9999; the error names `field`.
+        InvalidInput: the text is not a time between 1970 and 9999.
     """
     return _instant(text, zone, field, _WRITE)
 
@@ -81,11 +85,17 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
 
     Accepted are the forms of `parse_instant`, and `now`, `now-7days`, `now+2hours` (Slurm's units
     or their first characters; default: seconds), `now+6months`, `now+1year`, `today`, `midnight`,
-    `noon`, `tomorrow`, and `07:30[:12]` of today. A time without a zone is in `zone`. Months and
-    years keep day and clock time; a day that the month does not have becomes its last one.
+    `noon`, `tomorrow`, and `07:30[:12]` of today. Months and years keep day and clock time; a day
+    that the month does not have becomes its last one.
+
+    Args:
+        text: time in one of these forms; blanks around it are ignored.
+        now: current time in seconds since 1970.
+        zone: time zone of a text without one, and of the calendar day.
+        field: name for the error.
 
     Raises:
-        InvalidInput: the text is not a time; the error names `field`.
+        InvalidInput: the text is not a time.
     """
     word = text.strip().lower()
     match = _AGO.fullmatch(word)

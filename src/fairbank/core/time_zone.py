@@ -35,9 +35,12 @@ def parse_zone(text: str, *, field: str = "zone") -> tzinfo:
 
 
 def zone_offsets(zone: tzinfo, since: int, until: int) -> ZoneOffsets:
-    """Return the offsets of a zone from `since` to `until`, both in seconds since 1970.
+    """Return the offsets of a zone in a period, with the times of changes; none for UTC.
 
-    A zone is assumed to change its offset at most once a day.
+    Args:
+        zone: time zone, which is assumed to change its offset at most once a day.
+        since: start of the period in seconds since 1970.
+        until: end of the period in seconds since 1970.
     """
     if zone is UTC:
         return ()

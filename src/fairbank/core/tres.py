@@ -188,7 +188,13 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
 
 
 def billing(counts: Counts, weights: Weights | None, adding: BillingRule) -> Fraction:
-    """Return the billing units of a job that holds `counts`; its CPUs if there are no weights."""
+    """Return the billing units of a job.
+
+    Args:
+        counts: amount of each TRES that the job holds.
+        weights: weights of its partition; None bills its CPUs.
+        adding: rule that combines the weighted TRES.
+    """
     weighted = weigh(counts, weights)
     chosen = price_setting_tres(weighted, adding)
     return sum((value for name, value in weighted.items() if name in chosen), Fraction(0))

@@ -116,7 +116,16 @@ def _shown_as(
 
 
 def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
-    """Check an amount in SU-minutes: at least `least`, at most AMOUNT_MAX. Raises InvalidInput."""
+    """Check an amount, and return it.
+
+    Args:
+        minutes: amount in SU-minutes.
+        field: name for the error.
+        least: lowest accepted amount in SU-minutes; the highest is AMOUNT_MAX.
+
+    Raises:
+        InvalidInput: the amount is out of range.
+    """
     if minutes < least:
         rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
         raise InvalidInput(
@@ -205,6 +214,13 @@ def show_sums(
     credit is never shown too high. A credit limit takes the difference if both it and the granted
     amount are truncated.
 
+    Args:
+        granted: credit of the grant in SU-minutes, as are all amounts; without the credit limit.
+        used: charges.
+        held: holds of open runs.
+        available: what is left of the grant and of the credit limit.
+        form: unit, decimals and separators of all figures.
+
     >>> show_sums(1535, 0, 0, 1535).available
     '25.58'
     >>> show_sums(1535, 25, 0, 1510, AmountFormat(decimals=0))
@@ -223,7 +239,12 @@ def show_sums(
 
 
 def show_moved(before: int, after: int, form: AmountFormat = IN_SU) -> str:
-    """Format the change of the available credit: the difference of the figures shown.
+    """Format the change of the available credit: the difference of the figures shown, unsigned.
+
+    Args:
+        before: available credit before, in SU-minutes.
+        after: available credit after, in SU-minutes.
+        form: unit, decimals and separators.
 
     >>> show_moved(6000, 5900), show_moved(5900, 5959)
     ('1.67', '0.98')
@@ -232,7 +253,12 @@ def show_moved(before: int, after: int, form: AmountFormat = IN_SU) -> str:
 
 
 def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SU) -> str:
-    """Format how much `available` lacks of `asked`: the difference of the figures shown.
+    """Format how much credit is missing: the difference of the figures shown, at least 0.
+
+    Args:
+        requested: amount to be paid in SU-minutes.
+        available: credit in SU-minutes.
+        form: unit, decimals and separators.
 
     >>> show_su(46_080), show_su(37_789, down=True), show_shortfall(46_080, 37_789)
     ('768', '629.81', '138.19')
