@@ -71,8 +71,17 @@ def simulate_policy(
     holdings: Mapping[str, int] | None,
     tick: Tick | None,
 ) -> SimulationResult:
-    """Return the result of one policy, with accounts by name. A policy with fair share uses the
-    shares. Raises as `simulate` does.
+    """Return the result of one policy, with accounts by name.
+
+    Args:
+        trace: the workload, which is read to its end.
+        policy: policy to simulate; one with fair share uses the shares.
+        plan: processors and measures.
+        holdings: shares by name or number of the account; None: those of the plan.
+        tick: called with the number of jobs read from time to time; None: nothing is reported.
+
+    Raises:
+        InvalidInput: as `simulate`, or Slurm would refuse the shares.
     """
     if not holdings:
         return _called(simulate(trace, policy, plan, tick), trace, plan)
@@ -128,7 +137,18 @@ def add_grants(
     holdings: Mapping[str, int] | None = None,
     progress: StageProgress | None = None,
 ) -> SimulationPlan:
-    """Return the plan with the grants, for which the trace is read once more."""
+    """Return the plan with the grants, for which the trace is read once more.
+
+    Args:
+        source: opens the workload, which must be possible more than once.
+        plan: the plan without grants; its shares become those of the grants.
+        budget: part of the recorded use that is granted.
+        holdings: shares by name or number of the account, which need the numbers of the trace.
+        progress: called while jobs are read; None: nothing is reported.
+
+    Raises:
+        InvalidInput: the workload is a pipe.
+    """
     # Imported here: only simulations with grants need the bank.
     from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
     from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415
@@ -160,13 +180,25 @@ def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -
 
 
 def check_reopens(extent: Extent, remedy: str, reason: str = "") -> None:
-    """Raise InvalidInput, for this reason, if the source opens its workload only once."""
+    """Raise InvalidInput if the source opens its workload only once.
+
+    Args:
+        extent: extent of the workload.
+        remedy: advice for the error.
+        reason: rest of the sentence of the error, from a comma on; empty without one.
+    """
     if extent.once:
         raise InvalidInput(f"a pipe can be read only once{reason}", field="FILE", remedy=remedy)
 
 
 def ticking(name: str, extent: Extent, progress: StageProgress) -> Tick:
-    """Return a function that reports the progress of a stage."""
+    """Return a function that reports the progress of a stage.
+
+    Args:
+        name: name of the stage.
+        extent: extent of the workload, which estimates the total number of jobs.
+        progress: called with the name, the number of jobs read, and the total.
+    """
 
     def tick(jobs: int) -> None:
         progress(name, jobs, extent.about(jobs))

@@ -80,10 +80,18 @@ def what_if(
     progress: StageProgress | None = None,
 ) -> WhatIfResult:
     """Simulate both workloads, and both of each copy, which is perturbed before it is changed.
-    Grants are a part of the recorded use.
 
-    Raises as `simulate_each` does, NotFound for a change that applies to no job, or to an omitted
-    one, and InvalidInput for an impossible machine.
+    Args:
+        source: opens the workload, which must be possible more than once.
+        question: policies, changes, and number of perturbed copies.
+        plan: processors and measures.
+        holdings: shares by name or number of the account; None: those of the plan.
+        budget: part of the recorded use that is granted; None: there is no bank.
+        progress: called while jobs are read; None: nothing is reported.
+
+    Raises:
+        NotFound: a change applies to no job, or to an omitted one.
+        InvalidInput: as `simulate_each`, or the machine is impossible.
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
@@ -165,8 +173,15 @@ def _called(trace: FastTrace) -> tuple[NameOf, NameOf]:
 
 
 def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) -> int:
-    """Return the processors of the changed machine. Raises InvalidInput if the size of a node is
-    unknown, or none would be left.
+    """Return the processors of the changed machine.
+
+    Args:
+        machine: nodes and processors to add, or to remove if below 0.
+        trace: the workload; its header has the size of a node.
+        processors: size before the change; None: as the trace says.
+
+    Raises:
+        InvalidInput: the size of a node is unknown, or no processor would be left.
     """
     size = size_of(trace, processors) + machine.processors
     if machine.nodes:

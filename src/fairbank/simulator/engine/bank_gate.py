@@ -124,7 +124,13 @@ class BankGate(SimulationScheduler):
         return plan._replace(starts=starts) if self._repeat else plan
 
     def approve_start(self, job: TraceJob, now: int, *, is_waiting: bool = False) -> bool:
-        """Return True if a job may start. A refused one that `is_waiting` leaves or moves back."""
+        """Return True if a job may start. With credit it gets a hold.
+
+        Args:
+            job: the job that would start.
+            now: time in seconds of the trace.
+            is_waiting: True if the job is in the queue: a refused one leaves it or moves back.
+        """
         if job.number in self._unpaid_jobs:
             self._bank.count_unpaid(job)
             return True

@@ -150,7 +150,13 @@ def distinct(jobs: Iterator[SwfJob]) -> Iterator[SwfJob]:
 
 
 def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> CreditDemand:
-    """Sum the credit that jobs need. Without `payer`, groups pay if there are any, else users."""
+    """Sum the credit that jobs need.
+
+    Args:
+        header: header of the trace, with the names of its partitions.
+        jobs: all jobs of the trace.
+        payer: column that pays; None: groups if there are any, else users.
+    """
     by_group, by_user = CreditDemand(Payer.GROUP), CreditDemand(Payer.USER)
     groups = False
     for job in jobs:

@@ -55,12 +55,24 @@ class GrantTerms(NamedTuple):
 
 
 def fund_of(job: TraceJob, payer: Payer, header: Header) -> Fund:
-    """Return the fund that pays for a job."""
+    """Return the fund that pays for a job.
+
+    Args:
+        job: the job, with its user and its group.
+        payer: which of both pays.
+        header: header of the trace, which names the partition of the job.
+    """
     return Fund(payer_of(job, payer), resource_of(job, header))
 
 
 def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grants:
-    """Sum what the jobs use."""
+    """Sum what the jobs use in processor-seconds, by fund.
+
+    Args:
+        budget: part of the use that is granted; its payer, if it has none, follows from the jobs.
+        jobs: all jobs of the trace in the order of submission.
+        header: header of the trace, which names the partitions.
+    """
     by: dict[Payer, dict[Fund, int]] = {
         payer: {} for payer in Payer if budget.payer in (payer, None)
     }

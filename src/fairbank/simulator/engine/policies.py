@@ -51,7 +51,14 @@ def slurm(
     rules: PriorityRules | None = None,
     shares: ShareAccounts | None = None,
 ) -> SimulationPolicy:
-    """Return Slurm's passes and priorities, with defaults and a share for each user."""
+    """Return Slurm's passes and priorities.
+
+    Args:
+        name: name of the policy in the result.
+        parameters: SchedulerParameters; None: Slurm's defaults.
+        rules: rules of priorities; None: the defaults of the simulator.
+        shares: shares of accounts; None: each user has one share.
+    """
 
     def scheduler(processors: int) -> SimulationScheduler:
         # Imported here: only priorities need NumPy.

@@ -77,7 +77,13 @@ def project_requests(demand: CreditDemand) -> dict[int, CreateProject]:
 def credit_requests(
     demand: CreditDemand, projects: Mapping[int, int], plan: ReplayPlan
 ) -> list[SetMember | Open]:
-    """Return the requests for the members and allocations of the projects."""
+    """Return the requests for the members and allocations of the projects.
+
+    Args:
+        demand: funds and members that the trace has.
+        projects: ids of the projects by the number of the payer.
+        plan: part of the use that is granted, and in how many periods.
+    """
     members = [
         SetMember(project=projects[payer], uid=replay_uid(user), role=Role.MEMBER)
         for payer in projects

@@ -72,7 +72,13 @@ class SimulationState(NamedTuple):
     def sample_start(
         self, job: TraceJob, rng: Random, max_passes: int = FOR_EVER
     ) -> SimulatedStart:
-        """Return the start with sampled run times and the arrivals of one of the last weeks."""
+        """Return the start with sampled run times and the arrivals of one of the last weeks.
+
+        Args:
+            job: a waiting job, or the job of that number with changes.
+            rng: source of random numbers.
+            max_passes: number of passes after which the simulation ends without a start.
+        """
         sampler = RunTimeSampler(self.history, rng)
         arrivals = self.arrivals(rng)
 

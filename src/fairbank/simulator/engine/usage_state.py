@@ -165,7 +165,13 @@ class UsageState:
     def update(
         self, queue: PriorityQueue[TraceJob], running: Iterable[RunningJob[TraceJob, int]], now: int
     ) -> None:
-        """Compute priorities: all if a period has begun since the last time, else of new jobs."""
+        """Compute priorities: all if a period has begun since the last time, else of new jobs.
+
+        Args:
+            queue: pending jobs, which get the priorities.
+            running: running jobs, whose usage is charged when a period has begun.
+            now: time in seconds of the trace.
+        """
         period = self._rules.calc_period
         begun = now // period * period
         if begun > self._computed_at:

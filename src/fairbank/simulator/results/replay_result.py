@@ -84,7 +84,13 @@ def balance_of(allocation: Allocation, account: str) -> ReplayBalance:
 def check_invariants(
     allocations: Sequence[Allocation], counts: ReplayCounts, policy: Policy
 ) -> list[ReplayInvariant]:
-    """Compare the allocations with the counts."""
+    """Compare the allocations with the counts.
+
+    Args:
+        allocations: all allocations after the replay.
+        counts: counts of the bank's answers, and the cost of all charged runs by the trace.
+        policy: rules of the bank, which decide how far an allocation may be overdrawn.
+    """
     charged = sum(allocation.charged for allocation in allocations)
     held = sum(allocation.held for allocation in allocations)
     due = counts.expected - counts.written_off

@@ -27,7 +27,13 @@ class BinnedSum:
         self._change = [0] * (STRETCHES + 1)
 
     def add(self, since: int, until: int, amount: int) -> None:
-        """Add an amount from `since` until just before `until`, neither before `begin`."""
+        """Add an amount at each second of an interval.
+
+        Args:
+            since: begin of the interval in seconds, not before `begin`.
+            until: end of the interval, excluded, not before `begin`.
+            amount: amount at each second, such as processors.
+        """
         while until - self.begin > self.width * STRETCHES:
             self._widen()
         first, into = divmod(since - self.begin, self.width)

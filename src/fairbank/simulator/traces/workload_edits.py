@@ -77,7 +77,14 @@ def drop_jobs(
     name_of: Callable[[FastLine], str],
     counts: dict[str, int],
 ) -> Iterator[FastLine]:
-    """Yield the jobs that belong to none of these names, and count the others."""
+    """Yield the jobs that belong to none of the names.
+
+    Args:
+        jobs: lines of the trace.
+        names: names of users, or of groups.
+        name_of: function from a line to the name of its user, or of its group.
+        counts: receives the number of dropped jobs of each name.
+    """
     for job in jobs:
         name = name_of(job)
         if name in names:
@@ -99,8 +106,14 @@ def with_limit(job: FastLine, percent: int) -> FastLine:
 def resize(
     jobs: Iterator[FastLine], wanted: Mapping[int, Resized], counts: dict[int, int]
 ) -> Iterator[FastLine]:
-    """Yield the jobs, some with other sizes and limits. A job ends at its new limit, as in Slurm;
-    on other processors it runs as long as recorded.
+    """Yield the jobs, some with other sizes and limits.
+
+    Args:
+        jobs: lines of the trace.
+        wanted: new sizes and limits by job number. A job ends at its new limit, as in Slurm; on
+            other processors it runs as long as recorded.
+        counts: receives the number of changed lines by job number; parts of a run count once, as
+            the whole.
     """
     for job in jobs:
         other = wanted.get(job[0])
