@@ -18,6 +18,7 @@ from tests.bank.stories import play_story
         (AllocationState.ACTIVE, ShownState.PLANNED, ShownState.ACTIVE, ShownState.ENDED),
         (AllocationState.FROZEN, ShownState.FROZEN, ShownState.FROZEN, ShownState.ENDED),
         (AllocationState.ENDED, ShownState.ENDED, ShownState.ENDED, ShownState.ENDED),
+        (AllocationState.CANCELLED, ShownState.ENDED, ShownState.ENDED, ShownState.ENDED),
     ],
 )
 def test_state_of_allocation_follows_the_clock(

@@ -16,11 +16,16 @@ NO_LINK = bytes(32)
 
 
 class AllocationState(Enum):
-    """State of an allocation as it is stored. `ShownState` follows from it and the time."""
+    """State of an allocation as it is stored. `ShownState` follows from it and the time.
+
+    CANCELLED: staff ended it by its start. It is shown as ended and pays nothing. It keeps a period
+    of one second, because no period is empty.
+    """
 
     ACTIVE = "active"
     FROZEN = "frozen"
     ENDED = "ended"
+    CANCELLED = "cancelled"
     REMOVED = "removed"
 
 
@@ -37,7 +42,8 @@ _S, _E = AllocationState, AllocationEvent
 # All transitions of an allocation, which is active at first. A pair that is not listed is refused.
 # Upkeep records the end of a period late, so events start from `Allocation.state_at`, and only the
 # period decides whether a run may draw on an allocation. An allocation that is frozen at its end
-# stays frozen in the table: a late report meets the freeze as it would have in time.
+# stays frozen in the table: a late report meets the freeze as it would have in time. CANCELLED
+# counts as ended here.
 NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
     (_S.ACTIVE, _E.FREEZE): _S.FROZEN,
     (_S.FROZEN, _E.THAW): _S.ACTIVE,
@@ -123,19 +129,14 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
         """Return whether a run that starts at `start` may draw on it, however late the run is
         reported.
 
-        Only the period counts. An allocation that staff ended before its start keeps a period of
-        one second, because no period is empty; it pays for nothing. Nor does a removed one.
+        Only the period counts, unless staff ended the allocation by its start or removed it.
         """
-        return (
-            self.start <= start < self.end
-            and not (self.end == self.start + 1 and self.state is AllocationState.ENDED)
-            and self.state is not AllocationState.REMOVED
-        )
+        return self.covers(start) and self.state not in (_S.CANCELLED, _S.REMOVED)
 
     def state_at(self, now: int) -> AllocationState:
         """Return the state that events start from: ended after its end, recorded or not."""
         is_over = self.end <= now and self.state is not AllocationState.REMOVED
-        return AllocationState.ENDED if is_over else self.state
+        return _S.ENDED if is_over or self.state is _S.CANCELLED else self.state
 
     def shown_state(self, now: int) -> ShownState:
         """Return the state by the clock: an active allocation that has not begun is planned."""

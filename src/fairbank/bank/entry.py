@@ -233,7 +233,7 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
     if shown is not ShownState.ENDED:
         return StateSince(setting.at, setting.comment)
     # Ended by staff, perhaps before its start; otherwise its period was over.
-    by_staff = setting.at >= allocation.end or allocation.state is AllocationState.ENDED
+    by_staff = setting.at >= allocation.end or allocation.state is AllocationState.CANCELLED
     return StateSince(
         Instant(min(allocation.end, setting.at)) if by_staff else allocation.end,
         setting.comment if by_staff else None,

@@ -99,7 +99,8 @@ class RegistryModel(ChangeHistory):
             if allocation["project"] == request.project
         }
         if any(
-            self.held(number) or (their["state"] != "ended" and their["end"] > at)
+            self.held(number)
+            or (their["state"] not in ("ended", "cancelled") and their["end"] > at)
             for number, their in theirs.items()
         ):
             return "PROJECT_IN_USE"

@@ -52,9 +52,7 @@ class Runs(LedgerState):
             for number, allocation in self.allocations.items()
             if (allocation["project"], allocation["resource"]) == (project, request.resource)
             and allocation["start"] <= request.start < allocation["end"]
-            and not (
-                allocation["state"] == "ended" and allocation["end"] - allocation["start"] == 1
-            )  # ended before it began
+            and allocation["state"] != "cancelled"  # ended before it began
             and (place == 0 or allocation["shared"])
         ]
 

@@ -82,7 +82,8 @@ class Terms(ChangeHistory):
         }
         new = old | {what: value for what, value in given.items() if value is not None}
         event = None if request.event is None else request.event.value
-        is_over = old["state"] == "ended" or old["end"] <= at  # even before upkeep has ended it
+        has_ended = old["state"] in ("ended", "cancelled")
+        is_over = has_ended or old["end"] <= at  # even before upkeep has ended it
         stands = (
             "ended"
             if is_over and not (old["state"] == "frozen" and event == "thaw")
@@ -93,10 +94,10 @@ class Terms(ChangeHistory):
             return "WRONG_STATE"
         if event == "end":  # the period ends now, but is never empty
             new["end"] = min(new["end"], max(at, new["start"] + 1))
-        if (
-            new["state"] == "ended" and old["state"] == "frozen" and new["start"] < at
-        ):  # a frozen allocation stays frozen after its period
-            new["state"] = "frozen"
+            if at <= new["start"]:
+                new["state"] = "cancelled"
+        if new["state"] == "ended" and old["state"] in ("frozen", "cancelled"):
+            new["state"] = old["state"]  # also after its period
         if against := self._bad_period(request.allocation, new):
             return against
         if new["limit"] < old["limit"] and self.free(request.allocation) + new["limit"] < 0:
@@ -122,7 +123,7 @@ class Terms(ChangeHistory):
         self._record((number, None), undoes, new)
         if (
             undoes is None
-            and old["state"] != "ended"
+            and old["state"] not in ("ended", "cancelled")
             and new == old | {"state": "ended"}
             and at >= new["end"]
         ):

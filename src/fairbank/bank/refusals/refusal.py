@@ -231,7 +231,7 @@ def nearest(
         and (allocation.project == chain[0] or allocation.shared)
         and not allocation.covers(start)
         and allocation.state is not AllocationState.REMOVED
-        and (allocation.state is not AllocationState.ENDED or allocation.end <= start)
+        and (allocation.end <= start or allocation.state_at(start) is not AllocationState.ENDED)
     )
     return min(
         usable,

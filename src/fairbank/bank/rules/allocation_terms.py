@@ -18,7 +18,7 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
 _ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED
-_REMOVED = AllocationState.REMOVED
+_CANCELLED, _REMOVED = AllocationState.CANCELLED, AllocationState.REMOVED
 _NO_CHANGE = frozenset({(after, event) for (_, event), after in NEXT.items()})
 _replace = msgspec.structs.replace
 
@@ -107,10 +107,13 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     end = old.end if request.end is None else request.end
     if event is AllocationEvent.END:
         end = Instant(min(end, max(now, start + 1)))  # so that another may follow
-    stays_frozen = state is _ENDED and old.state is _FROZEN and start < now
+        if now <= start:
+            state = _CANCELLED
+    if state is _ENDED and old.state in (_FROZEN, _CANCELLED):
+        state = old.state  # a freeze outlives the end, and what was cancelled pays nothing
     new = _replace(
         old,
-        state=_FROZEN if stays_frozen else state,
+        state=state,
         start=start,
         end=end,
         shared=old.shared if request.shared is None else request.shared,

@@ -180,7 +180,8 @@ def _is_shown_as(shown: ShownState, now: Instant) -> Condition:
     """Return `Allocation.shown_state` as SQL."""
     match shown:
         case ShownState.ENDED:
-            has_ended = or_(_a.state == AllocationState.ENDED.value, _a.end_at <= now)
+            ended = [AllocationState.ENDED.value, AllocationState.CANCELLED.value]
+            has_ended = or_(_a.state.in_(ended), _a.end_at <= now)
             return and_(_NOT_REMOVED, has_ended)
         case ShownState.REMOVED:
             return not_(_NOT_REMOVED)
