@@ -105,7 +105,13 @@ class BankClient:
         raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
-        """Yield the runs that started in a period, and those still held. Some come twice."""
+        """Yield the runs that started in a period, and those still held. Some come twice.
+
+        Args:
+            cluster: name of the cluster.
+            since: the start of the period, in seconds since 1970.
+            until: its end, which is excluded.
+        """
         period = {"since": iso(since), "until": iso(until)}
         for filters in (period, {"state": "held"}):
             yield from map(

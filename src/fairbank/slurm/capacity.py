@@ -21,6 +21,12 @@ def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dic
 
     Of a node in several partitions of a resource, the dearest counts: it is in all of them, but can
     be used once.
+
+    Args:
+        node: its processors, memory and GPUs. Other TRES are not counted.
+        partitions: names of the partitions that have the node; those that `cluster` does not know
+            bill nothing.
+        cluster: its partitions with their resources and prices.
     """
     counts = {"cpu": Fraction(node.cpus), "mem": Fraction(node.memory), "node": Fraction(1)}
     for gpus in node.gpus:
@@ -40,8 +46,14 @@ def read_capacity(
 ) -> Mapping[str, tuple[Fraction, int]]:
     """Return the units of all nodes by resource, and the SU-minutes of a period that are down.
 
-    Nodes that are down or drained now count from the time of their reason; earlier outages are not
-    known.
+    Nodes that are down or drained now count from the time of their reason, or for the whole period
+    if it has none; earlier outages are not known.
+
+    Args:
+        slurm: output of Slurm's commands; the nodes are read.
+        cluster: its partitions with their resources and prices.
+        since: the start of the period, in seconds since 1970.
+        until: its end, which is excluded.
     """
     text = slurm.text("nodes", "scontrol", "--oneliner", "show", "node")
     partitions = {node.name: node.partitions for node in read_nodes(text).rows}

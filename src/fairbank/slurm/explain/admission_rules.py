@@ -65,6 +65,11 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
     def is_paid(self, job: PendingJob, partition: str, now: int) -> bool:
         """Return True if the credit pays for the whole limit of the job, or is not checked; False
         for a job without a limit where partitions have no default.
+
+        Args:
+            job: the job; one of an account that the policy does not know is not checked.
+            partition: the partition in which it would start; one without a price is not checked.
+            now: the time in seconds since 1970. After `until` the credit is not checked.
         """
         priced = self.partitions.get(partition)
         if priced is None or job.account not in self.accounts:

@@ -40,6 +40,12 @@ def quote_requests(
     A job without a limit has the partition's default, else its maximum. A partition without either
     is left out: the hold would have no end. So is one without a maximum for a job that requests no
     limit (`--time=UNLIMITED`).
+
+    Args:
+        job: the job as the passes see it: TRES, limit in seconds, partitions and QOS.
+        slurm_job: the same job as Slurm shows it: account and user.
+        cluster: name of the cluster in the bank; None: the bank's only one.
+        rules: the limits of the partitions, by name; a partition that is missing has none.
     """
     tres = ",".join(
         f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
@@ -68,6 +74,13 @@ def quotes(
     """Yield the bank's answer for each partition in which the job may start with a limit.
 
     Raises FairbankError.
+
+    Args:
+        job: as of `quote_requests`.
+        slurm_job: as of `quote_requests`.
+        cluster: as of `quote_requests`.
+        rules: as of `quote_requests`.
+        quote: sends the body of a request to the bank and returns its `data`.
     """
     for request in quote_requests(job, slurm_job, cluster, rules):
         data = quote(request)
@@ -86,7 +99,7 @@ def quotes(
 def job_credit(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
 ) -> JobCredit:
-    """Return what the bank would hold for the job and what is available.
+    """Return what the bank would hold for the job and what is available (arguments: `quotes`).
 
     If the job names several partitions, one that the bank refuses decides, or the one with the
     least credit. Raises FairbankError; InvalidInput without a time limit, since the hold would have

@@ -151,7 +151,14 @@ def priority_rows(
 def priority_row(
     line: SprioLine, weights: WeightRow, waiting: PendingOwner | None = None
 ) -> PriorityRow:
-    """Return the job, with factors that print in both columns as sprio printed them."""
+    """Return the job, with factors that print in both columns as sprio printed them.
+
+    Args:
+        line: the job with its weighted and its normalised factors, both rounded by sprio.
+        weights: weights of the factors, with which a factor is found that prints as both.
+        waiting: the job as squeue prints it, with account, QOS and time of submission; None if it
+            is not in squeue's list.
+    """
     row = line.row
     factors: dict[str, Any] = {
         field: unrounded(

@@ -80,7 +80,13 @@ _JOB_COLUMNS = ("JobIDRaw", "JobID", "JobId")
 
 
 def unreadable_line(command: str, cells: Cells, error: InvalidInput) -> UnreadableLine:
-    """Return the report of a line that could not be read, and of its job if known."""
+    """Return the report of a line that could not be read, and of its job if known.
+
+    Args:
+        command: the command that printed it.
+        cells: cells of the line by column. A column with the job id, if any, names the job.
+        error: why it could not be read.
+    """
     text = next((cells[name] for name in _JOB_COLUMNS if name in cells), "")
     try:
         job_id = job_number(text, "") if text else None
@@ -127,13 +133,19 @@ def table_of(
 def split_records(
     command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER
 ) -> Records:
-    """Split lines into records (arguments: `split_record`).
+    """Split lines into records.
 
     A line with too few or too many cells is no record. If a user's text broke a line in two,
     neither half is guessed, since the user could have written a whole record into the text.
 
     Where the first column is the job id, such a line names its job. One without a job id is the
     rest of the broken line before it (docs/decisions/0044-broken-lines.md).
+
+    Args:
+        command: the command that printed the lines, for the reports of unreadable ones.
+        text: its output, without a header line. Empty lines are skipped.
+        columns: names of the columns, in their order.
+        delimiter: the text between the cells of a line.
     """
     broken: int | None = None  # the job of the line before, if that is no record
     for number, line in enumerate(text.split("\n"), 1):

@@ -93,7 +93,14 @@ def names_or_none(text: str, field: str) -> tuple[str, ...]:
 
 
 def match_cell(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
-    """Match a cell. Raises InvalidInput with the fault, such as "is not a size"."""
+    """Match a whole cell. Raises InvalidInput if it has another form.
+
+    Args:
+        form: the pattern.
+        text: the cell.
+        field: name of the column, for the error.
+        fault: the message after the quoted cell, such as "is not a size".
+    """
     match = form.fullmatch(text)
     if match is None:
         raise InvalidInput(f"{quote_unknown(text)} {fault}", field=field)
@@ -106,7 +113,13 @@ def user(text: str, field: str) -> str:
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
-    """Return a whole number from 0."""
+    """Return a whole number from 0. Raises InvalidInput.
+
+    Args:
+        text: the cell.
+        field: name of the column, for the error.
+        most: the largest number; default: the largest that a float holds with all smaller ones.
+    """
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
     raise InvalidInput(f"{quote_unknown(text)} is not a whole number up to {most}", field=field)
@@ -229,7 +242,13 @@ def decimal(text: str, field: str) -> float:
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
-    """Return a number from 0."""
+    """Return a number from 0, which may have decimals. Raises InvalidInput.
+
+    Args:
+        text: the cell.
+        field: name of the column, for the error.
+        most: the largest number.
+    """
     if 0 <= (number := decimal(text, field)) <= most:
         return number
     raise InvalidInput(

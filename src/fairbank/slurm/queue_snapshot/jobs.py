@@ -63,8 +63,13 @@ def pending_jobs(
     groups: tuple[str, ...] = (),
     fair_share: float | None = None,
 ) -> Iterator[PendingJob]:
-    """Yield the job, or each task of its array that has not started. `groups` are its user's;
-    `fair_share` is None if it is unknown.
+    """Yield the job, or each task of its array that has not started.
+
+    Args:
+        slurm_job: the job as Slurm shows it.
+        settings: the rules of its cluster for requests and QOS.
+        groups: names of its user's Unix groups.
+        fair_share: fair-share factor of its association; None: unknown.
     """
     held = hold_reason(slurm_job)
     job = msgspec.structs.replace(

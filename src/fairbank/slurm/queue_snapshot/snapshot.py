@@ -183,6 +183,11 @@ def with_one_reservation(
     begin.
 
     slurmctld has an entry in its queue for each reservation; here one stands for all.
+
+    Args:
+        slurm_job: the job. If it names at most one reservation, it is returned unchanged.
+        reservations: all reservations of the cluster, by name; an unknown one comes last.
+        now: the time, in seconds since 1970, that decides which are active or over.
     """
     names = _reservation_names(slurm_job)
     if len(names) < 2:

@@ -274,7 +274,13 @@ def _overlaps(job: AccountingJob, since: int, until: int) -> bool:
 def read_history(
     slurm: SlurmCommands, job_ids: Collection[int], progress: StageProgress = no_progress
 ) -> ParsedRows[AccountingJob]:
-    """Return all executions that accounting has under these job ids."""
+    """Return all executions that accounting has under these job ids.
+
+    Args:
+        slurm: Slurm's commands; sacct is run for IDS_PER_COMMAND job ids at a time.
+        job_ids: Slurm's job ids; of an array those of its tasks.
+        progress: called after each command with the stage "history", in job ids.
+    """
     numbers = sorted(job_ids)
     rows: list[AccountingJob] = []
     unreadable: list[UnreadableLine] = []
@@ -289,7 +295,14 @@ def read_history(
 def read_job_groups(
     slurm: SlurmCommands, since: int, until: int, progress: StageProgress = no_progress
 ) -> dict[int, int]:
-    """Return the Unix groups of a period's jobs by job id, read day by day."""
+    """Return the Unix groups of a period's jobs by job id, read day by day.
+
+    Args:
+        slurm: Slurm's commands; sacct is run once for each day.
+        since: the start of the period, in seconds since 1970.
+        until: its end, which is excluded.
+        progress: called after each day with the stage "Unix groups", in days.
+    """
     groups: dict[int, int] = {}
     days = list(_days(since, until))
     for done, (start, end) in enumerate(days, 1):
