@@ -37,7 +37,13 @@ def _width_of(character: str) -> int:
 
 
 def padded(text: str, columns: int, *, right: bool = False) -> str:
-    """Return `text` padded with blanks to at least `columns`, right-aligned with `right`."""
+    """Return a text padded with blanks.
+
+    Args:
+        text: text; one that is wider stays as it is.
+        columns: least width in columns of the terminal.
+        right: align right.
+    """
     blanks = " " * max(0, columns - width(text))
     return blanks + text if right else text + blanks
 
@@ -97,7 +103,13 @@ def csv_line(cells: Iterable[str]) -> str:
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
-    """Return `1 row` or `2,000 rows`; `things` is an irregular plural."""
+    """Return a number with its noun, such as `1 row` or `2,000 rows`.
+
+    Args:
+        number: number of things.
+        thing: noun in the singular.
+        things: irregular plural; None adds an s.
+    """
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 

@@ -49,7 +49,13 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
 
 
 def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
-    """Return the totals of the centre, and the meaning of the columns."""
+    """Return the totals of the centre, and the meaning of the columns.
+
+    Args:
+        rows: rows of the table, one for each unit.
+        totals: numbers of projects and allocations.
+        form: format of the hours.
+    """
     sums = {key: sum(row[key] for row in rows) for key in ("runs", "core_seconds", "gpu_seconds")}
     in_hours = [hours(key)(sums, form) for key in ("core_seconds", "gpu_seconds")]
     lines = [

@@ -56,7 +56,14 @@ class DisplayFormat(NamedTuple):
         return show_su(minutes, self.amounts, down=True)
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
-        """Format the amounts of an allocation so that they add up as shown."""
+        """Format the amounts of an allocation so that they add up as shown.
+
+        Args:
+            granted: credit of the grant in SU-minutes, as are all amounts.
+            used: charges.
+            held: holds of open runs.
+            available: what is left of the grant and of the credit limit.
+        """
         return show_sums(granted, used, held, available, self.amounts)
 
     def moved(self, before: int, after: int) -> str:

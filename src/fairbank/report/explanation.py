@@ -105,7 +105,13 @@ def _lasted(row: JobExplanation, until: int) -> str:
 
 
 def labelled(label: str, text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a text, the first with its label."""
+    """Yield the lines of a text, the first with its label.
+
+    Args:
+        label: label at the begin of the first line, shorter than LABEL_WIDTH.
+        text: text, made safe for a terminal.
+        width: columns of the terminal; the text gets 20 at least.
+    """
     for line in folded(plain(text), max(width - LABEL_WIDTH, 20)):
         yield f"{label:<{LABEL_WIDTH}}{line}"
         label = ""
@@ -151,7 +157,13 @@ def _computed_start(why: Explanation, now: int, form: DisplayFormat) -> str:
 
 
 def likely_start(likely: StartRange, now: int, form: DisplayFormat) -> str:
-    """Return when the job starts in half of the simulated runs, and at the latest."""
+    """Return when the job starts in half of the simulated runs, and at the latest.
+
+    Args:
+        likely: range of likely starts.
+        now: current time in seconds since 1970.
+        form: format of the times.
+    """
     runs = f"{likely.runs:,} simulated runs"
     if likely.median is None:
         earliest = _soon(likely.earliest, now, form)

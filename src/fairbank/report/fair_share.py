@@ -63,7 +63,13 @@ def user_cell(user: str | None, partition: str | None) -> str | None:
 
 
 def association_name(account: str, user: str | None, partition: str | None) -> str:
-    """Return the name of an association, such as `ayla in chem (gpu)`."""
+    """Return the name of an association, such as `ayla in chem (gpu)`.
+
+    Args:
+        account: account of the association.
+        user: user of it; None or empty: it is that of the account itself.
+        partition: partition to which it is limited; None or empty: it is for all.
+    """
     name = f"{user} in {account}" if user else account
     return f"{name} ({partition})" if partition else name
 

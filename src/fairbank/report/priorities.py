@@ -216,7 +216,14 @@ def explained_data(
     weights: WeightRow,
     notes: Mapping[str, FactorNote] | None,
 ) -> dict[str, object]:
-    """Return for programs what `explain_priority` shows (same arguments; None: no notes known)."""
+    """Return for programs what `explain_priority` shows.
+
+    Args:
+        row: the best row of the job.
+        queue: all pending jobs of its partition, in order.
+        weights: the weights of the factors.
+        notes: notes on factors, by their names; None: no notes are known.
+    """
     ahead = with_job_ahead(row, queue)[1:]
     fields = {factor.words: factor.field for factor in FACTORS}
     shown = {part.name for part in parts(row, weights)}
@@ -261,7 +268,13 @@ class PriorityDifference(NamedTuple):
 def priority_differences(
     theirs_shown: Sequence[PriorityRow], computed: Sequence[PriorityRow], weights: WeightRow
 ) -> Iterator[PriorityDifference]:
-    """Yield the differences; the priority itself only if no factor explains its difference."""
+    """Yield the differences; the priority itself only if no factor explains its difference.
+
+    Args:
+        theirs_shown: rows that Slurm shows, with one for each computed row.
+        computed: computed rows.
+        weights: the weights of the factors.
+    """
     by_name = {_name(row): row for row in theirs_shown}
     for ours in computed:
         theirs = by_name[_name(ours)]

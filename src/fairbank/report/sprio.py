@@ -206,7 +206,14 @@ def select_rows(
     users: Collection[str] | None = None,
     partitions: Collection[str] | None = None,
 ) -> list[PriorityRow]:
-    """Return the rows of these jobs, users and partitions; None selects all."""
+    """Return the rows that fit all of the selections.
+
+    Args:
+        rows: rows of jobs, one for each partition of a job.
+        jobs: numbers of jobs; None selects all.
+        users: names of users; None selects all.
+        partitions: names of partitions; None selects all.
+    """
     return [
         row
         for row in rows
@@ -219,7 +226,16 @@ def select_rows(
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sort by characters such as `u,-y`, the first counting most; - reverses."""
+    """Return the rows in another order.
+
+    Args:
+        rows: rows of jobs.
+        weights: the weights of the factors.
+        keys: characters of columns, such as `u,-y`, the first counting most; - reverses.
+
+    Raises:
+        InvalidInput: there is no such column.
+    """
     ordered = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
@@ -292,11 +308,14 @@ def default_format(
     named: bool = False,
     users: bool = False,
 ) -> Format:
-    """Return the default format: with `long` as with -l, with `norm` as with -n, else the used
-    factors.
+    """Return the default format of sprio.
 
-    `named` adds account and QOS to -l, as Slurm 23.02 and newer do; `users` adds the user as with
-    -u.
+    Args:
+        weights: the weights; unless `long`, only factors with a weight have a column.
+        long: as with -l: all factors.
+        norm: as with -n: factors from 0 to 1, not weighted.
+        named: add account and QOS to -l, as Slurm 23.02 and newer do.
+        users: add the user, as with -u; -l has it always.
     """
     head = "%.15i %9r"
     if long:
@@ -321,7 +340,14 @@ def default_format(
 def lines(
     rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
-    """Return the lines without line ends."""
+    """Return the lines without line ends.
+
+    Args:
+        rows: rows of jobs, in order.
+        weights: the weights of the factors.
+        format_: columns, and their widths.
+        header: begin with the header.
+    """
     made = [
         _line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows
     ]
@@ -331,14 +357,27 @@ def lines(
 def csv_lines(
     rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
-    """Return the same columns as CSV."""
+    """Return the same columns as CSV, without line ends.
+
+    Args:
+        rows: rows of jobs, in order.
+        weights: the weights of the factors.
+        format_: columns; their widths do not count.
+        header: begin with the header.
+    """
     header_line = [[cell.field.head for cell in format_.cells]] if header else []
     made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]
     return [csv_line(cells) for cells in header_line + made]
 
 
 def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) -> list[str]:
-    """Return the line of weights, as with -w."""
+    """Return the line of weights, as with -w.
+
+    Args:
+        weights: the weights of the factors.
+        format_: columns, and their widths.
+        header: begin with the header.
+    """
     line = _line([cell.field.weight(weights) for cell in format_.cells], format_)
     return [*_header(format_, header=header), line]
 

@@ -91,7 +91,13 @@ _WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
 def default_fields(
     *, long: bool = False, partitions: bool = False, fair_tree: bool = True
 ) -> list[ShareField]:
-    """Return the default columns; `long` as with -l, `partitions` as with -m."""
+    """Return the default columns of sshare.
+
+    Args:
+        long: as with -l: normalised usage, level and minutes of TRES too.
+        partitions: as with -m: the partition too.
+        fair_tree: False leaves out LevelFS of -l, which only Fair Tree has.
+    """
     names = ["Account", "User", *(["Partition"] if partitions else [])]
     names += ["RawShares", "NormShares", "RawUsage", *(["NormUsage"] if long else [])]
     names += ["EffectvUsage", "FairShare"]
@@ -133,7 +139,14 @@ def lines(
     *,
     header: bool = True,
 ) -> Iterator[str]:
-    """Yield the lines without line ends."""
+    """Yield the lines without line ends.
+
+    Args:
+        rows: rows of associations, an account before what is below it.
+        fields: columns.
+        ending: format of each line; only CSV does not indent the accounts.
+        header: begin with the header.
+    """
     padded = ending is LineFormat.PADDED
     if header and padded:
         header_cells = [_padded(field.name[: abs(field.width)], field.width) for field in fields]
@@ -201,7 +214,14 @@ def select_rows(
     accounts: Collection[str] | None = None,
     users_only: bool = False,
 ) -> list[ShareRow]:
-    """Select rows by user and account (None: all). Accounts are included, unless `users_only`."""
+    """Return the rows that fit all of the selections.
+
+    Args:
+        rows: rows of associations.
+        users: names of users; None selects all. Rows of accounts stay.
+        accounts: names of accounts; None selects all.
+        users_only: leave out the rows of accounts.
+    """
     return [
         row
         for row in rows

@@ -182,7 +182,15 @@ def separate_cells(
     *,
     header: bool = True,
 ) -> list[str]:
-    """Return lines for a script: cells separated by `delimiter`. Always the same columns."""
+    """Return lines for a script. Extra columns are left out, however wide the terminal is.
+
+    Args:
+        columns: columns of the table.
+        rows: rows in order.
+        form: format of amounts and times.
+        delimiter: text between two cells, which no cell contains.
+        header: begin with the header.
+    """
     columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if header else []
     return lines + [
@@ -194,18 +202,27 @@ def separate_cells(
 def csv(
     columns: Sequence[Column], rows: Sequence[Row], form: DisplayFormat, *, header: bool = True
 ) -> list[str]:
-    """Return CSV lines in which no cell is read as a formula. Always the same columns."""
+    """Return CSV lines in which no cell is read as a formula. Extra columns are left out.
+
+    Args:
+        columns: columns of the table.
+        rows: rows in order.
+        form: format of amounts and times.
+        header: begin with the header.
+    """
     columns = [column for column in columns if not column.extra]
     lines = [csv_line(column.head for column in columns)] if header else []
     return lines + [csv_line(column.cell(row, form) for column in columns) for row in rows]
 
 
 def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = False) -> list[Column]:
-    """Return the columns that `-o COL%WIDTH,+COL` selects; with only + columns, added to the
-    default ones.
+    """Return the columns that are shown. Columns selected by name are never dropped.
 
-    Columns selected by name are never dropped. Without `wanted` the result is the default columns,
-    with `extras` all.
+    Args:
+        columns: all columns of the table.
+        wanted: value of -o: `COL%WIDTH,COL`; with only `+COL`, these are added to the default
+            ones. None or empty: the default columns.
+        extras: all columns are default ones, and none is dropped.
 
     Raises:
         InvalidInput: a column does not exist or its width is invalid.
@@ -266,7 +283,17 @@ def _find(columns: Sequence[Column], name: str, field: str) -> Column:
 def sort_rows(
     columns: Sequence[Column], rows: Sequence[Row], wanted: str, form: DisplayFormat
 ) -> list[Row]:
-    """Sort by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises InvalidInput."""
+    """Return the rows in another order: numbers by value, the rest as text.
+
+    Args:
+        columns: all columns of the table.
+        rows: rows to sort.
+        wanted: value of --sort: `COL[,-COL]`, the first counting most; - reverses.
+        form: format of times; amounts are compared in SU-minutes.
+
+    Raises:
+        InvalidInput: there is no such column.
+    """
     ordered = list(rows)
     exactly = form._replace(units="m", separators=False, short=False)
     for name in reversed(_names(wanted)):

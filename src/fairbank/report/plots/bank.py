@@ -51,6 +51,11 @@ def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> Li
     """Return the credit over the term: available, held, even use, and the projection.
 
     The held band lies on the available credit: its upper edge is what has not been charged.
+
+    Args:
+        term: term of the allocation, with the projection of its use.
+        balances: available and held credit in the order of time.
+        caption: text of the figure.
     """
 
     def point(at: int, minutes: int) -> tuple[float, float]:
@@ -109,7 +114,13 @@ def usage_over_time(
 
 
 def usage_by_group(rows: Sequence[Row], by: str, caption: Caption) -> Iterator[tuple[str, Figure]]:
-    """Yield a figure for each unit with its name: charged, and charged but idle, by group."""
+    """Yield a figure for each unit with its name: charged, and charged but idle, by group.
+
+    Args:
+        rows: usage of each group and unit, in SU-minutes.
+        by: kind of the groups, which labels them.
+        caption: text of the figures; each title ends with the unit.
+    """
     for unit in sorted({str(row["unit"]) for row in rows}):
         groups = [
             Group(
@@ -131,7 +142,13 @@ def usage_by_group(rows: Sequence[Row], by: str, caption: Caption) -> Iterator[t
 
 
 def calendar_names(first: str, last: str, by: str) -> list[str]:
-    """Return all days, ISO weeks or months from the first to the last, in order."""
+    """Return all days, ISO weeks or months of a period, in order.
+
+    Args:
+        first: name of the first, such as `2026-11-21`, `2026-W47` or `2026-11`.
+        last: name of the last, included.
+        by: `day`, `week` or `month`.
+    """
     if by == "month":
         names = []
         year, month = map(int, first.split("-"))

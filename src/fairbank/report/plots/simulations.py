@@ -55,9 +55,14 @@ class _Sketch(NamedTuple):
 def figures(
     outcomes: Sequence[SimulationResult], source: str, command: str
 ) -> Iterator[tuple[str, Figure]]:
-    """Return the figures with their names; none if no job ran.
+    """Yield the figures with their names; none if no job ran.
 
     They show utilisation, queue and waits, and, where accounts have shares, what accounts got.
+
+    Args:
+        outcomes: results of the policies over one workload.
+        source: name of the data, printed below each figure.
+        command: command that draws the figures again, printed below each.
     """
     courses = [
         (outcome.policy, outcome.time_series)
