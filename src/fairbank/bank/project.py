@@ -52,7 +52,7 @@ CHAIN_MAX = 8
 
 
 def project_chain(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
-    """Return a project and its parents, nearest first, at most LINE_MAX; a cycle is cut."""
+    """Return a project and its parents, nearest first, at most CHAIN_MAX; a cycle is cut."""
     chain: list[int] = []
     here: int | None = project
     while here is not None and here not in chain and len(chain) < CHAIN_MAX:

@@ -168,8 +168,8 @@ def _named_projects(*, only_visible: bool) -> Callable[..., Awaitable[ProjectIds
                 return None
             # No thread is needed for an account alone, as commands send it: it is mostly cached.
             cache = request.services.project_cache
-            if cache.has_fresh((account,)) and (project_row := cache.cached(account)) is not None:
-                return frozenset({project_row.id} if visibility.sees(project_row.id) else ())
+            if cache.has_fresh((account,)) and (known := cache.cached(account)) is not None:
+                return frozenset({known.id} if visibility.sees(known.id) else ())
         query = ProjectQuery(
             visibility=visibility,
             ids=None if project is None else frozenset({project}),

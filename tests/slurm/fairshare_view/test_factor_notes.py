@@ -161,6 +161,21 @@ def test_priorities_name_their_owner_and_the_highest() -> None:
 
 
 @pytest.mark.parametrize(
+    ("highest", "flag", "divided"),
+    [(100, None, True), (100, Flag.NO_NORMAL_QOS, False), (0, None, False)],
+)
+def test_priority_is_divided_only_by_a_highest_one(
+    highest: int, flag: Flag | None, divided: bool
+) -> None:
+    """Without any priority the factor is 0, and nothing is divided."""
+    settings = MultifactorSettings(flags=frozenset({flag} if flag else ()))
+    qos = [NORMAL, QosFactors("low", highest, None, None, None)]
+    inputs = FactorInputs(settings, FairShare(), True, [job(1)], qos, ACCOUNTS)
+    note = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)["QOS"]
+    assert note.facts["divided"] is divided
+
+
+@pytest.mark.parametrize(
     ("reset", "clears"), [(Reset.NONE, "never clears"), (Reset.MONTHLY, "clears")]
 )
 def test_fair_share_says_that_usage_never_decays(reset: Reset, clears: str) -> None:

@@ -36,8 +36,8 @@ def named_allocation(
 ) -> Row:
     """Return an allocation that a command changes, by its number or with -r by its project."""
     resource = context.options.resource
-    allocation = find_allocation(context, number, account, resource, changes=True, words=words)
-    return context.one(f"/alloc/{allocation}", words.argument)
+    number = find_allocation(context, number, account, resource, changes=True, words=words)
+    return context.one(f"/alloc/{number}", words.argument)
 
 
 def find_allocation(

@@ -16,7 +16,7 @@ from fairbank.cluster.partition import Cluster, one_su
 from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.schemas.answers import Amounts, RoleWord
-from fairbank.rest.schemas.envelope import row_of
+from fairbank.rest.schemas.envelope import convert_to
 
 
 class AllocationRow(Amounts, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         now: the time of the response, in seconds since 1970.
     """
     allocation, sums, since = balance.allocation, balance.sums, balance.since
-    return row_of(
+    return convert_to(
         AllocationRow,
         allocation,
         remaining=allocation.available,
@@ -127,7 +127,7 @@ def allocation_record(row: AllocationRow) -> Allocation:
 
     `state` is that at the time of the response. A row has neither `overrun` nor the last entry.
     """
-    return row_of(
+    return convert_to(
         Allocation,
         row,
         start=parse_instant(row.start, field="start"),
@@ -226,7 +226,7 @@ def project_row(project: Project) -> ProjectRow:
 
 def project_record(row: ProjectRow) -> Project:
     """Return the project of a row."""
-    return row_of(Project, row)
+    return convert_to(Project, row)
 
 
 def project_card(project: Project, members: list[ListedMember]) -> ProjectCard:

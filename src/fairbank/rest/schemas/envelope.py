@@ -123,7 +123,7 @@ def page_response(
     return list_response(schema, context, [row_of(item) for item in page], next_)
 
 
-def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
+def convert_to(kind: type[Row], record: object, /, **fields: object) -> Row:
     """Return a row of a record, or a record of a row.
 
     Args:
@@ -157,7 +157,7 @@ def granted_answer(done: Done, warnings: Sequence[str] = ()) -> Granted:
 def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
     resolution = refusal.resolution
-    return row_of(
+    return convert_to(
         RefusalDetails,
         refusal,
         reason=refusal.reason.name,

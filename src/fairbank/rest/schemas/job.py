@@ -16,7 +16,7 @@ from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, ListResponse
-from fairbank.rest.schemas.envelope import row_of, set_texts
+from fairbank.rest.schemas.envelope import convert_to, set_texts
 
 Status = Literal["executing", "completed"]
 
@@ -74,7 +74,7 @@ def job_row(record: RunRecord, account: str) -> JobRow:
     details = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
     used = efficiency(record)
-    return row_of(
+    return convert_to(
         JobRow,
         record,
         cluster=record.run.cluster,
@@ -105,14 +105,14 @@ def job_row(record: RunRecord, account: str) -> JobRow:
 
 def run_record(row: JobRow) -> RunRecord:
     """Return the run of a row, as `job_row` had it. Raises InvalidInput for what is no time."""
-    details = row_of(
+    details = convert_to(
         JobDetails,
         row,
         limit_seconds=row.time_limit,
         exit_status=join_status(row.exit_code, row.exit_signal),
     )
     submitted = parse_instant(row.submitted, field="submitted")
-    return row_of(
+    return convert_to(
         RunRecord,
         row,
         run=Run(row.cluster, row.job_id, submitted, row.restart),
@@ -171,7 +171,7 @@ def failure_row(
         known: facts that make the remedies more precise.
     """
     cluster, job_id = refused_job(refusal)
-    return row_of(
+    return convert_to(
         FailureRow,
         refusal,
         id=entry.id,
@@ -240,7 +240,7 @@ def usage_row(usage: Usage, group: str | int) -> UsageRow:
     seconds.
     """
     code, signal = split_status(usage.early_exit)
-    return row_of(
+    return convert_to(
         UsageRow,
         usage,
         group=group,
@@ -347,7 +347,7 @@ def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str
     cheaper = [CheaperChange(**change._asdict()) for change in quoted.cheaper]
     set_texts(*partitions, *cheaper)
     own = next(partition for partition in partitions if partition.partition == quote.bill.partition)
-    return row_of(
+    return convert_to(
         QuoteCard,
         own,
         account=account,

@@ -16,7 +16,7 @@ from fairbank.core.time import Instant, iso
 from fairbank.core.tres import BillingRule
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, Envelope, Myself, ProjectRole
-from fairbank.rest.schemas.envelope import row_of, set_texts
+from fairbank.rest.schemas.envelope import convert_to, set_texts
 
 if TYPE_CHECKING:
     from fairbank.service.access.identity import Identity
@@ -122,7 +122,7 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         until: its end, which is excluded.
     """
     resources = [
-        row_of(
+        convert_to(
             ResourceUseRow,
             resource,
             units=None if resource.units is None else exact_decimal(resource.units),
@@ -227,7 +227,7 @@ class TokenCard(TokenRow, frozen=True, kw_only=True):
 
 def token_row(token: Token) -> TokenRow:
     """Return a token without its secret."""
-    return row_of(
+    return convert_to(
         TokenRow,
         token,
         scopes=list(token.scopes),

@@ -14,7 +14,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.fields import Name, NameOrNone
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import DAY, Instant, iso
-from fairbank.rest.schemas.envelope import row_of
+from fairbank.rest.schemas.envelope import convert_to
 from fairbank.rest.schemas.requests import Body, When
 
 SHARES_IN_REQUEST_MAX = 10_000
@@ -77,7 +77,7 @@ class SharesKept(Struct, frozen=True, kw_only=True):
 
 def share_day(record: ShareRecord) -> ShareDay:
     """Return a stored record as a row."""
-    return row_of(
+    return convert_to(
         ShareDay,
         record,
         day=iso(record.day * DAY)[:10],

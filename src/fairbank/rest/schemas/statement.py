@@ -13,7 +13,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.schemas.alloc import AllocationRow
 from fairbank.rest.schemas.answers import Amounts, Envelope
-from fairbank.rest.schemas.envelope import row_of
+from fairbank.rest.schemas.envelope import convert_to
 from fairbank.rest.schemas.job import refused_job
 
 
@@ -100,7 +100,7 @@ class StatementAnswer(Envelope, frozen=True, kw_only=True):
 
 def sums(entry: Entry) -> Sums:
     """Return the sums after an entry."""
-    return row_of(Sums, entry)
+    return convert_to(Sums, entry)
 
 
 def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
@@ -111,7 +111,7 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
         refusal = msgspec.convert(details, Refusal)
         cluster, job_id = refused_job(refusal)
         details["message"] = refusal.reason.info.message
-    return row_of(
+    return convert_to(
         EntryRow,
         entry,
         at=iso(entry.at),

@@ -189,15 +189,15 @@ class Tokens(UseCases):
 
 def _chain(token: Token, reader: Reader) -> Iterator[Token]:
     """Yield the token, then the one it was made with, and so on."""
-    link: Token | None = token
-    while link is not None:
-        yield link
-        link = None if link.parent is None else reader.token_by_id(link.parent)
+    current: Token | None = token
+    while current is not None:
+        yield current
+        current = None if current.parent is None else reader.token_by_id(current.parent)
 
 
 def _with_chain_revocation(token: Token, reader: Reader) -> Token:
     """Return the token as revoked from the moment when the first of its chain was."""
-    ends = [link.revoked for link in _chain(token, reader) if link.revoked is not None]
+    ends = [made.revoked for made in _chain(token, reader) if made.revoked is not None]
     return msgspec.structs.replace(token, revoked=min(ends)) if ends else token
 
 

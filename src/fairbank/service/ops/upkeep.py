@@ -57,11 +57,11 @@ class Upkeep:
                 # The longest overdue come first, so unreadable ones come again each time: ask for
                 # as many more.
                 runs = reader.overdue_runs(now, BATCH_MAX + len(unread))
-                allocations = reader.expired_allocations(now, BATCH_MAX + len(unread))
+                numbers = reader.expired_allocations(now, BATCH_MAX + len(unread))
             known = len(unread)
             lapses = self._apply_unread([Lapse(run=run) for run in runs], now, unread)
             ends = self._apply_unread(
-                [Expire(allocation=allocation) for allocation in allocations], now, unread
+                [Expire(allocation=number) for number in numbers], now, unread
             )
             lapsed, ended = lapsed + lapses, ended + ends
             # Nothing was left to do, or another server swept the same rows.

@@ -44,14 +44,14 @@ class Components(NamedTuple):
     """
 
     of: SlurmJob
-    members: tuple[Component, ...]
+    parts: tuple[Component, ...]
     start_now: bool
 
     def checks(self) -> list[JobCheck]:
         """Return the check that all could start now, together; none for another job."""
-        if not self.members:
+        if not self.parts:
             return []
-        evidence = f"slurmctld starts them together: {'; '.join(map(str, self.members))}"
+        evidence = f"slurmctld starts them together: {'; '.join(map(str, self.parts))}"
         if not self.start_now and not self.waiting:
             evidence += "; but not all at once, each on nodes of its own"
         return [JobCheck("components of a heterogeneous job", self.start_now, evidence)]
@@ -59,7 +59,7 @@ class Components(NamedTuple):
     @property
     def waiting(self) -> list[Component]:
         """Return those that could not start by themselves."""
-        return [component for component in self.members if component.reason is not None]
+        return [component for component in self.parts if component.reason is not None]
 
     def stated_wait(self, reason: str) -> StatedWait | None:
         """Return why a component waits that could start by itself; None for others.
@@ -68,7 +68,7 @@ class Components(NamedTuple):
             reason: that of slurmctld.
         """
         waiting = self.waiting
-        if all(component.number != self.of.job_id for component in self.members) or any(
+        if all(component.number != self.of.job_id for component in self.parts) or any(
             component.number == self.of.job_id for component in waiting
         ):
             return None
@@ -115,7 +115,7 @@ def pending_components(
         for other in queue.slurm_jobs.values()
         if other.het_job == job.het_job and other.is_pending
     }
-    members = tuple(
+    parts = tuple(
         Component(
             number,
             other.squeue_name,
@@ -124,4 +124,4 @@ def pending_components(
         )
         for number, other in sorted(pending.items(), key=lambda item: item[1].het_offset)
     )
-    return Components(job, members, start_now=all(number in starting for number in pending))
+    return Components(job, parts, start_now=all(number in starting for number in pending))

@@ -268,15 +268,16 @@ class FactorNotes:
             raw: flag with which the priority itself is the factor.
         """
         is_raw = raw in self._inputs.settings.flags
+        is_divided = not is_raw and highest != 0
         if is_raw:
             text = f"priority {priority:,} of {owner}, not divided ({raw.value})"
-        elif not highest:
+        elif not is_divided:
             text = f"{owner} has no priority, nor has any other"
         elif priority == highest:
             text = f"priority {priority:,} of {owner}, the highest"
         else:
             text = f"priority {priority:,} of {owner}, divided by {highest:,}, that of {best}"
-        facts = {"owner": owner, "priority": priority, "divided": not is_raw}
+        facts = {"owner": owner, "priority": priority, "divided": is_divided}
         return FactorNote(text, facts | {"highest": highest, "highest_owner": best})
 
 

@@ -37,7 +37,9 @@ class BankRun(RunRecord, frozen=True, kw_only=True, gc=False):
 
 
 class BankProject(Project, frozen=True, kw_only=True):
-    """Project with the uids of its members."""
+    """Project with the uids of its members by rows of the bank: those by its Unix group alone are
+    left out, since Slurm's side knows the groups.
+    """
 
     members: Collection[int] = frozenset()
 
