@@ -68,8 +68,9 @@ def pending_jobs(
     Args:
         slurm_job: the job as Slurm shows it.
         settings: the rules of its cluster for requests and QOS.
-        groups: names of its user's Unix groups.
-        fair_share: fair-share factor of its association; None: unknown.
+        groups: names of its user's Unix groups; empty: unknown.
+        fair_share: what slurmctld compares with UsageThreshold (`explain.queue_input.fair_shares`);
+            None: unknown.
     """
     held = hold_reason(slurm_job)
     job = msgspec.structs.replace(

@@ -278,7 +278,7 @@ def read_history(
 
     Args:
         slurm: Slurm's commands; sacct is run for IDS_PER_COMMAND job ids at a time.
-        job_ids: Slurm's job ids; of an array those of its tasks.
+        job_ids: Slurm's job ids, in any order.
         progress: called after each command with the stage "history", in job ids.
     """
     numbers = sorted(job_ids)
