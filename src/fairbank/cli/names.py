@@ -83,7 +83,13 @@ def _rows(bank: Client, path: str) -> Iterator[dict[str, Any]]:
 
 
 def find_names(kind: str, settings: Settings, acting_as: str | None) -> list[Name]:
-    """Return the names of a kind, from the cache if it is fresh."""
+    """Return the names of a kind, from the cache if it is fresh.
+
+    Args:
+        kind: one of KINDS.
+        settings: the address of the bank, and how to sign in.
+        acting_as: value of --as, whose names are cached apart; None: the user who types.
+    """
     cache = NameCache(_cache_path(kind, settings, acting_as))
     fresh = cache.fresh()
     return _query(kind, settings, acting_as, cache) if fresh is None else fresh

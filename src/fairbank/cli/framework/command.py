@@ -81,7 +81,14 @@ def host_command(
     add: Callable[[Parser], None],
     run: Callable[[Context, Namespace], int],
 ) -> Command:
-    """Return a command that neither prints a list nor sends requests to the bank."""
+    """Return a command that neither prints a list nor sends requests to the bank.
+
+    Args:
+        about: what it does, for the help.
+        examples: command lines for the end of the help.
+        add: adds its options and arguments to the parser.
+        run: runs it and returns the exit code.
+    """
     return Command(about, examples, add, run, reads=False, asks=False)
 
 

@@ -234,17 +234,30 @@ class Context(Terminal):
         warnings: Sequence[str] = (),
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        """Print an answer as JSON (`report.tables.envelope`)."""
+        """Print an answer as JSON (`report.tables.envelope`).
+
+        Args:
+            schema: name and version of the schema, such as `fairbank.usage/1`.
+            data: the rows of a list, or one object.
+            warnings: sentences for the field `warnings`.
+            more: other fields of the document; None: no others.
+        """
         source = JsonSource(self.bank, self.as_of, self.cluster)
         document = envelope(schema, source, data, warnings, self.format, more)
         self.print_text(as_json(document))
 
     def rows(self, path: str, query: Query = _NOTHING, limit: int = 0) -> list[Row]:
-        """Return the rows of a list, at most `limit` (0: all). Notes if there are more."""
+        """Return the rows of a list (arguments: `pages`). Notes if there are more."""
         return [row for answer in self.pages(path, query, limit) for row in answer["data"]]
 
     def pages(self, path: str, query: Query = _NOTHING, limit: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield the pages of a list, at most `limit` rows (0: all). Notes if there are more."""
+        """Yield the pages of a list. Notes if there are more.
+
+        Args:
+            path: the path of the list, such as `/alloc`.
+            query: its parameters without `limit` and `after`; None is left out.
+            limit: maximum number of rows on all pages together; 0: all.
+        """
         left, after = limit, None
         while True:
             answer = self.get(
@@ -278,7 +291,13 @@ class Context(Terminal):
         return parse_instant(self.as_of) if self.as_of else self.now()
 
     def moment(self, typed: str | None, field: str, default: str | None = None) -> str | None:
-        """Return a time that a user typed, in the form for the bank."""
+        """Return a time that a user typed, as seconds since 1970 in text.
+
+        Args:
+            typed: what the user typed, as `parse_moment` takes it; None or empty: the default.
+            field: name of the option, for the error.
+            default: a time in the same form; None: the result is None.
+        """
         word = typed or default
         if word is None:
             return None

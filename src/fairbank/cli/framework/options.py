@@ -128,7 +128,13 @@ def add_users(parser: ArgumentParser | _MutuallyExclusiveGroup) -> None:
 def add_clusters(
     parser: ArgumentParser | _ArgumentGroup, about: str, *, several: bool = False
 ) -> None:
-    """Add -M, --clusters and --cluster: one name, or with `several` a list."""
+    """Add -M, --clusters and --cluster.
+
+    Args:
+        parser: the parser, or a group of its options.
+        about: the help text, with the default.
+        several: accept a list, in `clusters`; else one name, in `cluster`.
+    """
     dest, kind = ("clusters", split_list) if several else ("cluster", printable)
     placeholder = "NAME,..." if several else "NAME"
     add_option(parser, f"-M, --clusters {placeholder}", about, dest=dest, type=kind)
@@ -136,19 +142,38 @@ def add_clusters(
 
 
 def add_period(parser: Parser, since: str, until: str = "now") -> None:
-    """Add -S and -E; `since` and `until` are the defaults as text."""
+    """Add -S and -E.
+
+    Args:
+        parser: the parser of the command.
+        since: the default start as the help shows it. The command itself applies it.
+        until: the default end as the help shows it.
+    """
     when = "now-7days, midnight, 2026-11-01T00:00"
     add_option(parser, "-S, --starttime TIME", f"start of the period: {when} (default: {since})")
     add_option(parser, "-E, --endtime TIME", f"end of the period, excluded (default: {until})")
 
 
 def add_limit(parser: Parser, default: int, about: str = "maximum number of rows; 0: all") -> None:
+    """Add --limit.
+
+    Args:
+        parser: the parser of the command.
+        default: the default number of rows; 0: all.
+        about: the help text, without the default.
+    """
     about = f"{about} (default: {default})"
     add_option(parser, "--limit N", about, type=count, default=default)
 
 
 def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True) -> None:
-    """Add the options of a command that writes: --reason, --dry-run, --yes, --idempotency-key."""
+    """Add the options of a command that writes: --reason, --dry-run, --yes, --idempotency-key.
+
+    Args:
+        parser: the parser of the command.
+        reason: "required" or "optional"; "none" adds no --reason.
+        keyed: add --idempotency-key.
+    """
     group = parser.add_argument_group("Safety")
     if reason != "none":
         about = "reason, stored in the journal"

@@ -163,7 +163,13 @@ def caption(context: Context, *, unit: bool = True) -> str:
 
 
 def window(context: Context, since: int, until: int) -> str:
-    """Return `2026-10-22 07:30:12 .. 2026-11-21 07:30:12`, the time that sums are of."""
+    """Return `2026-10-22 07:30:12 .. 2026-11-21 07:30:12`, the time that sums are of.
+
+    Args:
+        context: the command, whose format has the time zone.
+        since: the start, in seconds since 1970.
+        until: the end, in seconds since 1970.
+    """
     return f"{context.format.moment(since)} .. {context.format.moment(until)}"
 
 

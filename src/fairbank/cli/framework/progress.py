@@ -99,7 +99,14 @@ class Stages:
 
 
 def bar(what: str, done: int, of: int, seconds: float) -> str:
-    """Return `audit [##########--------------------]  33%  212k/s  ETA 0:09`."""
+    """Return `audit [##########--------------------]  33%  212k/s  ETA 0:09`.
+
+    Args:
+        what: name of the stage.
+        done: units of work that are done.
+        of: all units, or an estimate; 0: unknown, shown as 0 %.
+        seconds: time since the stage began, for the speed.
+    """
     part = min(1.0, done / of) if of else 0.0
     filled = int(part * BAR)
     rate = done / seconds if seconds > 0 else 0.0

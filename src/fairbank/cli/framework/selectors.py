@@ -34,7 +34,14 @@ def allocation_to_change(context: Context) -> Row:
 def named_allocation(
     context: Context, number: int | None, account: str | None, words: AllocationWords
 ) -> Row:
-    """Return an allocation that a command changes, by its number or with -r by its project."""
+    """Return an allocation that a command changes, by its number or with -r by its project.
+
+    Args:
+        context: the command; its option -r names the resource.
+        number: the number of the allocation; None: not given.
+        account: account of the project; None: not given.
+        words: argument and option by which the command names it, for errors.
+    """
     resource = context.options.resource
     number = find_allocation(context, number, account, resource, changes=True, words=words)
     return context.one(f"/alloc/{number}", words.argument)
@@ -51,8 +58,17 @@ def find_allocation(
 ) -> int:
     """Return the allocation of this number, or the active one of project and resource.
 
-    With `changes`, it must be the only one of the project's own that has not ended. Raises
-    NotFound, and InvalidInput with all that it could be.
+    Args:
+        context: the command, which sends the requests.
+        number: the number of the allocation, which is not checked; None: not given.
+        account: account of the project; None: not given.
+        resource: resource of the allocation; None: any.
+        changes: it must be the only one of the project's own that has not ended.
+        words: argument and option by which the command names it, for errors.
+
+    Raises:
+        NotFound: the project has no such allocation, or does not exist.
+        InvalidInput: it is named twice or not at all, or several match; they are listed.
     """
     if number is not None and account is not None:
         raise InvalidInput(
@@ -95,10 +111,15 @@ def find_allocation(
 
 
 def find_project(context: Context, text: str, field: str = "PROJECT") -> Row:
-    """Return the project of this account, group or number. `--account` names no number.
+    """Return the project of this account, group or number.
+
+    Args:
+        context: the command, which sends the requests.
+        text: what the user typed.
+        field: the argument or option, for errors. `--account` names no number.
 
     Raises:
-        NotFound: there is none, naming `field`.
+        NotFound: there is none that the user may see.
         InvalidInput: it is the account or group of one project and the number of another. Credit
             must not go to the wrong one.
     """
@@ -170,7 +191,14 @@ _OF_JOBS = ("/job", "/failure")
 def check_listed(
     context: Context, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
 ) -> None:
-    """Check that what -A, -r and -M name exists, as far as no row shows it. Raises NotFound."""
+    """Check that what -A, -r and -M name exists, as far as no row shows it. Raises NotFound.
+
+    Args:
+        context: the command, with its options.
+        rows: the rows that the command prints.
+        of_jobs: the rows are jobs: check also -M and --partition, and accept a project if the user
+            sees other jobs of it.
+    """
     options = vars(context.options)
     if not rows:
         check_group(context, options.get("group"))
@@ -209,7 +237,13 @@ def _check_job_names(
 def check_resources(
     context: Context, resources: Sequence[str] | None, shown: Collection[object] = ()
 ) -> None:
-    """Check that a partition bills the resources, or credit existed for them. Raises NotFound."""
+    """Check that a partition bills the resources, or credit existed for them. Raises NotFound.
+
+    Args:
+        context: the command, which sends the requests.
+        resources: the names that the user typed; None: none.
+        shown: resources that a row shows; they are not checked.
+    """
     missing = [name for name in resources or () if name not in shown]
     if not missing:
         return
@@ -226,7 +260,15 @@ def check_resources(
 def not_visible(
     what: str, name: str, field: str, known: Sequence[str], remedy_if_none: str
 ) -> NotFound:
-    """Return the error for a name that does not exist, with the known names."""
+    """Return the error for a name that does not exist, with the known names.
+
+    Args:
+        what: noun for a name, such as "cluster".
+        name: the name that the user typed.
+        field: the option, for the error.
+        known: names that exist and that the user may see. The remedy has the first eight.
+        remedy_if_none: the remedy if no name is known.
+    """
     remedy = f"one of {plain(', '.join(known[:8]))}" if known else remedy_if_none
     near = did_you_mean(name, known)
     text = f"there is no {what} {plain(name[:64])!r} that you may see{near}"
@@ -249,8 +291,12 @@ def check_accounts(
 ) -> None:
     """Check that projects without rows exist. Raises NotFound.
 
-    For a list `of_jobs`, projects are accepted if the user sees other jobs of theirs, such as a
-    child's jobs that were paid by the user's project.
+    Args:
+        context: the command, which sends the requests.
+        accounts: the accounts that the user typed; None: none.
+        shown: accounts that a row shows; they are not checked.
+        of_jobs: the list is of jobs. Projects are accepted if the user sees other jobs of theirs,
+            such as a child's jobs that were paid by the user's project.
     """
     for account in accounts or ():
         query = {"account": account, "limit": 1}
@@ -295,7 +341,14 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
 def rows_of_each(
     context: Context, path: str, query: Mapping[str, object], limit: int = 0
 ) -> list[Row]:
-    """Return the rows of all listed values, newest first, at most `limit` (0: all)."""
+    """Return the rows of all listed values, newest first.
+
+    Args:
+        context: the command, which sends the requests.
+        path: the path of the list, such as `/job`.
+        query: its parameters; a list stands for one request for each value (`spread`).
+        limit: maximum number of rows together; 0: all.
+    """
     queries = spread(query)
     rows = [row for part in queries for row in context.rows(path, part, limit)]
     if len(queries) > 1:

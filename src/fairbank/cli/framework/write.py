@@ -131,7 +131,15 @@ def write(
     sentence: str | Callable[[Row], str],
     warnings: Sequence[str] = (),
 ) -> int:
-    """Send the request and print the result (`post`, `show_result`). Return the exit code."""
+    """Send the request and print the result (`post`, `show_result`). Return the exit code.
+
+    Args:
+        context: the command, with its options --dry-run and --yes.
+        schema: as of `show_result`.
+        request: the request, and the question to confirm it.
+        sentence: as of `show_result`.
+        warnings: as of `show_result`.
+    """
     return show_result(context, schema, post(context, request), sentence, warnings)
 
 

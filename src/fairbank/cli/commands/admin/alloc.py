@@ -119,7 +119,13 @@ def _number(context: Context, options: Namespace) -> int:
 
 
 def show_cell(column: Column, row: Row, form: DisplayFormat) -> str:
-    """Return the cell of a row; dates have their time unless they are whole days."""
+    """Return the cell of a row; dates have their time unless they are whole days.
+
+    Args:
+        column: the column. Only START and END have a time.
+        row: an allocation as the bank sends it.
+        form: the unit of amounts, and the time zone of dates.
+    """
     start, end = instant_of(row["start"]), instant_of(row["end"])
     at_midnight = form.moment(start) == f"{form.day(start)} 00:00:00"
     if column.head not in ("START", "END") or (at_midnight and end - start >= DAY):

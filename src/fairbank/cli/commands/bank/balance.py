@@ -187,7 +187,13 @@ def _name(row: Row) -> str:
 
 
 def row_warnings(row: Row, now: int, form: DisplayFormat) -> list[str]:
-    """Return why an allocation cannot be used, or is used too fast or too slowly."""
+    """Return why an allocation cannot be used, or is used too fast or too slowly.
+
+    Args:
+        row: an allocation of `/balance`.
+        now: the bank's time in seconds since 1970, from which the time left is counted.
+        form: the unit of amounts, and the time zone of dates.
+    """
     if row["state"] != "active":
         return [_state(row, form)]
     return [line for line in (_cap(row, form), _outlook(row, now, form)) if line]

@@ -202,7 +202,13 @@ def _owners(context: Context) -> list[int] | None:
 
 
 def jobs(context: Context, query: dict[str, object], limit: int) -> list[Row]:
-    """Return job rows, newest first, with state, cost, run time and wait."""
+    """Return job rows, newest first, with state, cost, run time and wait.
+
+    Args:
+        context: the command, which sends the requests.
+        query: parameters of `GET /job`; a list stands for several requests.
+        limit: maximum number of rows; 0: all.
+    """
     return [_job_row(context, row) for row in rows_of_each(context, "/job", query, limit)]
 
 
@@ -220,7 +226,13 @@ def _job_row(context: Context, row: Row) -> Row:
 
 
 def refusals(context: Context, query: dict[str, object], limit: int) -> list[Row]:
-    """Return refusal rows, newest first, with the user's name."""
+    """Return refusal rows, newest first, with the user's name.
+
+    Args:
+        context: the command, which sends the requests.
+        query: parameters of `GET /failure`; a list stands for several requests.
+        limit: maximum number of rows; 0: all.
+    """
     return [
         {**row, "user": user_name(row["owner_uid"])}
         for row in rows_of_each(context, "/failure", query, limit)

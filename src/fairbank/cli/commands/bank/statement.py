@@ -139,9 +139,14 @@ def run(context: Context, options: Namespace) -> int:
 def read_statement(
     context: Context, allocation: int, limit: int, period: Mapping[str, object], *, every: bool
 ) -> tuple[dict[str, Any], bool]:
-    """Return the newest entries of a period, at most `limit` (0: all), and the sums around them.
+    """Return the newest entries of a period and the sums around them, and if these are all.
 
-    With `every` entries that move no credit are among them.
+    Args:
+        context: the command, which sends the requests.
+        allocation: the number of the allocation.
+        limit: maximum number of entries; 0: all.
+        period: `since`, `until` and the time zone as parameters of the request.
+        every: entries that move no credit are among them.
     """
     query = {**period, "all": every or None}
     first, *further = context.pages(f"/alloc/{allocation}/statement", query, limit)

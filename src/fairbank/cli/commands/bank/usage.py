@@ -67,7 +67,13 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
-    """Return the list that the options of `add` select, with at most `limit` rows of each unit."""
+    """Return the list that the options of `add` select.
+
+    Args:
+        context: the command, which sends the requests.
+        options: values of the options.
+        limit: maximum number of rows of each unit; 0: all.
+    """
     period = context.period(PERIOD)
     query = {
         "account": options.account,

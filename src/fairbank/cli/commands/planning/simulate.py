@@ -253,7 +253,13 @@ def _seed(options: Namespace) -> int:
 def show_simulation(
     context: Context, outcomes: Sequence[SimulationResult], drawn: Sequence[PictureFile]
 ) -> None:
-    """Print the measures, what was left out, and what was read differently."""
+    """Print the measures, what was left out, and what was read differently.
+
+    Args:
+        context: the command, whose options choose the format.
+        outcomes: the result of each policy on the same workload; at least one.
+        drawn: the picture files that were written, to be named; may be empty.
+    """
     for_people = context.options.form is None and not context.options.format
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]

@@ -147,7 +147,13 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def show_comparison(context: Context, question: Question, answer: WhatIfResult) -> None:
-    """Print the measures, the changes, and what was left out."""
+    """Print the measures, the changes, and what was left out.
+
+    Args:
+        context: the command, whose options choose the format and describe the changes.
+        question: the policies and changes that were simulated, and the seed.
+        answer: the results as recorded and changed; with perturbed copies, also those of each copy.
+    """
     before, after = answer.plain.recorded, answer.plain.changed
     pair, copies = _rows(answer.plain), [_rows(copy) for copy in answer.copies]
     changes = _changes(context.options, question, answer)

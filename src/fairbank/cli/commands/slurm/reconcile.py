@@ -137,7 +137,13 @@ def period_of(context: Context, default: str) -> tuple[int, int]:
 
 
 def show_differences(context: Context, result: ReconcileResult, *, fix: bool) -> None:
-    """Print the counts, then each run that differs, then advice."""
+    """Print the counts, then each run that differs, then advice.
+
+    Args:
+        context: the command, whose options choose the format.
+        result: the comparison of the ledger with accounting, and what was posted for each run.
+        fix: --fix was given: the lines tell what was repaired, not what would be.
+    """
     comparison = result.comparison
     summary = {
         "compared": result.compared,

@@ -64,7 +64,13 @@ def check_partitions(
 
 
 def check_names(what: str, named: Iterable[str], known: Collection[str]) -> None:
-    """Check that Slurm has the names of an option. Raises NotFound with those that it has."""
+    """Check that Slurm has the names of an option. Raises NotFound with those that it has.
+
+    Args:
+        what: noun for a name, which is also the option without `--`: "partition".
+        named: the names that the user typed.
+        known: all names that Slurm shows.
+    """
     for name in named:
         if name not in known:
             remedy = f"Slurm shows no {what}"
