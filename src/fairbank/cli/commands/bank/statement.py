@@ -139,13 +139,13 @@ def run(context: Context, options: Namespace) -> int:
 def read_statement(
     context: Context, allocation: int, limit: int, period: Mapping[str, object], *, every: bool
 ) -> tuple[dict[str, Any], bool]:
-    """Return the newest entries of a period and the sums around them, and if these are all.
+    """Return the newest entries of a period with the sums around them, and True if these are all.
 
     Args:
         context: the command, which sends the requests.
         allocation: the number of the allocation.
         limit: maximum number of entries; 0: all.
-        period: `since`, `until` and the time zone as parameters of the request.
+        period: `since` and `until` in seconds since 1970 as text; None: no start, or no end.
         every: entries that move no credit are among them.
     """
     query = {**period, "all": every or None}
