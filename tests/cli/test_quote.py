@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+from csv import DictReader
 from pathlib import Path
 from shutil import copytree
 
@@ -13,6 +14,9 @@ import pytest
 
 from fairbank.bank.pricing import OBSERVED
 from fairbank.cli import main
+from fairbank.cli.commands.bank.quote import COLUMNS, bill_rows
+from fairbank.report.columns import DisplayFormat
+from fairbank.report.tables import csv
 from tests.cli.conftest import Run, runner
 from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, JORGE
@@ -341,6 +345,22 @@ def test_array_is_priced_as_all_its_tasks_in_every_form(fairbank: Run) -> None:
     header, row = (line.split(",") for line in fairbank(*array, "--csv").out.splitlines()[:2])
     cells = dict(zip(header, row, strict=True))
     assert (cells["SU"], cells["TASKS"], cells["TOTAL"], cells["FITS"]) == ("4", "10", "40", "yes")
+
+
+def test_job_without_a_priced_tres_has_a_row() -> None:
+    """A partition whose weights are GRES/gpu=1 prices nothing of a job with cores only."""
+    facts = {"amount": 0, "total": 0, "available": 600, "fits": True}
+    card = {"tasks": 1, "partitions": [{"partition": "gpu", "lines": [], **facts}]}
+    (cells,) = DictReader(csv(COLUMNS, bill_rows(card), DisplayFormat()))
+    assert cells == {
+        **dict.fromkeys(("TRES", "COUNT", "WEIGHT", "BILLED", "SETS"), ""),
+        "PARTITION": "gpu",
+        "SU": "0",
+        "TASKS": "1",
+        "TOTAL": "0",
+        "AVAILABLE": "10",
+        "FITS": "yes",
+    }
 
 
 def test_array_fits_only_if_all_its_tasks_are_paid(fairbank: Run) -> None:

@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 
 SCRIPT_MAX = 4 * 1024 * 1024
 _FITS = {True: "yes", False: "no", None: "unknown"}
+_SETS = {True: "yes", False: "no", None: ""}
 COLUMNS = (
     Column("PARTITION", text("partition")),
     Column("TRES", text("what")),
     Column("COUNT", text("count"), right=True),
     Column("WEIGHT", text("weight"), right=True),
     Column("BILLED", text("weighted"), right=True),
-    Column("SETS", lambda row, form: "yes" if row["counts"] else "no"),
+    Column("SETS", lambda row, form: _SETS[row.get("counts")]),
     # Facts of the whole job, the same in each row of a partition.
     Column("SU", su("amount"), right=True),
     Column("TASKS", text("tasks"), right=True),
@@ -118,17 +119,29 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
         warnings += [_cheaper(change, context.format) for change in card["cheaper"]]
     quote = _without_lines(card)
     quote["partitions"] = [_without_lines(priced) for priced in card["partitions"]]
-    facts = {"tasks": card["tasks"]} if form != "json" else {}
-    rows = [
-        {"partition": priced["partition"], **line}
-        | (_without_lines(priced) | facts if form != "json" else {})
-        for priced in card["partitions"]
-        for line in priced["lines"]
-    ]
+    rows = bill_rows(card)
+    if form == "json":  # there the facts of the job stand once
+        rows = [
+            {"partition": priced["partition"], **line}
+            for priced in card["partitions"]
+            for line in priced["lines"]
+        ]
     more = {"quote": quote, "not_read": sorted(set(unread))}
     show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
     if form in ("csv", "parsable"):  # these have no place for it
         context.note(*warnings)
+
+
+def bill_rows(card: Row) -> list[Row]:
+    """Return a row for each line of the bill in each partition, with the facts of the whole job.
+
+    A partition that prices nothing of the job has one row, without a TRES, for these facts.
+    """
+    return [
+        {**line, **_without_lines(priced), "tasks": card["tasks"]}
+        for priced in card["partitions"]
+        for line in priced["lines"] or [{}]
+    ]
 
 
 def _likely_start(
