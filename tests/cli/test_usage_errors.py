@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbank import __version__
 from fairbank.bank.query import PAGE_MAX
-from fairbank.cli.framework.context import PAGE
+from fairbank.cli.framework.command import host_command
+from fairbank.cli.framework.context import PAGE, Context
+from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.parser import Parser
 from fairbank.cli.main import COMMANDS, find
-from fairbank.core.errors import Conflict, Corrupt, FairbankError, Unavailable
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, InvalidInput, Unavailable
+from fairbank.rest.client.response import error_of
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 
@@ -185,6 +191,34 @@ def test_no_arguments_of_sproject_give_a_traceback(hadm: Run, arguments: list[st
     ended = hadm(*arguments)
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
+
+
+def _add_period(parser: Parser) -> None:
+    add_option(parser, "--endtime TIME", "end, at most 100 %% later (default: %(default)s)")
+    add_option(parser, "--since", "a flag, which has no other value")
+
+
+@pytest.mark.parametrize(
+    ("field", "is_answer", "remedy"),
+    [
+        ("end", True, "give another --endtime TIME: end, at most 100 % later (default: None)"),
+        ("since", True, "seconds since 1970"),  # of a flag
+        ("label", True, "seconds since 1970"),  # sent as it was typed
+        ("end", False, "seconds since 1970"),  # the command's own remedy
+    ],
+)
+def test_remedy_of_the_bank_for_a_time_is_that_of_its_option(
+    field: str, is_answer: bool, remedy: str
+) -> None:
+    def fail(context: Context, options: Namespace) -> int:
+        if is_answer:
+            raise error_of(400, {"detail": "wrong", "field": field, "remedy": "seconds since 1970"})
+        raise InvalidInput("wrong", field=field, remedy="seconds since 1970")
+
+    command = host_command("test", (), _add_period, fail)
+    with pytest.raises(InvalidInput) as raised:
+        command.execute("fairbank test", ["--endtime", "1", "--since"])
+    assert raised.value.remedy == remedy
 
 
 def test_client_page_size_is_the_maximum() -> None:

@@ -24,11 +24,13 @@ class FairbankError(Exception):
     Subclasses elsewhere inherit the status and the exit code.
 
     `is_disk_full`: no space is left on a disk. It is known in the process that raised the error.
+    `is_answer`: the bank answered with it, so field and remedy are those of the request.
     """
 
     status, exit_code = 500, 1
     title = "error"
     is_disk_full = False
+    is_answer = False
 
     def __init__(
         self, message: str, *, field: str | None = None, remedy: str | None = None

@@ -57,8 +57,7 @@ class Command(NamedTuple):
         try:
             return self._run(Context(options, prog, words), options)
         except FairbankError as error:
-            # The bank's remedies are for programs: they name fields of its requests.
-            if isinstance(error, InvalidInput) and (error.remedy or "").startswith("send "):
+            if isinstance(error, InvalidInput) and error.is_answer:
                 error.remedy = parser.other_value(error.field or "") or error.remedy
             error.field = error.field and parser.typed(error.field, words)
             raise

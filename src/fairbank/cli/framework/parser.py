@@ -97,13 +97,16 @@ class Parser(argparse.ArgumentParser):
 
     def other_value(self, field: str) -> str | None:
         """Return the remedy for a wrong field of the bank's request, in words of the option that
-        sets it; None if no option does.
+        sets it; None if no option with a value does, or if it is sent as it was typed.
         """
-        names = _names_of(field)
+        if field not in _CONVERTED:
+            return None
+        names, formatter = _names_of(field), self._get_formatter()
         for action in self._actions:
-            if action.option_strings and action.help and names & _names_set_by(action):
-                flag = action.option_strings[0]
-                return f"give another {flag} {action.metavar}: {action.help}"
+            if action.option_strings and action.nargs != 0 and names & _names_set_by(action):
+                value = formatter._format_args(action, action.dest.upper())
+                about = formatter._expand_help(action)
+                return f"give another {action.option_strings[0]} {value}: {about}"
         return None
 
 
@@ -135,6 +138,8 @@ _IN_WORDS = {
     "store.url": "store",
 }
 """Fields of the bank's language under other names than our options."""
+_CONVERTED = {"amount", "end", "since", "start", "submitted", "time_limit", "until"}
+"""Fields that commands send in another form than they read: the bank's remedy names that form."""
 
 
 def _names_of(field: str) -> set[str]:

@@ -216,7 +216,9 @@ def error_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
         or (InvalidInput if status < 500 else FairbankError)
     )
     remedy = _text(problem, "remedy") or ("try again in a moment" if kind is Unavailable else None)
-    return kind(detail, field=_text(problem, "field"), remedy=remedy)
+    error = kind(detail, field=_text(problem, "field"), remedy=remedy)
+    error.is_answer = True
+    return error
 
 
 def _text(problem: Mapping[str, Json], name: str) -> str | None:
