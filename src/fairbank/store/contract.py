@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind
@@ -41,6 +41,13 @@ T = TypeVar("T")
 
 ProgressCallback = Callable[[], None]
 """Called now and then during an operation of unknown duration."""
+
+
+class IntegrityFault(NamedTuple):
+    """Error that the database finds in its file. One `in_index` leaves the table itself whole."""
+
+    message: str
+    in_index: bool
 
 
 class Contention(Exception):
@@ -289,7 +296,7 @@ class Store(Protocol):
 
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
-    ) -> list[str]:
+    ) -> list[IntegrityFault]:
         """Return the errors that the database finds in its file; empty if there are none or no such
         check.
 

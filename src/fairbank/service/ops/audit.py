@@ -143,7 +143,8 @@ def _is_whole(reader: Reader, transfer: RecordedTransfer) -> bool:
 
 def _store_findings(store: Store) -> Iterator[Finding]:
     try:
-        yield from (Finding(None, error) for error in store.integrity_errors(thoroughly=False))
+        faults = store.integrity_errors(thoroughly=False)
+        yield from (Finding(None, fault.message) for fault in faults)
         with store.reading() as reader:
             repeated = reader.repeated_keys(_REPEATED_MAX)
     except Corrupt as corrupt:

@@ -73,7 +73,7 @@ class Backups:
         if errors := self._store.integrity_errors(at_work=at_work):
             more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
             raise Corrupt(
-                f"the ledger is damaged, so no backup of it is made: {errors[0]}{more}",
+                f"the ledger is damaged, so no backup of it is made: {errors[0].message}{more}",
                 remedy="fairbank doctor tells what helps; keep the backups of before",
             )
 

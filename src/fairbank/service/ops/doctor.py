@@ -151,8 +151,8 @@ def _check_file(
         return
     if not errors:
         yield HealthCheck("the SQLite file is sound, and its indexes have every row", True)
-    for damage in errors[:_DAMAGE_MAX]:
-        yield HealthCheck(damage, False, _INDEXES if damage.startswith("the index ") else _DAMAGED)
+    for fault in errors[:_DAMAGE_MAX]:
+        yield HealthCheck(fault.message, False, _INDEXES if fault.in_index else _DAMAGED)
 
 
 def _kind(settings: BankSettings) -> str:

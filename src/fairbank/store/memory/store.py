@@ -12,7 +12,13 @@ from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
-from fairbank.store.contract import ProgressCallback, Reader, RestoreTarget, Transaction
+from fairbank.store.contract import (
+    IntegrityFault,
+    ProgressCallback,
+    Reader,
+    RestoreTarget,
+    Transaction,
+)
 from fairbank.store.memory.reader import MemoryReader
 from fairbank.store.memory.tables import MemoryTables
 
@@ -97,7 +103,7 @@ class MemoryStore:
 
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
-    ) -> list[str]:
+    ) -> list[IntegrityFault]:
         """Return nothing: there is no file."""
         return []
 

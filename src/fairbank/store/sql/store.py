@@ -17,7 +17,14 @@ from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Busy, Conflict, Unavailable
 from fairbank.core.time import Instant
 from fairbank.store import schema
-from fairbank.store.contract import Contention, ProgressCallback, Reader, RestoreTarget, Transaction
+from fairbank.store.contract import (
+    Contention,
+    IntegrityFault,
+    ProgressCallback,
+    Reader,
+    RestoreTarget,
+    Transaction,
+)
 from fairbank.store.schema import share_figure
 from fairbank.store.sql.batch import SqlTransaction
 from fairbank.store.sql.db_errors import translated_errors
@@ -112,7 +119,7 @@ class SqlStore(ABC):
 
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
-    ) -> list[str]:
+    ) -> list[IntegrityFault]:
         """Return nothing: a database server checks its own files."""
         return []
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
+from fairbank.store.contract import IntegrityFault
+
 _COMPLAINTS_MAX = 10_000
 """Maximum number of errors requested, to count them by index; a damaged page can give one per
 row.
@@ -22,7 +24,7 @@ _COUNT = re.compile(r"wrong # of entries in index (\S+)")
 _TWICE = re.compile(r"non-unique entry in index (\S+)")
 
 
-def integrity_errors(connection: Any) -> list[str]:
+def integrity_errors(connection: Any) -> list[IntegrityFault]:
     """Return the errors, one line per kind and index; empty if the file is sound. Reads the whole
     file. Raises the driver's errors.
     """
@@ -35,7 +37,7 @@ def integrity_errors(connection: Any) -> list[str]:
     )
 
 
-def summarise(lines: Iterable[str]) -> Iterator[str]:
+def summarise(lines: Iterable[str]) -> Iterator[IntegrityFault]:
     """Yield SQLite's messages, with repeated messages about an index merged."""
     lacking: Counter[str] = Counter()
     miscounted: dict[str, None] = {}
@@ -51,16 +53,21 @@ def summarise(lines: Iterable[str]) -> Iterator[str]:
         elif not line.startswith("***"):  # the heading that some versions write above each database
             others[line] = None
     for index, rows in lacking.items():
-        yield (
+        yield IntegrityFault(
             f"the index {index} lacks {rows} of the rows of its table, which no query finds"
-            " through it"
+            " through it",
+            in_index=True,
         )
     for index, rows in twice.items():
-        yield f"the index {index} has more than once what there may be once, in {rows} of its rows"
+        yield IntegrityFault(
+            f"the index {index} has more than once what there may be once, in {rows} of its rows",
+            in_index=True,
+        )
     for index in miscounted:
         if index not in lacking:
-            yield f"the index {index} has another number of rows than its table"
-    yield from others
+            text = f"the index {index} has another number of rows than its table"
+            yield IntegrityFault(text, in_index=True)
+    yield from (IntegrityFault(line, in_index=False) for line in others)
 
 
 # --- comparison of indexes with their tables by sums over both (decision 0033) ---
@@ -110,7 +117,7 @@ class SqliteIndex(NamedTuple):
         )
 
 
-def index_faults(connection: Any) -> list[str]:
+def index_faults(connection: Any) -> list[IntegrityFault]:
     """Return the errors of the full check, but only if the sums over an index differ from its
     table.
 
@@ -118,7 +125,8 @@ def index_faults(connection: Any) -> list[str]:
     complete indexes in the wrong order, and faults that cancel out. Raises the driver's errors.
     """
     if damaged := connection.exec_driver_sql(_NO_TEXT).scalar():
-        return [f"{damaged} tables or indexes have a name or a definition that is no text"]
+        text = f"{damaged} tables or indexes have a name or a definition that is no text"
+        return [IntegrityFault(text, in_index=False)]
     for table, having in indexes(connection).items():
         whole = _one(
             connection, ", ".join(index.sums for index in having), f"{_quoted(table)} NOT INDEXED"
@@ -126,9 +134,8 @@ def index_faults(connection: Any) -> list[str]:
         if whole != [
             *chain.from_iterable(_one(connection, index.sums, index.rows) for index in having)
         ]:
-            return integrity_errors(connection) or [
-                f"an index of the table {table} does not say what the table says"
-            ]
+            text = f"an index of the table {table} does not say what the table says"
+            return integrity_errors(connection) or [IntegrityFault(text, in_index=True)]
     return []
 
 

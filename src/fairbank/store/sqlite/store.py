@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Instant
-from fairbank.store.contract import Contention, ProgressCallback
+from fairbank.store.contract import Contention, IntegrityFault, ProgressCallback
 from fairbank.store.queries import queries
 from fairbank.store.sql.db_errors import DISK_FULL, translated_errors
 from fairbank.store.sql.store import TABLES, SqlRestore, SqlStore, contention_is_busy
@@ -125,7 +125,7 @@ class SqliteStore(SqlStore):
 
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
-    ) -> list[str]:
+    ) -> list[IntegrityFault]:
         """Return the errors of `PRAGMA integrity_check`. Raises Corrupt, Unavailable."""
         with self._read_transaction() as connection, _progress_reports(connection, at_work):
             return integrity_errors(connection) if thoroughly else index_faults(connection)
