@@ -238,3 +238,16 @@ def test_hold_and_charge_of_a_stranger_warn(changing: Run) -> None:
     assert "no member" not in changing("charge", 61).err
     assert "no member" not in changing("hold", 63, "-t", "60", *JOB).err
     output_of(changing("release", 63))
+
+
+def test_suggested_command_quotes_the_account(changing: Run) -> None:
+    output_of(changing("project", "create", "corp", "--gid", 5_064, "-A", "CORP\\bio lab"))
+    create = ("alloc", "create", "-A", "CORP\\bio lab", "-r", "cpu", "--start", "2026-11-01")
+    created = changing(*create, "--end", "2030-01-01", "--amount", 100, "--reason", "x", "--json")
+    allocation = json.loads(output_of(created))["data"]["id"]
+    job = ("-A", "CORP\\bio lab", *JOB[2:4], "-u", STRANGER, *JOB[6:])
+    for words in (("hold", 64, "-t", "60", *job), ("alloc", "cap", allocation, STRANGER, "5k")):
+        result = changing(*words)
+        assert result.code == 0, result.err
+        assert f"project add-user 'CORP\\bio lab' {STRANGER}" in fold(result.err)
+    output_of(changing("release", 64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -290,7 +291,7 @@ class Allocations(UseCases):
                 return []
         return [
             f"user {request.uid} is no member of {owner.account}; if the user is right, add them:"
-            f" fairbank project add-user {owner.account} {request.uid}"
+            f" fairbank project add-user {shlex.quote(owner.account)} {request.uid}"
         ]
 
     def deposit(self, identity: Identity, request: Deposit) -> Outcome:

@@ -194,7 +194,9 @@ def cluster_differs(cluster: str | None, named: str) -> InvalidInput:
     return InvalidInput(
         f"the queue is that of cluster {cluster}, not {named}",
         field="--from",
-        remedy=f"name a queue of {named}, or the cluster of the job: -M {cluster}",
+        remedy=(
+            f"name a queue of {named}, or the cluster of the job: -M {shlex.quote(str(cluster))}"
+        ),
     )
 
 

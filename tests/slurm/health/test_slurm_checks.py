@@ -278,6 +278,18 @@ def test_summed_tres_are_reported() -> None:
     assert len(failed_checks(slurm_checks.price_checks(summing, bank_prices()))) == 3
 
 
+def test_suggested_file_name_of_a_cluster_is_quoted() -> None:
+    """Slurm takes $ in the name of a cluster."""
+    other = msgspec.structs.replace(with_partition(MACHINE, "gpu", weights="CPU=1.0"), cluster="$a")
+    checks = [
+        *slurm_checks.price_checks(other, bank_prices()),
+        *slurm_checks.size_checks(other, bank_prices()),
+    ]
+    remedies = [check.remedy or "" for check in checks if not check.ok]
+    assert remedies
+    assert all("--settings '$a.toml' prints" in remedy for remedy in remedies)
+
+
 def test_missing_or_different_weights_are_reported() -> None:
     cheap = with_partition(MACHINE, "gpu", weights="CPU=1.0")
     assert failed_checks(slurm_checks.billing_weights(cheap, bank_prices())) == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -126,8 +127,8 @@ def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]
     """Check that the bank prices as Slurm bills: the rule for TRES, the weights, the QOS."""
     differences = price_differences(machine, known)
     remedy = (
-        f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's"
-        " settings as Slurm has them; restart the bank"
+        f"fairbank slurm import --dry-run --settings {quote(f'{machine.cluster}.toml')} prints the"
+        " bank's settings as Slurm has them; restart the bank"
     )
     for difference in differences:
         yield HealthCheck(difference, False, remedy)
@@ -143,7 +144,7 @@ def size_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
     """
     remedy = (
         f"quotes of --exclusive, of --mem=0 and without --mem need it: fairbank slurm import"
-        f" --dry-run --settings {machine.cluster}.toml prints it; restart the bank"
+        f" --dry-run --settings {quote(f'{machine.cluster}.toml')} prints it; restart the bank"
     )
     for difference in size_differences(machine, known):
         yield HealthCheck(difference, False, remedy)

@@ -163,10 +163,12 @@ def _strangers(context: Context, report: dict[str, Any]) -> list[str]:
         return []
     if any(member["uid"] == owner for member in project["members"]):
         return []
-    user = plain(user_name(owner))
+    from shlex import join  # 1 ms, only for this warning
+
+    user, account = plain(user_name(owner)), plain(account)
     return [
-        f"user {user} is no member of {plain(account)}; if the user is right, add them:"
-        f" fairbank project add-user {plain(account)} {user}"
+        f"user {user} is no member of {account}; if the user is right, add them:"
+        f" {join(['fairbank', 'project', 'add-user', account, user])}"
     ]
 
 
