@@ -107,7 +107,7 @@ def outage_without_reports(world: World) -> None:
         world.send()
         world.fail_request(world.in_flight.pop(), FairbankError("a bug of the bank"))
     assert not len(world.engine.flow.queue)
-    assert not world.engine.flow.bank.up
+    assert not world.engine.flow.bank.is_up
 
 
 def test_outage_without_reports_is_ended_by_a_probe(world: World) -> None:
@@ -116,12 +116,12 @@ def test_outage_without_reports_is_ended_by_a_probe(world: World) -> None:
     world.pass_time(bank.retry_at - world.now)
     assert is_due(world, probes)
     probes.record(AWAY, HERE, world.engine.flow, world.now)
-    assert (bank.up, bank.error, reachable(world, probes)) == (False, AWAY, False)
+    assert (bank.is_up, bank.error, reachable(world, probes)) == (False, AWAY, False)
     assert not is_due(world, probes)
     world.pass_time(bank.retry_at - world.now)
     assert is_due(world, probes)
     assert probes.record(None, HERE, world.engine.flow, world.now)
-    assert (bank.up, reachable(world, probes)) == (True, True)
+    assert (bank.is_up, reachable(world, probes)) == (True, True)
     assert probes.reachability(bank).since == world.now
 
 

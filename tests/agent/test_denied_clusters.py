@@ -49,7 +49,7 @@ def test_report_of_a_denied_cluster_does_not_make_the_bank_count_as_down(denying
     denying.send()
     denying.finish_request()
     denying.read_replies()
-    assert denying.engine.flow.bank.up
+    assert denying.engine.flow.bank.is_up
     assert [verdict.action for _, verdict in denying.verdicts] == ["run"]
     settle(denying)
     denying.deliver(prolog_request(3))

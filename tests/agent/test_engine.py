@@ -44,7 +44,7 @@ def test_missing_right_drops_no_report(world: World) -> None:
     world.fail_request(
         batch, Forbidden("you may not report runs of cluster local", field="cluster")
     )
-    assert not world.engine.flow.bank.up
+    assert not world.engine.flow.bank.is_up
     assert len(world.engine.flow.queue) == 1
     world.pass_time(1)
     world.run_until_idle()
@@ -133,7 +133,7 @@ def questions_of(world: World, first: int, seconds: int) -> None:
 def test_no_question_waits_after_one_has_waited_in_vain_for_a_silent_bank(world: World) -> None:
     patience = int(world.terms.patience)
     questions_of(world, 1, patience)
-    assert world.engine.flow.bank.up, "no request has failed yet"
+    assert world.engine.flow.bank.is_up, "no request has failed yet"
     world.write()
     world.read_replies()
     assert len(world.verdicts) == patience, "the first has waited in vain, so all are decided"

@@ -39,7 +39,7 @@ def test_reconnect_once_after_the_last_deferral(world: World) -> None:
     world.deliver(epilog_event(1, 0, begun=False))
     world.send()
     world.finish_request()
-    assert world.engine.flow.bank.up
+    assert world.engine.flow.bank.is_up
     assert not world.engine.take_reconnect(world.now + STABLE_SECONDS / 2)
     assert world.engine.take_reconnect(world.now + STABLE_SECONDS)
     assert not world.engine.take_reconnect(world.now + 10 * STABLE_SECONDS)
@@ -53,7 +53,7 @@ def test_no_reconnect_while_the_bank_does_not_answer(world: World) -> None:
     world.send()
     world.pass_time(5)
     assert state_of(world, 1) is AgentRunState.DEFERRED
-    assert world.engine.flow.bank.up
+    assert world.engine.flow.bank.is_up
     world.pass_time(10 * STABLE_SECONDS)
     assert not world.engine.take_reconnect(world.now)
     world.finish_request()

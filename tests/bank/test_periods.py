@@ -90,6 +90,6 @@ def test_periods_overlap_if_they_share_an_instant(
     shared = [
         row
         for row in rows
-        if any(row.covers(at) and period[0] <= at < period[1] for at in range(31))
+        if any(row.is_in_period(at) and period[0] <= at < period[1] for at in range(31))
     ]
     assert overlapping(*period, rows) == (shared[0] if shared else None)

@@ -24,7 +24,7 @@ def test_node_has_resources_and_a_usable_state() -> None:
         features=frozenset({"1200MHz"}),
     )
     assert node.cores == 16
-    assert [state for state in NodeState if not state.usable] == [
+    assert [state for state in NodeState if not state.is_usable] == [
         NodeState.DRAINED,
         NodeState.FAILED,
         NodeState.DOWN,

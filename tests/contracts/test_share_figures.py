@@ -132,7 +132,7 @@ def test_share_figures_by_cluster_day_and_account(
         store.add_share_records(day)
     result = stored_figures(store, query)
     assert len(result) == count
-    assert sorted(map(repr, result)) == sorted(repr(row) for row in all_rows if query.matches(row))
+    assert sorted(map(repr, result)) == sorted(repr(row) for row in all_rows if query.is_match(row))
 
 
 def test_share_figures_snapshot_does_not_change(store: Store) -> None:

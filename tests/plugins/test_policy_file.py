@@ -291,13 +291,13 @@ def test_admission_rules_are_those_of_the_plugins() -> None:
     lenient = msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN)
     admitted = read_admission_rules(render(lenient).encode())
     assert (admitted.listed_partitions, admitted.one_partition) == (None, False)
-    assert not strict.leaves_qos("wg_astro")  # the site has one QOS for all
+    assert not strict.is_qos_free("wg_astro")  # the site has one QOS for all
     project = msgspec.structs.replace(ASTRO, qos="low")
     lenient = msgspec.structs.replace(
         OPEN_POLICY, qos=None, projects=(project, BIO), short_terms=(), balances=()
     )
     admitted = read_admission_rules(render(lenient).encode())
-    assert (admitted.leaves_qos("wg_astro"), admitted.leaves_qos("wg_bio")) == (False, True)
+    assert (admitted.is_qos_free("wg_astro"), admitted.is_qos_free("wg_bio")) == (False, True)
     with pytest.raises(InvalidInput, match="damaged"):
         read_admission_rules(TEXT.replace("wg_bio", "wg_bin").encode())
 

@@ -121,7 +121,7 @@ def test_root_and_exempt_users_are_not_checked(site: Site) -> None:
         assert (result.code, result.user) == (SUCCESS, [])
         assert result.job["time_min"] == NONE
     rules = read_admission_rules(render(SITE_POLICY).encode())
-    assert [rules.judges(uid) for uid in (0, 60_699, ALICE)] == [False, False, True]
+    assert [rules.has_rules_for(uid) for uid in (0, 60_699, ALICE)] == [False, False, True]
 
 
 def test_all_errors_are_shown_at_once(site: Site) -> None:
@@ -689,7 +689,7 @@ def test_change_that_is_advised_is_submitted_as_it_is(site: Site, name: str) -> 
         assert is_kept or chosen is None, (partition, result.user)
         assert chosen is not None or not is_kept, partition
     result = submit(lua, **{**job, "qos": "low"})
-    assert (result.code, result.job["qos"] == "low") == (SUCCESS, rules.leaves_qos("wg_astro"))
+    assert (result.code, result.job["qos"] == "low") == (SUCCESS, rules.is_qos_free("wg_astro"))
 
 
 def test_gpus_are_advised_in_a_form_that_the_policy_accepts(site: Site) -> None:
@@ -743,12 +743,12 @@ def test_price_is_judged_as_the_plugin_judges_it(
         limit=None if minutes is None else minutes * 60,
         tres={"cpu": cpus, "mem": 1, "node": 1},
     )
-    assert rules.admits_price(job, WRITTEN + 60) == (result.code == SUCCESS), result.user
+    assert rules.is_price_admitted(job, WRITTEN + 60) == (result.code == SUCCESS), result.user
     stale = WRITTEN + policy.stale_seconds + 1
     has_limit = minutes is not None or "long" not in partition
-    assert rules.admits_price(job, stale) == has_limit
+    assert rules.is_price_admitted(job, stale) == has_limit
     warned = msgspec.structs.replace(policy, price=PolicyAction.WARN)
-    assert read_admission_rules(render(warned).encode()).admits_price(job, WRITTEN)
+    assert read_admission_rules(render(warned).encode()).is_price_admitted(job, WRITTEN)
 
 
 @pytest.mark.parametrize(
@@ -787,4 +787,4 @@ def test_whole_nodes_are_priced_as_the_plugin_prices_them(
             tres={"cpu": 1, "mem": wanted.get("memory_per_cpu", 1), "node": 1},
         )
         assert (result.code == SUCCESS) == (limit == minutes), result.user
-        assert rules.admits_price(job, WRITTEN + 60) == (limit == minutes)
+        assert rules.is_price_admitted(job, WRITTEN + 60) == (limit == minutes)

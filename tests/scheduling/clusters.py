@@ -125,7 +125,9 @@ def possible_placements(
 ) -> Iterable[frozenset[int]]:
     """Yield each set of nodes on which the job could start now, beside the running jobs."""
     tasks = [fitting(cluster, there, request.demand, place) for place in range(len(cluster.nodes))]
-    up = [place for place, node in enumerate(cluster.nodes) if node.state.usable and tasks[place]]
+    up = [
+        place for place, node in enumerate(cluster.nodes) if node.state.is_usable and tasks[place]
+    ]
     for size in range(request.least, min(max(request.most, request.upto), len(up)) + 1):
         for some in combinations(up, size):
             if sum(tasks[place] for place in some) >= request.tasks and suits(

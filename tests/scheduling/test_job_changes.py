@@ -60,7 +60,7 @@ class Site(AllowedChanges):
             if name != job.qos:
                 yield replace(job, qos=name)
 
-    def accepts(self, job: PendingJob) -> bool:
+    def is_accepted(self, job: PendingJob) -> bool:
         return self.credit is None or job.wanted.cpus * (job.limit or 0) // 60 <= self.credit
 
 
@@ -370,7 +370,7 @@ def test_suggestion_holds_when_it_is_applied(drawn: tuple[Scene, Site]) -> None:
         if result is None:
             continue
         changed = applied(job, result.option)
-        assert site.accepts(changed), "the bank refuses it"
+        assert site.is_accepted(changed), "the bank refuses it"
         assert not site.refused & set(changed.partitions) - set(job.partitions), "the policy"
         assert changed.qos == job.qos or changed.qos in site.qos
         assert start_of(scene, changed) == result.at
@@ -399,7 +399,7 @@ def test_no_number_of_cpus_starts_a_job_earlier_than_the_suggestion(
         earliest = start_of(scene, job) if result is None else result.at
         for cpus in range(1, job.wanted.cpus_per_task):
             changed = applied(job, f"-c {cpus}")
-            start = start_of(scene, changed) if site.accepts(changed) else None
+            start = start_of(scene, changed) if site.is_accepted(changed) else None
             assert start is None or (earliest is not None and earliest <= start), cpus
 
 

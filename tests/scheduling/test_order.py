@@ -15,7 +15,7 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState, Pre
 from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.scheduling.slurm.preemption import may_preempt
+from fairbank.scheduling.slurm.preemption import can_preempt
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene, ranked
 
@@ -143,10 +143,10 @@ def test_partitions_preempt_by_tier_where_they_share_nodes_and_the_lower_one_may
     scene = Scene(rack(3), low, apart, safe, HIGH)
     scene.preemption = Preemption(by=PreemptBy.PARTITION)
     nodes = scene.snapshot.machine
-    assert may_preempt(nodes, ("urgent", ""), ("batch", ""))
-    assert not may_preempt(nodes, ("batch", ""), ("urgent", ""))
-    assert not may_preempt(nodes, ("apart", ""), ("batch", ""))
-    assert not may_preempt(nodes, ("urgent", ""), ("safe", ""))
+    assert can_preempt(nodes, ("urgent", ""), ("batch", ""))
+    assert not can_preempt(nodes, ("batch", ""), ("urgent", ""))
+    assert not can_preempt(nodes, ("apart", ""), ("batch", ""))
+    assert not can_preempt(nodes, ("urgent", ""), ("safe", ""))
 
 
 def test_removed_partition_is_not_replaced_by_another() -> None:
@@ -197,7 +197,7 @@ def test_queue_order_is_total_and_preemptors_go_first(
     plain = [entry for entry in entries if not entry.job.expedited]
     kinds = [(entry.rules.name, entry.job.qos) for entry in plain]
     for at, kind in enumerate(kinds):
-        assert not any(may_preempt(snapshot.machine, behind, kind) for behind in kinds[at:])
+        assert not any(can_preempt(snapshot.machine, behind, kind) for behind in kinds[at:])
     assert all(
         one.rank < other.rank
         for one, other in pairwise(plain)

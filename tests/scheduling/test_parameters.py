@@ -98,8 +98,8 @@ def test_no_setting_is_out_of_range(values: dict[str, Any]) -> None:
 
 def test_main_pass_is_due_when_asked_for_but_not_too_often() -> None:
     parameters = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
-    assert [parameters.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
-    assert not parameters.main_is_due(0, False, 10**12)
+    assert [parameters.is_main_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
+    assert not parameters.is_main_due(0, False, 10**12)
 
 
 def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> None:
@@ -107,17 +107,17 @@ def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> Non
     ended = full = 0
     fully: list[int] = []
     for now in range(0, 130_000_000, 500_000):  # something is submitted twice a second
-        if parameters.full_is_due(full, now // 1_000_000):
+        if parameters.is_full_due(full, now // 1_000_000):
             ended, full = now, now // 1_000_000
             fully.append(full)
-        elif parameters.main_is_due(ended, True, now):
+        elif parameters.is_main_due(ended, True, now):
             ended = now
     assert fully == [60, 120]
-    assert not SchedulerParameters(sched_interval=-1).full_is_due(0, 10**12)
+    assert not SchedulerParameters(sched_interval=-1).is_full_due(0, 10**12)
 
 
 def test_backfill_is_due_after_its_interval_if_anything_changed() -> None:
     parameters = SchedulerParameters(bf_interval=30)
-    assert [parameters.backfill_is_due(100, True, now) for now in (129, 130)] == [False, True]
-    assert not parameters.backfill_is_due(100, False, 1_000)
-    assert not SchedulerParameters(bf_interval=-1).backfill_is_due(0, True, 10**6)
+    assert [parameters.is_backfill_due(100, True, now) for now in (129, 130)] == [False, True]
+    assert not parameters.is_backfill_due(100, False, 1_000)
+    assert not SchedulerParameters(bf_interval=-1).is_backfill_due(0, True, 10**6)

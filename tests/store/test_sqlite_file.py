@@ -19,7 +19,7 @@ from fairbank.store.contract import Contention, Store
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.sqlite import store as sqlite
-from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
+from fairbank.store.sqlite.driver import VERSION, driver, is_wal_safe
 from fairbank.store.sqlite.store import SqliteStore
 from tests.contracts.small_site import contents, fill, granted, hold
 from tests.support.account import Account
@@ -29,7 +29,7 @@ WITH_THE_BUG = (3, 40, 1)
 WAL = 2  # in bytes 18 and 19 of the file's head
 
 needs_wal = pytest.mark.skipif(
-    not wal_is_safe(VERSION), reason=f"SQLite {VERSION} must not use a write-ahead log"
+    not is_wal_safe(VERSION), reason=f"SQLite {VERSION} must not use a write-ahead log"
 )
 
 

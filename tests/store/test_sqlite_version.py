@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.store.sqlite.driver import wal_is_safe
+from fairbank.store.sqlite.driver import is_wal_safe
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from fairbank.store.sqlite.driver import wal_is_safe
     [(3, 7, 0), (3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 45, 3), (3, 50, 6), (3, 51, 0), (3, 51, 2)],
 )
 def test_known_bug_is_detected(version: tuple[int, int, int]) -> None:
-    assert not wal_is_safe(version)
+    assert not is_wal_safe(version)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_known_bug_is_detected(version: tuple[int, int, int]) -> None:
     ],
 )
 def test_fixed_versions_of_sqlite_are_safe(version: tuple[int, int, int]) -> None:
-    assert wal_is_safe(version)
+    assert is_wal_safe(version)
 
 
 def test_sqlite_without_wal_is_not_safe() -> None:
-    assert not wal_is_safe((3, 6, 23))
+    assert not is_wal_safe((3, 6, 23))

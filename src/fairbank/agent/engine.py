@@ -125,7 +125,7 @@ class Engine:
         match message:
             case PrologRequest():
                 terms = self.terms_of(message.partition)
-                event = run_events.prolog_event(message, terms, bank_up=self.flow.bank.up)
+                event = run_events.prolog_event(message, terms, bank_up=self.flow.bank.is_up)
                 is_first = known is None or known.state is S.DEFERRED
                 if event is E.PROLOG_UNLIMITED_RUN and is_first:
                     cause.label = "unbillable: run"
@@ -342,7 +342,7 @@ class Engine:
         self.questions.add(run, question)
         if deadline <= now:
             self._decide(run, question, now)
-        elif report is not None and terms.optimistic_start and self.flow.bank.up:
+        elif report is not None and terms.optimistic_start and self.flow.bank.is_up:
             facts = facts_of(report)
             is_fresh = self.credit.is_fresh(facts, now)
             if is_fresh and self.credit.deduct(facts, terms.optimistic_start):

@@ -247,12 +247,12 @@ class Outbox:
         """
         self._checkpoint()
         has_deletions = bool(_deleted(changes.reports) or _deleted(changes.runs))
-        if has_deletions or self._fits_free_pages(changes):
+        if has_deletions or self._has_space_in_free_pages(changes):
             self._reserve.free()
             try:
                 with contextlib.suppress(sqlite3.Error):
                     self._delete_all(changes)
-                if self._fits_free_pages(changes):
+                if self._has_space_in_free_pages(changes):
                     self._write(changes)
                     self._checkpoint()
                     return
@@ -260,7 +260,7 @@ class Outbox:
                 self._fill_reserve()
         self._write(changes)
 
-    def _fits_free_pages(self, changes: OutboxChanges) -> bool:
+    def _has_space_in_free_pages(self, changes: OutboxChanges) -> bool:
         (free,) = self._db.execute("PRAGMA freelist_count").fetchone()
         size = sum(
             len(report.body) + 256 for report in changes.reports.values() if report is not None

@@ -121,17 +121,17 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
         """Credit that may be withdrawn or transferred: the credit limit is not part of it."""
         return self.deposited - self.charged - self.held
 
-    def covers(self, at: int) -> bool:
+    def is_in_period(self, at: int) -> bool:
         """Return whether the period contains `at`."""
         return self.start <= at < self.end
 
-    def pays_at(self, start: int) -> bool:
+    def can_pay_at(self, start: int) -> bool:
         """Return whether a run that starts at `start` may draw on it, however late the run is
         reported.
 
         Only the period counts, unless staff ended the allocation by its start or removed it.
         """
-        return self.covers(start) and self.state not in (_S.CANCELLED, _S.REMOVED)
+        return self.is_in_period(start) and self.state not in (_S.CANCELLED, _S.REMOVED)
 
     def state_at(self, now: int) -> AllocationState:
         """Return the state that events start from: ended after its end, recorded or not."""

@@ -64,7 +64,7 @@ def counted_of_more(run: RunRecord) -> int | None:
     return details.cpus * elapsed if details.cpu_seconds > details.cpus * (elapsed + 1) else None
 
 
-def failed_early(run: RunRecord) -> bool:
+def is_early_failure(run: RunRecord) -> bool:
     """Return whether the run failed within EARLY_SECONDS of its start."""
     seconds = run.elapsed_seconds
     return run.outcome in EARLY_OUTCOMES and seconds is not None and seconds <= EARLY_SECONDS

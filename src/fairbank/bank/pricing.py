@@ -225,4 +225,4 @@ def usable_now(allocation: Allocation, sums: UserSums, now: int) -> int:
         sums: charges, holds and cap of the user in it.
         now: time in seconds, which must be in the term.
     """
-    return usable(allocation, sums) if allocation.covers(now) else 0
+    return usable(allocation, sums) if allocation.is_in_period(now) else 0

@@ -96,7 +96,7 @@ class Visibility(msgspec.Struct, frozen=True):
     projects: frozenset[int] = frozenset()
     own_jobs_of: frozenset[int] = frozenset()
 
-    def sees(self, project: int) -> bool:
+    def can_see(self, project: int) -> bool:
         return self.everything or project in self.projects
 
 
@@ -134,7 +134,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     lenders: frozenset[int] = frozenset()
 
     @property
-    def hides_removed(self) -> bool:
+    def is_without_removed(self) -> bool:
         """True unless removed allocations are asked for by state or by number."""
         return self.ids is None and self.shown_state is None
 

@@ -178,7 +178,7 @@ class TransactionData:
             allocation
             for project in chain
             for allocation in self.allocations_of(project, resource)
-            if allocation.pays_at(at) and (project == chain[0] or allocation.shared)
+            if allocation.can_pay_at(at) and (project == chain[0] or allocation.shared)
         ]
 
     def projects_of(self, numbers: Iterable[int]) -> list[Project]:

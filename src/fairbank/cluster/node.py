@@ -30,7 +30,7 @@ class NodeState(Enum):
     FUTURE = "future"
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """True if jobs can start on the node. Slurm powers up a powered-down node for a job."""
         return self in _PENALTIES
 

@@ -59,7 +59,7 @@ class AccessList(msgspec.Struct, frozen=True, dict=True):
     denies: bool = False
     below: frozenset[str] = frozenset()
 
-    def accepts(self, *names: str) -> bool:
+    def is_admitted(self, *names: str) -> bool:
         """Return whether a job is accepted that has these names."""
         return self._listed.isdisjoint(names) is self.denies
 
@@ -146,7 +146,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def starts_jobs(self) -> bool:
+    def can_start_jobs(self) -> bool:
         """True unless it is down or inactive."""
         return self.state in (PartitionState.UP, PartitionState.DRAIN)
 

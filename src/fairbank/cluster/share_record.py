@@ -55,7 +55,7 @@ class ShareQuery(NamedTuple):
     after: ShareKey | None = None
     limit: int | None = None
 
-    def matches(self, figure: ShareRecord) -> bool:
+    def is_match(self, figure: ShareRecord) -> bool:
         return (
             self.since <= figure.day < self.until
             and (self.cluster is None or figure.cluster == self.cluster)

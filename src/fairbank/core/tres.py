@@ -59,7 +59,7 @@ def tres_name(text: str, *, field: str = "tres") -> str:
     )
 
 
-def _in_mebibytes(name: str) -> bool:
+def _is_in_mebibytes(name: str) -> bool:
     return name == "mem" or name.startswith("bb/")
 
 
@@ -105,7 +105,7 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
             raise InvalidInput(
                 f"{suffix!r} is not a size suffix", field=field, remedy="use K, M, G, T or P"
             )
-        counts[name] = number * Fraction(1024) ** (level - (2 if _in_mebibytes(name) else 0))
+        counts[name] = number * Fraction(1024) ** (level - (2 if _is_in_mebibytes(name) else 0))
     return counts
 
 
@@ -183,7 +183,9 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
             raise InvalidInput(
                 f"{suffix!r} is not a weight suffix", field=field, remedy="use K, M, G, T or P"
             )
-        weights[name] = number / Fraction(1024) ** max(0, level - (2 if _in_mebibytes(name) else 0))
+        weights[name] = number / Fraction(1024) ** max(
+            0, level - (2 if _is_in_mebibytes(name) else 0)
+        )
     return weights
 
 

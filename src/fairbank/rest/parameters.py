@@ -169,7 +169,7 @@ def _named_projects(*, only_visible: bool) -> Callable[..., Awaitable[ProjectIds
             # No thread is needed for an account alone, as commands send it: it is mostly cached.
             cache = request.services.project_cache
             if cache.has_fresh((account,)) and (known := cache.cached(account)) is not None:
-                return frozenset({known.id} if visibility.sees(known.id) else ())
+                return frozenset({known.id} if visibility.can_see(known.id) else ())
         query = ProjectQuery(
             visibility=visibility,
             ids=None if project is None else frozenset({project}),

@@ -167,7 +167,7 @@ class Allocations(UseCases):
         """
         allocation = self.get(identity, number)
         with self._store.reading() as reader:
-            if identity.journal_visibility.sees(allocation.project):
+            if identity.journal_visibility.can_see(allocation.project):
                 return reader.allocation_users(allocation.id, page)
             own = reader.users(frozenset({number}), identity.uid)
             return [row for row in own if page.after is None or row.uid > page.after]
@@ -329,7 +329,7 @@ def _check_journal(identity: Identity, allocation: Allocation) -> None:
     """Raise Forbidden for the journal of an allocation if the user sees only their own jobs there:
     without the other entries it would not add up.
     """
-    if not identity.journal_visibility.sees(allocation.project):
+    if not identity.journal_visibility.can_see(allocation.project):
         raise Forbidden(
             "this bank shows members only their own jobs and usage, so no whole statement",
             field="allocation",

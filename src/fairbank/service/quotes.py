@@ -88,7 +88,7 @@ class Quotes(UseCases):
         """
         cluster = find_cluster(self._context.clusters, request.cluster)
         project = self._project_cache.by_account(account)
-        if project is None or project.removed or not identity.visibility.sees(project.id):
+        if project is None or project.removed or not identity.visibility.can_see(project.id):
             raise NotFound(
                 f"there is no project with the account {account!r} that you may see",
                 field="account",

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from fairbank.core.time import Instant
-from fairbank.rest.server.unix_socket import answers
+from fairbank.rest.server.unix_socket import is_listening
 from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
@@ -61,7 +61,7 @@ def bank_places(config: str | None, settings: BankSettings) -> dict[str, str]:
 
 def is_served(settings: BankSettings) -> bool:
     """Return whether a server with these settings runs on this host."""
-    return answers(Path(settings.server.socket))
+    return is_listening(Path(settings.server.socket))
 
 
 def open_bank_store(config: str | None, settings: BankSettings) -> Store:

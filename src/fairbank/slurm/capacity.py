@@ -68,7 +68,7 @@ def read_capacity(
 
 
 def _seconds_down(node: Node, since: int, until: int) -> int:
-    if node.state.usable:
+    if node.state.is_usable:
         return 0
     match = _SINCE.search(node.reason)
     began = since if match is None else parse_instant(match[1])

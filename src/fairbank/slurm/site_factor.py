@@ -96,7 +96,7 @@ def build_table(
     active = [
         allocation
         for allocation in allocations
-        if allocation.state is AllocationState.ACTIVE and allocation.covers(now)
+        if allocation.state is AllocationState.ACTIVE and allocation.is_in_period(now)
     ]
     longest: dict[str, int] = {}
     for allocation in active:

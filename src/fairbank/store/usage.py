@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.efficiency import efficiency, failed_early
+from fairbank.bank.efficiency import efficiency, is_early_failure
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import COMPLETED, NO_DETAILS, JobDetails
@@ -24,7 +24,7 @@ UNKNOWN_STATUS = -1
 def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) -> Usage:
     """Return the usage of these runs together; `key` is their group and unit."""
     used = [efficiency(run) for run in runs]
-    early = [run for run in runs if failed_early(run)]
+    early = [run for run in runs if is_early_failure(run)]
     exits = {
         UNKNOWN_STATUS
         if run.job_details is None

@@ -340,16 +340,14 @@ def test_prolog_script_replaces_the_plugin() -> None:
         "PrEpPlugins": "prep/script",
         "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
     }
-    assert slurm_checks.uses_prolog_script(script)
+    assert slurm_checks.has_prolog_script(script)
     several = {
         "PrologSlurmctld[0]": "/etc/slurm/clean_up",
         "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
     }  # as 24.11 prints them
-    assert slurm_checks.uses_prolog_script(
-        {**WITH_PLUGINS, "PrEpPlugins": "prep/script", **several}
-    )
+    assert slurm_checks.has_prolog_script({**WITH_PLUGINS, "PrEpPlugins": "prep/script", **several})
     assert failed_checks(slurm_checks.plugin_checks(script, None)) == []
-    assert not slurm_checks.uses_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
+    assert not slurm_checks.has_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
 
 
 @pytest.mark.parametrize(

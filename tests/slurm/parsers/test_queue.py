@@ -122,7 +122,7 @@ def test_unreadable_node_is_reported(field: str, text: str) -> None:
 
 def test_partition_is_read() -> None:
     (gpu,) = machine.read_partition_rules(PARTITION).rows
-    assert (gpu.name, gpu.nodes, gpu.starts_jobs, gpu.tier) == (
+    assert (gpu.name, gpu.nodes, gpu.can_start_jobs, gpu.tier) == (
         "gpu",
         ("g01", "g02", "h1"),
         True,
@@ -139,7 +139,7 @@ def test_partition_is_read() -> None:
 )
 def test_partition_state_is_read(state: str, up: bool) -> None:
     (rules,) = machine.read_partition_rules(with_fields(PARTITION, {"State": state})).rows
-    assert (rules.state.value, rules.starts_jobs) == (state, up)
+    assert (rules.state.value, rules.can_start_jobs) == (state, up)
 
 
 def test_access_to_a_partition_is_read() -> None:

@@ -116,7 +116,7 @@ class BankStatus:
         self.silent_since: float | None = None
 
     @property
-    def up(self) -> bool:
+    def is_up(self) -> bool:
         return self.down_since is None
 
     @property
@@ -127,7 +127,7 @@ class BankStatus:
 
     def record_success(self, now: float) -> bool:
         """Record an answer; return whether the bank was down before."""
-        was_down = not self.up
+        was_down = not self.is_up
         if was_down:
             self.since = now
         self.contacted_at = self.answered_at = self.retry_at = now
@@ -137,7 +137,7 @@ class BankStatus:
 
     def record_failure(self, error: FairbankError, now: float) -> bool:
         """Record a failed request; return whether the bank was up before."""
-        was_up = self.up
+        was_up = self.is_up
         if was_up:
             self.down_since = self.since = now
         self.contacted_at, self.error = now, error
@@ -202,7 +202,7 @@ class ProbeResults:
         failures = 0 if reachable else before.failures + 1
         self._last = Reachability(reachable, since, failures, error)
         self.at, self.clusters = now, clusters
-        if not bank.up and flow.is_idle:
+        if not bank.is_up and flow.is_idle:
             if error is None:
                 bank.record_success(now)
             else:
@@ -215,14 +215,14 @@ class ProbeResults:
         An error that a report found stands until a report succeeds; else the later one counts.
         """
         contacted = bank.contacted_at
-        if bank.up and self.at is not None and (contacted is None or contacted < self.at):
+        if bank.is_up and self.at is not None and (contacted is None or contacted < self.at):
             return self._last
         if contacted is None:
             return Reachability(None, bank.since)
         since = bank.since
-        if bank.up and self.at is not None:
+        if bank.is_up and self.at is not None:
             since = max(since, self._last.since if self._last.reachable else self.at)
-        return Reachability(bank.up, since, bank.failures, bank.error)
+        return Reachability(bank.is_up, since, bank.failures, bank.error)
 
     def is_due(self, flow: ReportFlow, clusters: Set[str], now: float) -> bool:
         """Return whether to probe: at first, for a new cluster, after a pause, and after errors.
@@ -237,7 +237,7 @@ class ProbeResults:
         bank = flow.bank
         if not clusters or not flow.is_idle:
             return False
-        if not bank.up:
+        if not bank.is_up:
             return now >= bank.retry_at
         current = self.reachability(bank)
         if current.reachable is None or not clusters <= self.clusters:

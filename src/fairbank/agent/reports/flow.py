@@ -232,7 +232,7 @@ class ReportFlow:
         if self.busy >= self.senders:
             self.senders = resize_pool(self.senders, self.limits, waited=late, idle=0.0)
         # One request at a time probes a bank that is down.
-        if self.busy >= (self.senders if self.bank.up else 1):
+        if self.busy >= (self.senders if self.bank.is_up else 1):
             return []
         batch, superseded = self.queue.take(self.limits.batch)
         for report in superseded:

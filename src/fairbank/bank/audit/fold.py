@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
 from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off, unreadable
 from fairbank.bank.audit.registry import ExpectedRegistry
-from fairbank.bank.audit.runs import RowAgain, RunRows, after, may_follow, new_run, no_row
+from fairbank.bank.audit.runs import RowAgain, RunRows, after, can_follow, new_run, no_row
 from fairbank.bank.audit.transfers import TRANSFER_KINDS, RecordedTransfer, transfer_of
 from fairbank.bank.entry import (
     EFFECTS,
@@ -163,7 +163,7 @@ class Fold:
                 f"its run {number} was never opened in this journal for this user", entry
             )
             return 0
-        if not may_follow(run, entry):
+        if not can_follow(run, entry):
             self._findings.add(
                 f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already",
                 entry,

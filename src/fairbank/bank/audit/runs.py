@@ -41,7 +41,7 @@ _HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
 _CHARGED = RunState.CHARGED
 
 
-def may_follow(run: RunRecord, entry: Entry) -> bool:
+def can_follow(run: RunRecord, entry: Entry) -> bool:
     """Return whether an entry may follow in the life of a run.
 
     A run is opened once and closed once. It is refunded at most what it was charged, and charged

@@ -229,7 +229,7 @@ def nearest(
         if allocation.project in chain
         and allocation.resource == resource
         and (allocation.project == chain[0] or allocation.shared)
-        and not allocation.covers(start)
+        and not allocation.is_in_period(start)
         and allocation.state is not AllocationState.REMOVED
         and (allocation.end <= start or allocation.state_at(start) is not AllocationState.ENDED)
     )

@@ -11,7 +11,12 @@ from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Amend, Expire, Open, SetCap
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done
 from fairbank.bank.rules.grants import refuse_grant
-from fairbank.bank.rules.registry import above, refuse_project, removed_allocation, removed_project
+from fairbank.bank.rules.registry import (
+    is_above,
+    refuse_project,
+    removed_allocation,
+    removed_project,
+)
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
@@ -299,7 +304,7 @@ def set_cap(context: RuleContext, request: SetCap) -> Outcome:
         return removed
     if request.by is not None and (
         request.project != allocation.project
-        or not above(data, allocation.project, request.by, uid)
+        or not is_above(data, allocation.project, request.by, uid)
     ):
         return Refusal(Reason.ROLE_ABOVE, project=allocation.project)
     sums = data.sums_of(allocation.id, uid)

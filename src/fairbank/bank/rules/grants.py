@@ -41,7 +41,7 @@ def refuse_grant(
         if more or longer:
             return _outside(new, Detail.NO_RESOURCE, names=", ".join(sorted(category.resources)))
         return None
-    if (more or longer) and not is_transfer and not _may_grant(context, category):
+    if (more or longer) and not is_transfer and not _can_grant(context, category):
         return _outside(
             new, Detail.NO_GRANTER, names=", ".join(map(str, sorted(category.granters)))
         )
@@ -52,7 +52,7 @@ def refuse_grant(
     return _refuse_amount(new, limits, is_new=old is None) if more else None
 
 
-def _may_grant(context: RuleContext, category: GrantCategory) -> bool:
+def _can_grant(context: RuleContext, category: GrantCategory) -> bool:
     submitted = context.submitted
     uid = submitted.actor if submitted.acting_as is None else submitted.acting_as
     return not category.granters or uid in category.granters

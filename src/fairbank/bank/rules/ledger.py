@@ -85,13 +85,13 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
         request.key is not None
         and isinstance(outcome, Refusal)
         and outcome.entry is None
-        and not _may_count_later(request, outcome)
+        and not _can_count_later(request, outcome)
     ):
         return _declined(data, submitted, outcome)
     return outcome
 
 
-def _may_count_later(request: requests.Request, refusal: Refusal) -> bool:
+def _can_count_later(request: requests.Request, refusal: Refusal) -> bool:
     """Return whether the key of a refused request stays free.
 
     Usage has happened, and a report that came before its hold may be sent again after it. The

@@ -231,7 +231,9 @@ def set_member(context: RuleContext, request: SetMember) -> Outcome:
     data, undoes, project = context.data, context.undoes, request.project
     if (refusal := refuse_project(data, project)) is not None:
         return refusal
-    if request.by is not None and not above(data, project, request.by, request.uid, request.role):
+    if request.by is not None and not is_above(
+        data, project, request.by, request.uid, request.role
+    ):
         return Refusal(Reason.ROLE_ABOVE, project=project)
     member = data.members.get((project, request.uid))
     # An undo is always entered, so that the entry that it undoes is marked as undone.
@@ -246,7 +248,9 @@ def set_member(context: RuleContext, request: SetMember) -> Outcome:
     return done(entry, None, project=project)
 
 
-def above(data: TransactionData, project: int, by: int, uid: int, new: Role | None = None) -> bool:
+def is_above(
+    data: TransactionData, project: int, by: int, uid: int, new: Role | None = None
+) -> bool:
     """Return whether a user's role is above that of another user, and above a new role of the
     latter.
 

@@ -138,7 +138,7 @@ def _entry_before(entries: Sequence[Entry], entry: Entry) -> Entry | Refusal | N
         )
     place = entries.index(entry)
     before = entries[place - 1] if place else None
-    if before is not None and _only_expired(entry, before):
+    if before is not None and _is_expiry(entry, before):
         return Refusal(
             Reason.ALLOCATION_EXPIRED,
             Detail.SWEPT,
@@ -158,14 +158,14 @@ def _standing(entries: Sequence[Entry]) -> list[Entry]:
     while place >= 0:
         standing.append(entries[place])
         back = undone_by(entries[place])
-        if place and _only_expired(entries[place], entries[place - 1]):
+        if place and _is_expiry(entries[place], entries[place - 1]):
             place -= 1
         else:
             place = -1 if back is None else places.get(back, 0) - 1
     return standing
 
 
-def _only_expired(entry: Entry, before: Entry) -> bool:
+def _is_expiry(entry: Entry, before: Entry) -> bool:
     """Return whether an entry only records that the period was over, as upkeep does."""
     if entry.kind is not Kind.TERMS or undone_by(entry) is not None:
         return False

@@ -67,7 +67,7 @@ class Settings(NamedTuple):
     bank_file: str | None = None
 
     @property
-    def configured(self) -> bool:
+    def is_configured(self) -> bool:
         """True if there may be a bank: its address is given, or its default socket exists."""
         return self.is_named or (
             self.address.scheme == "unix" and os.path.exists(self.address.place)

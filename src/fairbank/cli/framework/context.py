@@ -43,7 +43,7 @@ class Terminal:
     @contextmanager
     def in_pages(self) -> Iterator[None]:
         """Collect the output inside, and show it with a pager if it is longer than the screen."""
-        self._paged = [] if self.for_people and pager_of(self.options, os.environ) else None
+        self._paged = [] if self.is_for_people and pager_of(self.options, os.environ) else None
         try:
             yield
         finally:
@@ -55,7 +55,7 @@ class Terminal:
             show_text("\n".join(lines), pager_of(self.options, os.environ))
 
     @property
-    def for_people(self) -> bool:
+    def is_for_people(self) -> bool:
         """Return whether stdout is a terminal."""
         return sys.stdout.isatty()
 
@@ -83,7 +83,7 @@ class Terminal:
         form = getattr(self.options, "form", None)
         return DisplayFormat(
             units=getattr(self.options, "units", "h"),
-            separators=self.for_people and form is None,
+            separators=self.is_for_people and form is None,
             zone=self.zone,
             exact=form is not None,
             year=datetime.fromtimestamp(self.bank_time, self.zone).year,
@@ -97,7 +97,7 @@ class Terminal:
     def colours(self) -> bool:
         wanted = getattr(self.options, "color", "auto")
         return wanted == "always" or (
-            wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR")
+            wanted == "auto" and self.is_for_people and not os.environ.get("NO_COLOR")
         )
 
     def print_text(self, text: str = "") -> None:

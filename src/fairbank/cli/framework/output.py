@@ -179,7 +179,7 @@ CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 def run_watched(context: Context, once: Callable[[], int]) -> int:
     """Run once, or with --watch again and again until interrupted."""
     while context.options.watch:
-        if context.for_people:
+        if context.is_for_people:
             sys.stdout.write(CLEAR)
         once()
         sys.stdout.flush()

@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
                 return str(action.metavar or action.dest)
             if names & _names_set_by(action):
                 for flag in action.option_strings:
-                    if any(_is_said(flag, word) for word in words):
+                    if any(_is_typed(flag, word) for word in words):
                         return flag
         return field
 
@@ -153,7 +153,7 @@ def _names_set_by(action: argparse.Action) -> set[str]:
     return {spelling.lstrip("-").replace("-", "_") for spelling in spellings}
 
 
-def _is_said(flag: str, word: str) -> bool:
+def _is_typed(flag: str, word: str) -> bool:
     """Return whether a word is this option, perhaps with its value: --end=TIME, -ATIME."""
     return word == flag or word.startswith(f"{flag}=" if flag.startswith("--") else flag)
 

@@ -98,7 +98,7 @@ class Client:
         except NotABank:
             from fairbank.rest.client import connection_errors  # noqa: PLC0415  as below
 
-            if self.address.scheme == HTTP and connection_errors.speaks_tls(self.address):
+            if self.address.scheme == HTTP and connection_errors.is_tls_server(self.address):
                 raise connection_errors.tls_port(self.address) from None
             raise
 

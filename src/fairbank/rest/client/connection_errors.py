@@ -142,7 +142,7 @@ def _without_tls(address: Address, error: OSError, why: str) -> Unavailable:
     return _not_running(address, why, None)
 
 
-def speaks_tls(address: Address) -> bool:
+def is_tls_server(address: Address) -> bool:
     """Return whether the server at an address without TLS answers with TLS."""
     import ssl  # noqa: PLC0415  10 ms of CPU that only this error needs
 

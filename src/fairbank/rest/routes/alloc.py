@@ -74,7 +74,7 @@ class ChosenAllocations(NamedTuple):
     state: ShownState | None
 
     @property
-    def at_any_time(self) -> bool:
+    def is_at_any_time(self) -> bool:
         """True if neither a state nor a time is selected."""
         return self.state is None and self.allocations.active_at is None
 
@@ -120,7 +120,7 @@ def list_balances(
     last ended allocation of a project and resource is included; for staff, only of projects that
     the query names. Allocations that parent projects share are included.
     """
-    is_current = chosen.at_any_time and not every
+    is_current = chosen.is_at_any_time and not every
     balances, next_ = _find(request, page, chosen, is_current=is_current)
     now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [

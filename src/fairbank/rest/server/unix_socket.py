@@ -94,14 +94,14 @@ def _clear(path: Path) -> None:
         raise Conflict(
             f"{path} exists and is not a socket", field="socket", remedy="choose another path"
         )
-    if answers(path):
+    if is_listening(path):
         raise Conflict(
             f"a server is already listening at {path}", field="socket", remedy=_ONE_SERVER
         )
     path.unlink()
 
 
-def answers(path: Path) -> bool:
+def is_listening(path: Path) -> bool:
     """Return True if a server listens. In doubt it does: a full backlog is a server too."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)

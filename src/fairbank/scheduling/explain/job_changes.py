@@ -50,7 +50,7 @@ class AllowedChanges:
         """Return the job with each other QOS that it may have."""
         return ()
 
-    def accepts(self, job: PendingJob) -> bool:
+    def is_accepted(self, job: PendingJob) -> bool:
         """Return True if the job would be accepted with this request at its start."""
         return True
 
@@ -91,7 +91,7 @@ def suggest_earlier_start(
             return None  # slurmctld would remove the job (DeadLine)
         is_earlier = at is not None and (expected is None or at < expected)
         # Only a change that helps is worth the question, which may go to another host.
-        return None if is_earlier and not allowed.accepts(changed) else at
+        return None if is_earlier and not allowed.is_accepted(changed) else at
 
     return find_earlier_start(expected, _candidates(job, snapshot, start, allowed))
 
@@ -131,7 +131,7 @@ def _changes(
     """Yield the changes of which there is one each."""
     wanted, memory = job.wanted, job.wanted.memory_per_node
     for name, rules in snapshot.machine.cluster.rules.items():
-        is_new = name not in job.partitions and rules.starts_jobs
+        is_new = name not in job.partitions and rules.can_start_jobs
         partitions = allowed.partitions(job, name) if is_new else None
         if partitions is not None:
             yield (

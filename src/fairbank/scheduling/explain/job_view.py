@@ -145,7 +145,7 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
 def _unusable(nodes: Nodes) -> Iterator[Cause]:
     """Yield causes by the state of nodes."""
     for state in NodeState:
-        if not state.usable:
+        if not state.is_usable:
             yield (
                 state.value,
                 node_set.of(

@@ -218,7 +218,7 @@ def _unusable_nodes(
         by_reason = dict[str, NodeSet]()
         for place in node_set.each(exclusion.nodes & missing):
             node = cluster.nodes[place]
-            reason = "" if node.state.usable else node.reason
+            reason = "" if node.state.is_usable else node.reason
             by_reason[reason] = by_reason.get(reason, node_set.NO_NODES) | node_set.one(place)
         for reason, affected in by_reason.items():
             yield f"{cluster.names(affected)}: {exclusion.cause}{reason and f', {reason}'}"

@@ -174,7 +174,7 @@ def _access(subject: Subject, access: AccessList, kind: str, *names: str) -> Par
         f"{'Deny' if access.denies else 'Allow'}{kind}",
         access.names,
         names,
-        None if access.accepts(*names) else access.reason,
+        None if access.is_admitted(*names) else access.reason,
     )
 
 

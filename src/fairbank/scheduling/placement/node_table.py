@@ -99,7 +99,7 @@ class NodeTable:
     @cached_property
     def usable(self) -> NodeSet:
         """Return the nodes on which jobs may start."""
-        return node_set.of(place for place, node in enumerate(self.nodes) if node.state.usable)
+        return node_set.of(place for place, node in enumerate(self.nodes) if node.state.is_usable)
 
     @cached_property
     def by_weight(self) -> tuple[NodeSet, ...]:

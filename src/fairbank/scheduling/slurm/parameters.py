@@ -71,7 +71,7 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many seconds ahead backfill plans."""
         return self.bf_window * 60
 
-    def main_is_due(self, ended: int, requested: bool, now: int) -> bool:
+    def is_main_due(self, ended: int, requested: bool, now: int) -> bool:
         """Return True if the main pass runs at `now`. Submissions, ends and a due full pass request
         one.
 
@@ -82,7 +82,7 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
         """
         return requested and now - ended > self.sched_min_interval
 
-    def full_is_due(self, ended: int, now: int) -> bool:
+    def is_full_due(self, ended: int, now: int) -> bool:
         """Return True if a full main pass runs at `now`, requested or not. All times are in
         seconds.
 
@@ -91,7 +91,7 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
         """
         return 0 < self.sched_interval <= now - ended
 
-    def backfill_is_due(self, ended: int, changed: bool, now: int) -> bool:
+    def is_backfill_due(self, ended: int, changed: bool, now: int) -> bool:
         """Return True if backfill runs at `now`.
 
         Args:

@@ -18,7 +18,7 @@ Kind = tuple[str, str]
 """Partition and QOS: all that preemption depends on."""
 
 
-def may_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
+def can_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
     """Return True if jobs of one kind may preempt jobs of the other.
 
     Args:
@@ -74,7 +74,7 @@ def select_preempted(
     """
     if nodes.preemption.by is PreemptBy.NONE:
         return []
-    may = {other: may_preempt(nodes, kind, other) for other in {_kind(job) for job in running}}
+    may = {other: can_preempt(nodes, kind, other) for other in {_kind(job) for job in running}}
     candidates = [
         job_running
         for job_running in running

@@ -21,7 +21,7 @@ from fairbank.scheduling.machines.partition_access import exclusion_reason, is_r
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest
-from fairbank.scheduling.slurm.preemption import Kind, may_preempt
+from fairbank.scheduling.slurm.preemption import Kind, can_preempt
 
 Rank = tuple[bool, bool, int, int, int, int, int, int, bool]
 
@@ -183,7 +183,7 @@ def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
 def _merge_by_preemption(
     kinds: Mapping[Kind, list[QueueEntry]], nodes: Nodes
 ) -> Iterator[QueueEntry]:
-    above = {kind: [other for other in kinds if may_preempt(nodes, other, kind)] for kind in kinds}
+    above = {kind: [other for other in kinds if can_preempt(nodes, other, kind)] for kind in kinds}
     sorter = TopologicalSorter(above)
     sorter.prepare()
     waiting = {kind: iter(entries) for kind, entries in kinds.items()}

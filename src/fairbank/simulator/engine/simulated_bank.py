@@ -148,7 +148,7 @@ class SimulatedBank:
             (
                 allocation
                 for allocation in self._data.allocations_of(self._projects[payer], resource)
-                if allocation.covers(at)
+                if allocation.is_in_period(at)
             ),
             None,
         )
@@ -160,7 +160,7 @@ class SimulatedBank:
                 max(
                     self._due[allocation.id]
                     for allocation in self._data.allocations.values()
-                    if allocation.covers(at)
+                    if allocation.is_in_period(at)
                 ),
             )
         return RemainingCredit(

@@ -52,16 +52,16 @@ class SlurmScheduler(SimulationScheduler):
         self.count_skipped(now - 1)
         self._skips_passes = False
         self._has_changed |= has_event
-        full = self.parameters.full_is_due(self._full_pass_at, now)
+        full = self.parameters.is_full_due(self._full_pass_at, now)
         self._is_main_requested |= has_event or full
-        if self.parameters.main_is_due(
+        if self.parameters.is_main_due(
             self._main_pass_at * SECOND, self._is_main_requested, now * SECOND
         ):
             self._is_main_requested, self._main_pass_at = False, now
             if full:
                 self._full_pass_at = now
             yield partial(self._main, full=full)
-        if self.parameters.backfill_is_due(self._backfill_at, self._has_changed, now):
+        if self.parameters.is_backfill_due(self._backfill_at, self._has_changed, now):
             self._backfill_at = now
             yield self._backfill
 

@@ -110,7 +110,7 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     prices: PolicyPrices | None = None
     exempt: frozenset[int] = frozenset()
 
-    def judges(self, uid: int | None) -> bool:
+    def has_rules_for(self, uid: int | None) -> bool:
         """Return True if the rules are for the jobs of this user."""
         return uid != 0 and uid not in self.exempt
 
@@ -130,11 +130,11 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
         kept = () if self.one_partition else filter(self._is_listed, partitions)
         return (*kept, candidate)
 
-    def leaves_qos(self, account: str) -> bool:
+    def is_qos_free(self, account: str) -> bool:
         """Return True if the jobs of an account may have any QOS."""
         return self.qos is None and account not in self.forced_qos
 
-    def admits_price(self, job: PendingJob, now: int) -> bool:
+    def is_price_admitted(self, job: PendingJob, now: int) -> bool:
         """Return True if no partition of the job costs more than its project has."""
         prices = self.prices
         return prices is None or all(prices.is_paid(job, name, now) for name in job.partitions)

@@ -89,7 +89,7 @@ class SiteChanges(AllowedChanges):
         notes: list[str],
     ) -> None:
         self._slurm_job, self._cluster, self._now = slurm_job, cluster, now
-        self._policy = policy if policy is None or policy.judges(slurm_job.uid) else None
+        self._policy = policy if policy is None or policy.has_rules_for(slurm_job.uid) else None
         self._rules, self._quote = rules, quote
         self._qos_priorities, self._qos_flags = qos_priorities, qos_flags
         self._thresholds = thresholds
@@ -102,7 +102,7 @@ class SiteChanges(AllowedChanges):
         return self._policy.with_candidate(job.account, job.partitions, name)
 
     def with_other_qos(self, job: PendingJob) -> Iterator[PendingJob]:
-        if self._policy is None or self._policy.leaves_qos(job.account):
+        if self._policy is None or self._policy.is_qos_free(job.account):
             for name, priority in self._qos_priorities.items():
                 if name != job.qos:
                     yield msgspec.structs.replace(
@@ -114,8 +114,8 @@ class SiteChanges(AllowedChanges):
                         priorities=(),
                     )
 
-    def accepts(self, job: PendingJob) -> bool:
-        if self._policy is not None and not self._policy.admits_price(job, self._now):
+    def is_accepted(self, job: PendingJob) -> bool:
+        if self._policy is not None and not self._policy.is_price_admitted(job, self._now):
             return False
         if self._quote is None or not self._is_price_known:
             return self._is_price_known

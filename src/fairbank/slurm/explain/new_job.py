@@ -75,7 +75,7 @@ class LikelyStart(NamedTuple):
     range: StartRange
 
 
-def reaches_slurm() -> bool:
+def has_slurm() -> bool:
     """Return True if this host has Slurm's commands and their settings."""
     return which("scontrol") is not None and (SlurmCommands().conf.exists() or CONFIGLESS.exists())
 

@@ -82,7 +82,7 @@ def _contradictions(line: SprioLine, settings: MultifactorSettings) -> Iterator[
                 COMMAND, line.line, letter, f"{normal:.12g} is not a figure from 0 to 1"
             )
         weight, weighted = getattr(settings.weights, name), getattr(line.row, FACTORS[letter])
-        if not _agree(weighted, normal, weight, FACTOR_DIGITS):
+        if not _is_same_part(weighted, normal, weight, FACTOR_DIGITS):
             why = (
                 f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted:.0f}, as"
                 f" column {letter.upper()} says"
@@ -90,7 +90,7 @@ def _contradictions(line: SprioLine, settings: MultifactorSettings) -> Iterator[
             yield UnreadableLine(COMMAND, line.line, letter, why)
     for name, value in line.row.tres.items():
         by, part = settings.weights.tres.get(name, 0.0), line.tres_normal.get(name, 0.0)
-        if not _agree(value, part, by, TRES_DIGITS):
+        if not _is_same_part(value, part, by, TRES_DIGITS):
             why = (
                 f"{part:.12g} of {name}={by:.12g} in PriorityWeightTRES is not {value:.12g}, as"
                 " column T says"
@@ -98,7 +98,7 @@ def _contradictions(line: SprioLine, settings: MultifactorSettings) -> Iterator[
             yield UnreadableLine(COMMAND, line.line, "t", why)
 
 
-def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
+def _is_same_part(weighted: float, normal: float, weight: float, digits: int) -> bool:
     """Return True if one factor can print as both: rounded, and by its weight with `digits`."""
     if not weight:
         return weighted == normal == 0

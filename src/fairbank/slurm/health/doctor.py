@@ -150,7 +150,7 @@ class Doctor:
 
     def _agent_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
-        by_script = slurm_checks.uses_prolog_script(config)
+        by_script = slurm_checks.has_prolog_script(config)
         agent = None if by_script else self._try(checks, "agent", self._agent)
         yield from checks
         if config:

@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.core.health import HealthCheck
 from fairbank.core.time import iso
-from fairbank.slurm.health.slurm_checks import Config, loads_lua
+from fairbank.slurm.health.slurm_checks import Config, has_lua
 from fairbank.slurm.parsers.config import split_parameters
 
 SCRIPTS: Mapping[str, tuple[str, str]] = {
@@ -66,7 +66,7 @@ def called_files(text: str) -> list[str]:
 
 def is_loaded(config: Config, name: str) -> bool:
     """Return True if Slurm loads this one of SCRIPTS."""
-    return loads_lua(config, SCRIPTS[name][0])
+    return has_lua(config, SCRIPTS[name][0])
 
 
 def script_checks(scripts: Mapping[str, Script]) -> Iterator[HealthCheck]:

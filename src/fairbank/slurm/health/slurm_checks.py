@@ -220,7 +220,7 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
         if agent is None or not agent.status["plugins"]:
             yield _lost_ends(config)
         yield from _parameters(config, agent)
-    elif uses_prolog_script(config):
+    elif has_prolog_script(config):
         text = f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}"
         yield HealthCheck(text, True)
     else:
@@ -237,7 +237,7 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
     ):
         text = f"{program}: {key}={config.get(key, '') or '(none)'}"
         yield HealthCheck(
-            text, loads_lua(config, key), f"{key}=lua in slurm.conf, with our files next to it"
+            text, has_lua(config, key), f"{key}=lua in slurm.conf, with our files next to it"
         )
 
 
@@ -360,7 +360,7 @@ def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
         yield HealthCheck(f"slurmctld's user may not read {policy.path}", False, remedy)
 
 
-def uses_prolog_script(config: Config) -> bool:
+def has_prolog_script(config: Config) -> bool:
     """Return True if Fairbank's PrologSlurmctld replaces the plug-in. Then no agent is needed."""
     return "prep/fairbank" not in split_list(config.get("PrEpPlugins", "")) and bool(
         _prolog_script(config)
@@ -373,6 +373,6 @@ def _prolog_script(config: Config) -> str:
     return next((text for text in scripts if text.endswith("/prolog_slurmctld")), "")
 
 
-def loads_lua(config: Config, key: str) -> bool:
+def has_lua(config: Config, key: str) -> bool:
     """Return True if the setting names Slurm's Lua plug-in."""
     return "lua" in split_list(config.get(key, ""))

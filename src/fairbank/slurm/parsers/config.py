@@ -196,7 +196,7 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
             ),
             flags=read_flags(flags),
             max_age_seconds=_seconds(settings, "PriorityMaxAge"),
-            favour_small=_yes(settings, "PriorityFavorSmall"),
+            favour_small=_is_yes(settings, "PriorityFavorSmall"),
             accounted=_required(settings, "AccountingStorageType").lower().endswith("slurmdbd"),
         ),
         fair_share=FairShare(
@@ -272,7 +272,7 @@ def _required(settings: Config, name: str) -> str:
     )
 
 
-def _yes(settings: Config, name: str) -> bool:
+def _is_yes(settings: Config, name: str) -> bool:
     text = _required(settings, name)
     if text.lower() in _YES:
         return _YES[text.lower()]

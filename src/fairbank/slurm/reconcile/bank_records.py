@@ -79,5 +79,5 @@ class BankFunds:
             allocation
             for lender in self.chains[project]
             for allocation in self.own(lender, resource)
-            if allocation.covers(at) and (allocation.shared or lender == project)
+            if allocation.is_in_period(at) and (allocation.shared or lender == project)
         ]

@@ -358,7 +358,7 @@ def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
     count = 0
     before: AccountingJob | None = None
     for execution in sorted(history, key=lambda job: (job.submitted, job.start or 0)):
-        restarts = count + 1 if before is not None and _continues(before, execution) else 0
+        restarts = count + 1 if before is not None and _is_next_execution(before, execution) else 0
         if (execution.submitted, execution.start) == (job.submitted, job.start):
             return restarts
         # Slurm 24.11 leaves a record that is pending for ever if a job is requeued in its prolog.
@@ -367,7 +367,7 @@ def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
     return 0
 
 
-def _continues(before: AccountingJob, job: AccountingJob) -> bool:
+def _is_next_execution(before: AccountingJob, job: AccountingJob) -> bool:
     """Return True if `job` is the next execution of the same job.
 
     Otherwise slurmctld has started again to count job ids: the same id, but of another owner, much

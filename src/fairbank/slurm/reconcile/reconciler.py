@@ -263,11 +263,11 @@ def read_jobs(
     history = read_history(slurm, cut)
     whole = {job.job_id for job in history.rows}
     joined = [job for job in joined if job.job_id not in whole]
-    joined += [job for job in join_resized(history.rows) if _overlaps(job, since, until)]
+    joined += [job for job in join_resized(history.rows) if _is_overlapping(job, since, until)]
     return joined, tuple(dict.fromkeys((*unreadable, *history.unreadable)))
 
 
-def _overlaps(job: AccountingJob, since: int, until: int) -> bool:
+def _is_overlapping(job: AccountingJob, since: int, until: int) -> bool:
     return (job.end is None or job.end >= since) and (job.start or job.submitted) < until
 
 

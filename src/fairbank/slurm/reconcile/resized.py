@@ -22,7 +22,7 @@ def join_resized(jobs: Iterable[AccountingJob]) -> list[AccountingJob]:
     """Return one job for each run, the pieces of a resized one joined; by job id and start."""
     joined: list[AccountingJob] = []
     for job in sorted(jobs, key=_order):
-        if joined and _continues(joined[-1], job):
+        if joined and _is_next_piece(joined[-1], job):
             joined[-1] = _join(joined[-1], job)
         else:
             joined.append(job)
@@ -40,7 +40,7 @@ def _order(job: AccountingJob) -> tuple[int, int, int, bool]:
     return job.job_id, start, job.end or LAST_INSTANT, job.state != RESIZING
 
 
-def _continues(before: AccountingJob, job: AccountingJob) -> bool:
+def _is_next_piece(before: AccountingJob, job: AccountingJob) -> bool:
     return (
         before.state == RESIZING
         and before.job_id == job.job_id

@@ -87,11 +87,11 @@ def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
     return ShadowResult(
         rows=tuple(shadow.rows()),
         refused=tuple(shadow.refused),
-        unreadable=tuple(job.gap for job in jobs if job.gap is not None and _counts(job)),
+        unreadable=tuple(job.gap for job in jobs if job.gap is not None and _is_counted(job)),
     )
 
 
-def _counts(job: AccountingJob) -> bool:
+def _is_counted(job: AccountingJob) -> bool:
     """Return True if the job has started or may start; others were cancelled before."""
     return job.start is not None or job.state == "PENDING"
 
@@ -104,7 +104,7 @@ def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[Accountin
     }.values():
         # slurmdbd may lack the start of a job; then partition and TRES are missing.
         is_lost = not job.partition or (job.start is not None and not job.tres)
-        if job.gap is not None or is_lost or not _counts(job):
+        if job.gap is not None or is_lost or not _is_counted(job):
             continue
         begins = now if job.start is None else job.start
         events.append((begins, 1, job.job_id, job))

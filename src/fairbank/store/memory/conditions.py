@@ -14,7 +14,7 @@ from fairbank.core.time import Instant
 T = TypeVar("T")
 
 
-def allocation_matches(
+def is_matching_allocation(
     allocation: Allocation | None,
     resource: str | None,
     category: str | None = None,
@@ -31,12 +31,12 @@ def allocation_matches(
     """
     if resource is None and category is None and active_at is None:
         return True
-    if allocation is None or (active_at is not None and not allocation.covers(active_at)):
+    if allocation is None or (active_at is not None and not allocation.is_in_period(active_at)):
         return False
     return all_equal((allocation.resource, resource), (allocation.category, category))
 
 
-def refusal_matches(no: Refusal, query: RefusalQuery) -> bool:
+def is_matching_refusal(no: Refusal, query: RefusalQuery) -> bool:
     """Return whether the job of a refusal matches the query."""
     run = None if no.run is None else Run.parse(no.run)
     cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)

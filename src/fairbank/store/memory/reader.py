@@ -41,12 +41,12 @@ from fairbank.core.time import Instant
 from fairbank.core.time_zone import local_day
 from fairbank.store.memory.conditions import (
     all_equal,
-    allocation_matches,
     has_fields,
     is_between,
+    is_matching_allocation,
+    is_matching_refusal,
     is_one_of,
     page_of,
-    refusal_matches,
 )
 from fairbank.store.memory.tables import MemoryTables
 from fairbank.store.time_index import count_before
@@ -127,13 +127,13 @@ class MemoryReader:
                 or (allocation.shared and allocation.project in query.lenders)
             )
             and is_one_of(allocation.id, query.ids)
-            and not (query.hides_removed and allocation.state is AllocationState.REMOVED)
+            and not (query.is_without_removed and allocation.state is AllocationState.REMOVED)
             and (
                 query.shown_state is None
                 or allocation.shown_state(query.shown_state[1]) is query.shown_state[0]
             )
             and (query.open_at is None or self._is_open(allocation, query.open_at, query.or_latest))
-            and allocation_matches(allocation, query.resource, query.category, query.active_at)
+            and is_matching_allocation(allocation, query.resource, query.category, query.active_at)
         )
         return page_of(wanted, _ID, page)
 
@@ -171,7 +171,7 @@ class MemoryReader:
             if row.sums.charged
             and is_one_of(self._project_of(row.allocation), query.projects)
             and (
-                self._sees(visibility, row.allocation, None)
+                self._can_see(visibility, row.allocation, None)
                 or (
                     self._project_of(row.allocation) in visibility.own_jobs_of
                     and row.uid == visibility.uid
@@ -194,10 +194,10 @@ class MemoryReader:
         wanted = (
             run
             for run in self._tables.runs.values()
-            if self._sees_run(query.visibility, run)
+            if self._can_see_run(query.visibility, run)
             and is_one_of(run.id, query.ids)
             and is_one_of(run.project, query.projects)
-            and allocation_matches(
+            and is_matching_allocation(
                 self._tables.allocations[run.allocation],
                 query.resource,
                 query.category,
@@ -222,7 +222,7 @@ class MemoryReader:
             for entry in self._tables.entries.values()
             if (
                 entry.run in visible_runs
-                or self._sees(
+                or self._can_see(
                     query.visibility,
                     entry.allocation,
                     entry.owner if entry.kind is Kind.REFUSAL else None,
@@ -253,18 +253,18 @@ class MemoryReader:
             for entry, refusal in with_refusal
             if (
                 refusal.project in query.visibility.projects
-                or self._sees(query.visibility, entry.allocation, entry.owner)
+                or self._can_see(query.visibility, entry.allocation, entry.owner)
             )
             and is_one_of(entry.id, query.ids)
             and all_equal((entry.allocation, query.allocation), (entry.owner, query.owner))
-            and allocation_matches(
+            and is_matching_allocation(
                 self._tables.allocations.get(entry.allocation),
                 None,
                 query.category,
                 query.active_at,
             )
             and is_between(entry.at, query.since, query.until)
-            and refusal_matches(refusal, query)
+            and is_matching_refusal(refusal, query)
         )
         return page_of(wanted, _ID, page)
 
@@ -360,7 +360,8 @@ class MemoryReader:
         return iter(sorted(rows, key=order))
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
-        return [record for record in self.scan(ShareRecord) if query.matches(record)][: query.limit]
+        records = [record for record in self.scan(ShareRecord) if query.is_match(record)]
+        return records[: query.limit]
 
     def count_entries(self) -> int:
         return len(self._tables.entries)
@@ -379,10 +380,10 @@ class MemoryReader:
         for run in self._tables.runs.values():
             if (
                 run.state in RESOLVED
-                and self._sees_run(query.visibility, run)
+                and self._can_see_run(query.visibility, run)
                 and is_one_of(run.project, query.projects)
                 and has_fields(run, query, "allocation", "owner")
-                and allocation_matches(self._tables.allocations[run.allocation], query.resource)
+                and is_matching_allocation(self._tables.allocations[run.allocation], query.resource)
                 and is_between(run.ended or 0, query.since, query.until)
             ):
                 yield run
@@ -414,12 +415,12 @@ class MemoryReader:
     def _project_of(self, allocation: int) -> int | None:
         return None if allocation == REGISTRY else self._tables.allocations[allocation].project
 
-    def _sees_run(self, visibility: Visibility, run: RunRecord) -> bool:
-        return run.project in visibility.projects or self._sees(
+    def _can_see_run(self, visibility: Visibility, run: RunRecord) -> bool:
+        return run.project in visibility.projects or self._can_see(
             visibility, run.allocation, run.owner
         )
 
-    def _sees(self, visibility: Visibility, allocation: int, owner: int | None) -> bool:
+    def _can_see(self, visibility: Visibility, allocation: int, owner: int | None) -> bool:
         if visibility.everything or self._project_of(allocation) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid

@@ -292,7 +292,7 @@ def _demand_session(connection: Connection) -> None:
     Only then a query is worthwhile.
     """
     driver: Any = connection.connection.driver_connection
-    if not driver.closed and not _speaks(driver):
+    if not driver.closed and not _is_alive(driver):
         return
     try:
         connection.exec_driver_sql("SELECT 1")
@@ -304,7 +304,7 @@ def _demand_session(connection: Connection) -> None:
         ) from error
 
 
-def _speaks(driver: psycopg.Connection[Any]) -> bool:
+def _is_alive(driver: psycopg.Connection[Any]) -> bool:
     line = select.poll()
     line.register(driver.fileno(), select.POLLIN)
     return bool(line.poll(0))

@@ -110,7 +110,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
             and_(_a.shared, is_in(_a.project, query.lenders)) if query.lenders else false(),
         ),
         is_in(_a.id, query.ids),
-        _NOT_REMOVED if query.hides_removed else true(),
+        _NOT_REMOVED if query.is_without_removed else true(),
         equal(_a.resource, query.resource),
         equal(_a.category, query.category),
         true() if query.shown_state is None else _is_shown_as(*query.shown_state),

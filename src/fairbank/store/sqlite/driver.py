@@ -18,7 +18,7 @@ FIRST_CORRECTED: Version = (3, 51, 3)
 CORRECTED_RELEASES: tuple[Version, ...] = ((3, 44, 6), (3, 50, 7))
 
 
-def wal_is_safe(version: Version) -> bool:
+def is_wal_safe(version: Version) -> bool:
     """Return whether `version` has a write-ahead log without the WAL-reset bug."""
     if version >= FIRST_CORRECTED:
         return True

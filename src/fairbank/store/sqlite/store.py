@@ -26,7 +26,7 @@ from fairbank.store.queries import queries
 from fairbank.store.sql.db_errors import DISK_FULL, translated_errors
 from fairbank.store.sql.store import TABLES, SqlRestore, SqlStore, contention_is_busy
 from fairbank.store.sqlite.batch import SqliteTransaction
-from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
+from fairbank.store.sqlite.driver import VERSION, driver, is_wal_safe
 from fairbank.store.sqlite.integrity import index_faults, integrity_errors
 
 _SQL = queries("sqlite")
@@ -176,14 +176,14 @@ def journal_mode(mode: str | None, version: tuple[int, int, int]) -> str:
     Raises InvalidInput for a mode that is unknown or unsafe.
     """
     if mode is None:
-        return "wal" if wal_is_safe(version) else "truncate"
+        return "wal" if is_wal_safe(version) else "truncate"
     if mode not in JOURNALS:
         raise InvalidInput(
             f"{mode!r} is not a journal",
             field="store.journal",
             remedy=f"one of {', '.join(JOURNALS)}",
         )
-    if mode == "wal" and not wal_is_safe(version):
+    if mode == "wal" and not is_wal_safe(version):
         raise InvalidInput(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead"
             " log (the WAL-reset bug)",

@@ -155,7 +155,7 @@ def _likely_start(
         return None
     from fairbank.slurm.explain import new_job
 
-    if options.directory is None and not new_job.reaches_slurm():
+    if options.directory is None and not new_job.has_slurm():
         return None
     user = context.one("/whoami")["user"]
     if user is None:  # the bank's host does not know them

@@ -48,7 +48,7 @@ def show_state(
     run, refusal, unknown = None, None, None
     try:
         # The number of a task of an array is known to slurmctld only.
-        if context.settings.configured and number.isdecimal():
+        if context.settings.is_configured and number.isdecimal():
             if answers and context.cluster is None:
                 raise cluster_missing(options.directory)
             run, refusal = _in_bank(context, number)

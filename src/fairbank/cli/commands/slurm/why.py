@@ -90,7 +90,7 @@ def _at_slurm(context: Context, options: Namespace) -> int:
                 options.directory,
                 advice=options.advice,
                 likely=options.likely,
-                quote=quote if context.settings.configured else None,
+                quote=quote if context.settings.is_configured else None,
                 progress=progress,
             )
     except (NotPending, NotListed, Unavailable) as error:

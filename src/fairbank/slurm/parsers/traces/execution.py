@@ -155,10 +155,10 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
         or ("Start" in cells and start is None)
         or ("End" in cells and end is None)
     )
-    return None if waits_or_runs or (elapsed == 0 and _held_nothing(cells, state)) else elapsed
+    return None if waits_or_runs or (elapsed == 0 and _has_held_nothing(cells, state)) else elapsed
 
 
-def _held_nothing(cells: Cells, state: str) -> bool:
+def _has_held_nothing(cells: Cells, state: str) -> bool:
     """Return True for a job that was cancelled while pending: sacct prints a start and 0 s."""
     return not cells["AllocTRES"] if "AllocTRES" in cells else state == "CANCELLED"
 
