@@ -51,7 +51,7 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    places, checks = _looked(context, options)
+    places, checks = _run_checks(context, options)
     if options.form or options.format:
         rows = [
             {"what": check.what, "ok": check.ok, "remedy": None if check.ok else check.remedy}
@@ -66,7 +66,7 @@ def run(context: Context, options: Namespace) -> int:
     return 0 if all(check.ok for check in checks) else FOUND
 
 
-def _looked(
+def _run_checks(
     context: Context, options: Namespace
 ) -> tuple[Mapping[str, str], Sequence[HealthCheck]]:
     """Return settings and store of the bank that was checked, if one was, and the checks."""

@@ -146,12 +146,12 @@ def _send(
     """Send a report and print the result."""
     request = WriteRequest("POST", "/job", report, question, keyed=False)
     if run is None:
-        warnings = [*warnings, *_strangers(context, report)]
+        warnings = [*warnings, *_membership_warnings(context, report)]
     sentence = partial(_sentence, context, verb, report, run)
     return write(context, "fairbank.granted/1", request, sentence, warnings)
 
 
-def _strangers(context: Context, report: dict[str, Any]) -> list[str]:
+def _membership_warnings(context: Context, report: dict[str, Any]) -> list[str]:
     """Return a warning if the owner is no member of the project: the name may be a typing error.
 
     An agent may report runs of projects that it may not see.
@@ -263,7 +263,7 @@ def _charge(context: Context, options: Namespace) -> int:
     report = {"do": "complete", **report, **ending}
     if options.state in cluster["free_states"]:
         return _send(context, "release", report, run)
-    warnings = _excesses(context, report, run)
+    warnings = _amount_warnings(context, report, run)
     question = None
     if warnings or report.get("amount", 0) >= LARGE:
         what = f"charge of {context.format.su(report['amount'])} SU for job {options.job}"
@@ -271,7 +271,7 @@ def _charge(context: Context, options: Namespace) -> int:
     return _send(context, "charge", report, run, question=question, warnings=warnings)
 
 
-def _excesses(context: Context, report: dict[str, Any], run: Row | None) -> list[str]:
+def _amount_warnings(context: Context, report: dict[str, Any], run: Row | None) -> list[str]:
     """Return warnings about an amount that was typed and is more than the run holds, or than its
     user may still use: it is likely to be in another unit, or of another job.
 
