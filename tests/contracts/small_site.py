@@ -117,8 +117,8 @@ def late_charge(
         chain=chain,
         resource="cpu",
         owner=owner,
-        start=START,
-        partition="standard",
+        start=more.pop("start", START),
+        partition=more.pop("partition", "standard"),
         **more,
     )
 

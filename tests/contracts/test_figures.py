@@ -311,6 +311,25 @@ def test_usage_counts_runs_without_charge(store: Store) -> None:
     assert (used.runs, used.failed, used.charged, used.elapsed_seconds) == (3, 1, 30, 180)
 
 
+def test_measured_use_is_no_run_even_if_it_is_written_off(store: Store) -> None:
+    """It has no partition and no elapsed time, though it has a period. A job that was cancelled at
+    once has no elapsed time either.
+    """
+    granted(store, project("physics", 100), allocation(1, 100, end=2**40))
+    measured: dict[str, Any] = {"ended": NEW_YEAR, "elapsed_seconds": 0, "partition": ""}
+    granted(
+        store,
+        *(late_charge(number, 60, **measured) for number in (1, 2, 3)),
+        late_charge(4, 0, **measured | {"outcome": "CANCELLED"}),
+        late_charge(5, 0, **measured | {"partition": "standard"}),
+        late_charge(6, 0, **measured | {"ended": START, "start": START}),
+    )
+    for _ in ("before the sums are brought up to date", "after"):
+        (used,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
+        assert (used.runs, used.charged) == (3, 100)
+        store.fold_usage()
+
+
 def test_usage_by_qos(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))

@@ -116,12 +116,7 @@ def _resource_use(
         capacity=None if units is None else int(units * seconds / 60),
         granted=granted,
         used=0 if used is None else used.charged,
-        runs=0 if used is None or _is_measured(used) else used.runs,
+        runs=0 if used is None else used.runs,
         core_seconds=0 if used is None else used.core_seconds,
         gpu_seconds=0 if used is None else used.gpu_seconds,
     )
-
-
-def _is_measured(used: Usage) -> bool:
-    """Return whether the use was measured, as that of storage: charged, but nothing ran."""
-    return used.charged > 0 and not used.elapsed_seconds

@@ -245,6 +245,7 @@ class Usage(msgspec.Struct, frozen=True):
     known. A restarted job, and a job id that was used again, is one group. Resource and clusters
     are the unit of `charged`: amounts of different units cannot be added.
 
+    `runs` counts no measured use (`RunRecord.is_measured`), whose charge is in `charged`.
     `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
     as these are known. `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds`

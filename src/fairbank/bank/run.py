@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.identity_enum import IdentityEnum
-from fairbank.cluster.job import JobDetails, Run
+from fairbank.cluster.job import COMPLETED, JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -74,6 +74,19 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fals
     outcome: str | None = None
     elapsed_seconds: int | None = None
     job_details: JobDetails | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        """True if it stands for measured use, as that of storage, and is no job: it completed after
+        some time, but in no partition and without elapsed time.
+        """
+        return (
+            self.partition == ""
+            and self.outcome == COMPLETED
+            and self.elapsed_seconds == 0
+            and self.ended is not None
+            and self.ended > self.start
+        )
 
 
 class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):

@@ -64,8 +64,6 @@ def usage_table(
     whole = {_unit(row): row for row in _added(totals, keep_group=False)}
     units = unit_names(whole)
     shown: list[dict[str, Any]] = []
-    # Measured use, as that of storage, is charged without run time, and is no job.
-    measured = {unit for unit, row in whole.items() if row["charged"] and not row["elapsed"]}
     for unit, total in sorted(whole.items()):
         of_unit = [row for row in _added(rows) if _unit(row) == unit]
         order = _later if by in BY_TIME else _larger
@@ -78,15 +76,13 @@ def usage_table(
         for row, share in zip(kept, shares, strict=False):
             name = names.get(row["group"], str(row["group"]))
             shown.append(_finished(row, name, units[unit], share))
-        if rest["runs"]:
+        if rest["runs"] or rest["charged"]:  # measured use is no run
             row = {**total, **rest, "early_exit_code": None}
             shown.append(_finished(row, OTHERS, units[unit], shares[-1]))
     total_rows = [
         _finished(row, "TOTAL", units[unit], 1000) | {"is_total": True}
         for unit, row in sorted(whole.items())
     ]
-    for row in (*shown, *total_rows):
-        row["runs"] = 0 if _unit(row) in measured else row["runs"]
     return UsageTable(shown, total_rows)
 
 

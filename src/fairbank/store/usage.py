@@ -33,7 +33,7 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
     } or {UNKNOWN_STATUS}
     return Usage(
         *key,
-        runs=len(runs),
+        runs=sum(not run.is_measured for run in runs),
         failed=sum(run.outcome != COMPLETED for run in runs),
         charged=sum(run.charged - run.refunded for run in runs),
         elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),

@@ -50,6 +50,10 @@ _GIVEN = _r.cpus * _r.elapsed_seconds
 _MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
 _BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
 _EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
+# As RunRecord.is_measured.
+_NO_JOB = and_(
+    _r.partition == "", _r.outcome == COMPLETED, _r.elapsed_seconds == 0, _r.ended_at > _r.start_at
+)
 _PAID = _r.charged - _r.refunded
 _EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
 _CLOSING = (Kind.CHARGE.value, Kind.RELEASE.value)
@@ -91,7 +95,7 @@ def run_figures(changed: FromClause | None = None) -> list[ColumnElement[Any]]:
         before = case((closed[0], 0), else_=_wasted(_PAID + changed.c.back))
         wasted = case((_MEASURED, _wasted(_PAID) - before), else_=0)
     figures: dict[str, ColumnElement[Any]] = {
-        "runs": of(1),
+        "runs": case((and_(*closed, _NO_JOB), 0), else_=of(1)),
         "failed": case((and_(*closed, _r.outcome == COMPLETED), 0), else_=of(1)),
         "charged": charged,
         "elapsed": of(_r.elapsed_seconds, _r.elapsed_seconds.is_not(None)),
