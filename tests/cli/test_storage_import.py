@@ -61,13 +61,27 @@ def test_measured_storage_is_no_job(changing: Run) -> None:
     usage = ("-r", "storage", "-S", "2026-11-01", "-P", "--noheader", "-o")
     shown = output_of(changing("usage", "-A", "bio_fold", "--by", "project", *usage, "JOBS,SU"))
     assert shown == "0|5\n"
-    shown = output_of(changing("report", "centre", *usage[2:], "RESOURCE,JOBS"))
-    assert next(row for row in shown.splitlines() if row.startswith("storage|")).endswith("|0")
+    assert _centre_jobs(changing) == "0"
     reasons = output_of(changing("statement", number, "-P", "--noheader", "-o", "REASON"))
     assert "measured on 2026-11-18; 3 used" in reasons
     assert "measured on 2026-11-19; 2 used" in reasons
+    Path("usage.csv").write_text("account,day,tib_days\nbio_fold,2026-11-20,7")
+    assert "7 SU beyond the credit written off" in output_of(
+        changing("storage", "import", "usage.csv")
+    )
+    later = ("-S", "2026-11-20T12:00")
+    words = ("usage", "-A", "bio_fold", "--by", "project", "-r", "storage", *later, *usage[4:])
+    assert output_of(changing(*words, "JOBS,SU")) == "0|0\n"
+    assert _centre_jobs(changing, *later) == "0"
     empty = fold(changing("balance", "-A", "bio_fold", "-r", "storage").err)
     assert "bio_fold/storage: empty; further use has no credit." in empty
+
+
+def _centre_jobs(changing: Run, *period: str) -> str:
+    """Return the number of storage jobs that the report of the centre shows."""
+    columns = ("-P", "--noheader", "-o", "RESOURCE,JOBS")
+    shown = output_of(changing("report", "centre", *(period or ("-S", "2026-11-01")), *columns))
+    return dict(row.split("|") for row in shown.splitlines())["storage"]
 
 
 @pytest.mark.parametrize(
@@ -122,3 +136,23 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert output_of(changing(*command)).startswith(
         "storage: 1 measurement charged, 0 SU, 4000 SU beyond the credit written off; 0 known"
     )
+
+
+def test_name_of_a_cluster_is_no_storage(changing: Run) -> None:
+    """`reconcile` would list the charges as runs that accounting does not know."""
+    for dry_run in ((), ("--dry-run",)):
+        command = ("storage", "import", "usage.csv", "--system", "darwin", *dry_run)
+        error = fold(output_of(changing(*command), WRONG_USAGE))
+        assert "'darwin' is a cluster of the bank's settings field: --system try: a name" in error
+
+
+def test_quota_is_compared_with_a_day_of_its_grant(changing: Run, directory: Path) -> None:
+    """The grant of 90 SU over 9 days allows 10 TiB; it ends before the last day of the file."""
+    term = ("--start", "2026-11-02", "--end", "2026-11-11", "--amount", 90, "--reason", "x")
+    output_of(changing("alloc", "create", "-A", "chem_qmc", "-r", "archive", *term))
+    (directory / "usage.csv").write_text(
+        "account,day,tib_days\nchem_qmc,2026-11-14,50\nchem_qmc,2026-11-09,3\nchem_qmc,2026-11-08,30"
+    )
+    result = changing("storage", "import", "usage.csv", "--system", "tape", "-r", "archive")
+    assert (result.code, "chem_qmc, 2026-11-14: there was no" in fold(result.err)) == (FOUND, True)
+    assert result.out.splitlines()[1:] == ["chem_qmc: 3.00 TiB on 2026-11-09, quota 10.00 TiB"]

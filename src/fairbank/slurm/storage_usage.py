@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.cluster.run_report import CompleteReport
 from fairbank.core import ids
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
@@ -36,8 +36,20 @@ class StorageUse(msgspec.Struct, frozen=True):
         return round_up(self.tib_days * MINUTES_IN_SU)
 
 
+class QuotaUse(msgspec.Struct, frozen=True):
+    """Use of a project on its last day with a grant, and the average TiB that this grant allows."""
+
+    use: StorageUse
+    quota: Fraction
+
+    @property
+    def is_over(self) -> bool:
+        """True if the use is above the average."""
+        return self.use.tib_days > self.quota
+
+
 class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Import of measured use. `left` are objections by line of use, `quotas` TiB by project.
+    """Import of measured use. `left` are objections by line of use, `quotas` those by account.
 
     `booked` is what the bank charged for the uses and wrote off; nothing in a prediction.
     """
@@ -46,7 +58,7 @@ class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
     booked: BookedAmounts
     known: int
     left: Sequence[tuple[StorageUse, str]]
-    quotas: Mapping[str, Fraction]
+    quotas: Mapping[str, QuotaUse]
 
 
 def parse_storage_table(table: CsvTable, now: int) -> list[StorageUse]:
@@ -97,7 +109,11 @@ def import_storage(
         system: name of the storage, which stands for the cluster of the runs.
         resource: that is charged.
         dry_run: charge nothing, and predict the result.
+
+    Raises:
+        InvalidInput: `system` is a cluster.
     """
+    _refuse_cluster(bank, system)
     projects, allocations = bank.projects_without_members(), bank.allocations()
     funds = BankFunds(projects, allocations)
     days = [use.day for use in uses] or [0]
@@ -142,14 +158,27 @@ def import_storage(
     )
 
 
-def _quotas(uses: Sequence[StorageUse], funds: BankFunds, resource: str) -> dict[str, Fraction]:
-    """Return the average TiB that the grant of the last day allows over its term, by account."""
+def _refuse_cluster(bank: BankClient, system: str) -> None:
+    """Refuse the name of a cluster: its accounting knows nothing of measured use."""
+    try:
+        bank.cluster(system)
+    except NotFound:
+        return
+    raise InvalidInput(
+        f"{system!r} is a cluster of the bank's settings",
+        field="--system",
+        remedy="a name of the storage that no cluster has, such as scratch",
+    )
+
+
+def _quotas(uses: Sequence[StorageUse], funds: BankFunds, resource: str) -> dict[str, QuotaUse]:
+    """Return the use of the last day with a grant beside its quota, by account."""
     quotas = {}
     for use in sorted(uses, key=lambda use: use.day):
         project = funds.by_account.get(use.account)
         for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
             term = Fraction(payer.end - payer.start, DAY)
-            quotas[use.account] = payer.deposited / (MINUTES_IN_SU * term)
+            quotas[use.account] = QuotaUse(use, payer.deposited / (MINUTES_IN_SU * term))
     return quotas
 
 

@@ -16,12 +16,11 @@ from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.slurm.storage_usage import StorageResult, StorageUse
+    from fairbank.slurm.storage_usage import StorageResult
 
 
 def _add_import(parser: Parser) -> None:
@@ -48,7 +47,7 @@ def _import(context: Context, options: Namespace) -> int:
             context.note("Nothing was changed.")
             return NOT_DONE
         result = import_storage(bank, uses, system=system, resource=resource, dry_run=False)
-    _show(context, result, uses, dry_run=options.dry_run)
+    _show(context, result, dry_run=options.dry_run)
     return FOUND if result.left else 0
 
 
@@ -56,14 +55,11 @@ def _price(result: StorageResult) -> int:
     return sum(use.amount for use in result.charged)
 
 
-def _show(
-    context: Context, result: StorageResult, uses: list[StorageUse], *, dry_run: bool
-) -> None:
+def _show(context: Context, result: StorageResult, *, dry_run: bool) -> None:
     """Print what was charged, and the use of the last day beside the quota."""
-    last = {use.account: use for use in sorted(uses, key=lambda use: use.day)}
     left = [f"{plain(use.account)}, {iso(use.day)[:10]}: {why}" for use, why in result.left]
     if context.options.form == "json":
-        row = _as_row(result, last, dry_run=dry_run)
+        row = _as_row(result, dry_run=dry_run)
         context.print_json("fairbank.storage-import/1", [row], left)
         return
     would = "would be " if dry_run else ""
@@ -72,17 +68,16 @@ def _show(
         f"storage: {counted(len(result.charged), 'measurement')} {would}charged, {charged};"
         f" {result.known:,} known already"
     )
-    for account, quota in sorted(result.quotas.items()):
-        use = last[account]
-        over = "! over its quota: " if use.tib_days > quota else ""
+    for account, known in sorted(result.quotas.items()):
+        over = "! over its quota: " if known.is_over else ""
         context.print_text(
-            f"{over}{plain(account)}: {float(use.tib_days):.2f} TiB on {iso(use.day)[:10]},"
-            f" quota {float(quota):.2f} TiB"
+            f"{over}{plain(account)}: {float(known.use.tib_days):.2f} TiB on"
+            f" {iso(known.use.day)[:10]}, quota {float(known.quota):.2f} TiB"
         )
     context.note(*(f"! {line}" for line in left))
 
 
-def _as_row(result: StorageResult, last: Mapping[str, StorageUse], *, dry_run: bool) -> Row:
+def _as_row(result: StorageResult, *, dry_run: bool) -> Row:
     """Return the result as data: of a prediction the cost, which the credit may not cover."""
     return {
         "dry_run": dry_run,
@@ -95,12 +90,12 @@ def _as_row(result: StorageResult, last: Mapping[str, StorageUse], *, dry_run: b
         "quotas": [
             {
                 "account": account,
-                "day": iso(last[account].day)[:10],
-                "tib": float(last[account].tib_days),
-                "quota_tib": float(quota),
-                "is_over": last[account].tib_days > quota,
+                "day": iso(known.use.day)[:10],
+                "tib": float(known.use.tib_days),
+                "quota_tib": float(known.quota),
+                "is_over": known.is_over,
             }
-            for account, quota in sorted(result.quotas.items())
+            for account, known in sorted(result.quotas.items())
         ],
     }
 
