@@ -151,7 +151,8 @@ def test_quota_is_compared_with_a_day_of_its_grant(changing: Run, directory: Pat
     term = ("--start", "2026-11-02", "--end", "2026-11-11", "--amount", 90, "--reason", "x")
     output_of(changing("alloc", "create", "-A", "chem_qmc", "-r", "archive", *term))
     (directory / "usage.csv").write_text(
-        "account,day,tib_days\nchem_qmc,2026-11-14,50\nchem_qmc,2026-11-09,3\nchem_qmc,2026-11-08,30"
+        "account,day,tib_days\n"
+        "chem_qmc,2026-11-14,50\nchem_qmc,2026-11-09,3\nchem_qmc,2026-11-08,30\n"
     )
     result = changing("storage", "import", "usage.csv", "--system", "tape", "-r", "archive")
     assert (result.code, "chem_qmc, 2026-11-14: there was no" in fold(result.err)) == (FOUND, True)

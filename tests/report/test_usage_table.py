@@ -18,7 +18,7 @@ usage_rows = st.lists(
             "clusters": st.sampled_from(["anvil+bell", "darwin"]),
             "early_exit_code": st.none(),
             **dict.fromkeys(SUMS, figures),
-            "runs": st.integers(1, 9),
+            "runs": st.integers(0, 9),
         }
     ),
     max_size=12,

@@ -76,7 +76,7 @@ def usage_table(
         for row, share in zip(kept, shares, strict=False):
             name = names.get(row["group"], str(row["group"]))
             shown.append(_finished(row, name, units[unit], share))
-        if rest["runs"] or rest["charged"]:  # measured use is no run
+        if any(rest.values()):  # not only runs: measured use is none
             row = {**total, **rest, "early_exit_code": None}
             shown.append(_finished(row, OTHERS, units[unit], shares[-1]))
     total_rows = [
