@@ -101,6 +101,18 @@ def test_new_category_can_be_undone_and_a_new_resource_set_back(store: Store) ->
     assert reason_of(store, undo_request(store, again)) is Reason.ALLOCATION_USED
 
 
+def test_allocation_ended_before_its_start_is_ended_in_all_lists(store: Store) -> None:
+    fill(store)
+    granted(store, allocation(1, 0, resource="gpu"))
+    end = Amend(allocation=3, project=1, resource="gpu", event=AllocationEvent.END)
+    ended = granted(store, end, at=START - 10)[0].entry
+    assert listed(store, AllocationQuery(shown_state=(ShownState.ENDED, START))) == [3]
+    assert listed(store, AllocationQuery(open_at=START)) == [1, 2]
+    granted(store, undo_request(store, ended))
+    assert listed(store, AllocationQuery(open_at=START)) == [1, 2, 3]
+    assert findings_of(store) == []
+
+
 def test_removed_allocation_frees_its_period_and_is_hidden(store: Store) -> None:
     fill(store)
     granted(store, allocation(1, 0, resource="gpu"))
