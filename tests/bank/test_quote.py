@@ -95,11 +95,12 @@ CLUSTER = Cluster(
         ("cpu=8,node=1,gres/gpu=1", "gpu", None, []),
         ("cpu=8,gres/gpu=2,gres/gpu:v100=2", "gpu", "low", []),
         (
-            "cpu=8,gres/gpu:v100=2",
+            "cpu=8,gres/disk=2",
             "gpu",
             None,
-            ["gres/gpu:v100: no price in partition gpu, which bills cpu, gres/disk:ssd, gres/gpu"],
+            ["gres/disk: no price in partition gpu, which bills cpu, gres/disk:ssd, gres/gpu"],
         ),
+        ("cpu=8,gres/gpu:v100=2", "gpu", None, []),
         ("cpu=8,gres/disk=2,gres/disk:ssd=2", "gpu", None, []),
         (
             "cpu=8,mem=4G,license/x=1",

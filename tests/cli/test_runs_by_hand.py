@@ -68,6 +68,15 @@ def test_repeated_command_is_applied_once(changing: Run) -> None:
     output_of(changing(*hold, "--submitted", "2026-11-21T07:00"))
 
 
+@pytest.mark.parametrize(("job", "counted"), [(51, ""), (52, ",gres/gpu=2")])
+def test_gpus_given_by_type_are_charged(changing: Run, job: int, counted: str) -> None:
+    """2 GPUs cost 2 SU an hour, more than 16 CPUs (1 SU). The job runs 2 h."""
+    gpus = ("--tres", f"cpu=16,gres/gpu:1g.10gb=2{counted}", "-p", "gpu-v100")
+    before = available(changing, GPU)
+    output_of(changing("charge", job, "-A", "chem_qmc", "-u", JORGE, *gpus, *START))
+    assert available(changing, GPU) == before - 240
+
+
 def test_another_hold_of_a_held_job_is_refused(changing: Run) -> None:
     output_of(changing("hold", 19, "-t", "1:00:00", *JOB))
     before = available(changing, CPU)

@@ -16,6 +16,7 @@ from fairbank.core.tres import (
     BillingRule,
     billing,
     parse_counts,
+    parse_quantities,
     parse_weights,
     price_setting_tres,
     tres_name,
@@ -98,6 +99,11 @@ def test_unknown_tres_is_rejected(text: str) -> None:
         ("cpu=.5", {"cpu": Fraction(1, 2)}),
         ("cpu=4, mem=1G", {"cpu": 4, "mem": GIB}),
         ("GPU=2", {"gres/gpu": 2}),
+        ("gpu:a100=2,gpu:t4=1", {"gres/gpu": 3, "gres/gpu:a100": 2, "gres/gpu:t4": 1}),
+        ("gpu:a100=2,gpu=4", {"gres/gpu": 4, "gres/gpu:a100": 2}),
+        ("gres/gpu:1g.10gb=2", {"gres/gpu": 2, "gres/gpu:1g.10gb": 2}),
+        ("gres/shard:t4=8,gpu=1", {"gres/shard": 8, "gres/shard:t4": 8, "gres/gpu": 1}),
+        ("license/ansys:flex=1", {"license/ansys:flex": 1}),
     ],
 )
 def test_counts_as_slurm_prints_them(text: str, counts: dict[str, int]) -> None:
@@ -160,8 +166,18 @@ numbers = st.decimals(0, 10**12, places=6)
 @given(st.dictionaries(names, numbers, min_size=1))
 def test_what_is_written_is_counted(written: dict[str, object]) -> None:
     text = ",".join(f"{name}={number:f}" for name, number in written.items())
-    assert parse_counts(text) == {name: Fraction(str(number)) for name, number in written.items()}
-    assert parse_weights(text) == parse_counts(text)
+    quantities = {name: Fraction(str(number)) for name, number in written.items()}
+    assert parse_quantities(text, field="tres") == parse_weights(text) == quantities
+    # A type counts as its GRES too, unless the text has that count.
+    of_types = {"gres/gpu": quantities.get("gres/gpu:a100")} if "gres/gpu:a100" in written else {}
+    assert parse_counts(text) == of_types | quantities
+
+
+def test_gpus_by_type_cost_the_same_with_and_without_their_sum() -> None:
+    weights = parse_weights("CPU=1.0,GRES/gpu=12")
+    for by_type in ("gres/gpu:a100=2", "gres/gpu:a100=1,gres/gpu:1g.10gb=1"):
+        for text in (f"cpu=1,{by_type}", f"cpu=1,{by_type},gres/gpu=2"):
+            assert billing(parse_counts(text), weights, BillingRule.SUM) == 25
 
 
 @given(st.text(max_size=20) | st.text("cpume=0123456789.,KMGTPB/", max_size=20))

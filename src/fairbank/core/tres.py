@@ -88,7 +88,25 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
 
 
 def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
-    """Parse `cpu=4,mem=16G,gres/gpu=1`.
+    """Parse the TRES that a job or node has: `cpu=4,mem=16G,gres/gpu:a100=1`.
+
+    A GRES that is only given by its types also counts without them, as the sum of its types.
+    slurmctld keeps both counts, but reports only those in AccountingStorageTRES.
+
+    Raises:
+        InvalidInput: the text is invalid; the error names `field`.
+    """
+    counts = parse_quantities(text, field=field)
+    sums: dict[str, Fraction] = {}
+    for name, count in counts.items():
+        base, _, kind = name.partition(":")
+        if kind and base.startswith("gres/") and base not in counts:
+            sums[base] = sums.get(base, Fraction(0)) + count
+    return counts | sums
+
+
+def parse_quantities(text: str, *, field: str) -> dict[str, Fraction]:
+    """Parse quantities of TRES as they are written; a limit of a type limits no other.
 
     Sizes are in MiB unless they have a suffix K, M, G, T or P (powers of 1024).
 
@@ -214,8 +232,8 @@ def weigh(counts: Counts, weights: Weights | None) -> dict[str, Fraction]:
 def unpriced_tres(counts: Counts, weights: Weights | None) -> list[str]:
     """Return the TRES that cost nothing because they have no weight, sorted; nodes are left out.
 
-    As in Slurm a type needs its own weight: GRES/gpu does not price gres/gpu:v100, and the reverse.
-    A job for which Slurm counts both is priced by either.
+    As in Slurm a type needs its own weight: GRES/gpu:v100 does not price gres/gpu:t4. A job
+    with GPUs of a type has both counts (`parse_counts`) and is priced by either.
     """
     priced = set(weights or BY_CPU)
     free = {name for name, count in counts.items() if count > 0} - priced - {"node", "billing"}

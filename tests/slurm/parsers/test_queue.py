@@ -354,7 +354,7 @@ def test_qos_of_the_database_is_read() -> None:
         "Preempt": "low,normal",
         "PreemptMode": "requeue",
         "PreemptExemptTime": "00:05:00",
-        "GrpTRES": "cpu=64,mem=2G",
+        "GrpTRES": "cpu=64,mem=2G,gres/gpu:t4=3",
         "MaxJobsPU": "4",
         "MaxWall": "1-00:00:00",
     }
@@ -370,7 +370,7 @@ def test_qos_of_the_database_is_read() -> None:
         "REQUEUE",
         300,
     )
-    assert high.limits.tres == {LimitKind.GRP_TRES: {"cpu": 64, "mem": 2_048}}
+    assert high.limits.tres == {LimitKind.GRP_TRES: {"cpu": 64, "mem": 2_048, "gres/gpu:t4": 3}}
     assert high.limits.jobs == {LimitKind.MAX_JOBS_PER_USER: 4}
     assert high.limits.wall == {LimitKind.MAX_WALL: 1_440}
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairbank.core.tres import parse_counts
+from fairbank.core.tres import parse_quantities
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.slurm.parsers import words
@@ -195,7 +195,7 @@ def _qos_record(cells: Cells) -> QosRecord:
 
 
 def _counts(text: str, field: str) -> dict[str, int]:
-    return {name: int(count) for name, count in parse_counts(text, field=field).items()}
+    return {name: int(count) for name, count in parse_quantities(text, field=field).items()}
 
 
 QOS_LIMITS = Table(
