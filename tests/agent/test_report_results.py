@@ -15,7 +15,7 @@ from fairbank.rest.schemas.answers import Granted, RefusalDetails, ReportAnswer,
 def refuse(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
     refusal = RefusalDetails(
         reason=reason,
-        asked=10,
+        requested=10,
         available=4,
         shortfall=6,
         allocation=7,

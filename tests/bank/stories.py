@@ -157,7 +157,7 @@ class StoryRunner:
             actual = [self.outcome.reason.name]
             figures = {
                 "available": self.outcome.available,
-                "requested": self.outcome.asked,
+                "requested": self.outcome.requested,
                 "shortfall": self.outcome.shortfall,
             }
         else:

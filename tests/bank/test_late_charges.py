@@ -227,5 +227,5 @@ def test_usage_of_unknown_partition_is_kept() -> None:
         story.policy,
     )
     assert isinstance(no, Refusal)
-    assert (no.reason, no.asked, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
+    assert (no.reason, no.requested, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
     story.play("kept registry 1")

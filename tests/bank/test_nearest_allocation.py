@@ -67,7 +67,7 @@ def test_allocations_of_other_resources_do_not_count() -> None:
 
 
 def test_remedy_for_an_ended_allocation_is_to_reopen_it() -> None:
-    no = Refusal(reason=Reason.NO_ALLOCATION, asked=60, project=2, resource="cpu", start=210)
+    no = Refusal(reason=Reason.NO_ALLOCATION, requested=60, project=2, resource="cpu", start=210)
     known = RemedyFacts(account="chem", nearest=an_allocation(5, 100, 200))
     assert sentence(no, known).endswith(
         "the start of the job is 1970-01-01T00:03:30Z, allocation 5 ended at 1970-01-01T00:03:20Z."

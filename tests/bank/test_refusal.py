@@ -220,7 +220,7 @@ def test_refusal_without_credit_has_no_credit_figures(line: str) -> None:
     no = refused(line)
     assert (
         no.reason in (Reason.RUN_CLOSED, Reason.HOLD_EXISTS),
-        no.asked,
+        no.requested,
         no.available,
         no.shortfall,
     ) == (True, 0, 0, 0)
@@ -232,7 +232,7 @@ def test_facts_of_an_insufficient_credit_refusal() -> None:
     assert no.entry is not None
     assert no == Refusal(
         reason=Reason.INSUFFICIENT_CREDIT,
-        asked=9_600,
+        requested=9_600,
         available=5_700,
         allocation=1,
         project=1,
@@ -333,7 +333,7 @@ def test_observed_refusal_says_that_the_job_ran() -> None:
 
 
 def test_overdrawn_allocation_is_shown() -> None:
-    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=60, available=-90)
+    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, requested=60, available=-90)
     assert (
         sentence(no) == "not enough credit: requested 1 SU, available -1.50 SU, short by 2.50 SU."
     )
@@ -361,4 +361,4 @@ def test_overdrawn_allocation_is_shown() -> None:
 def test_shown_figures_of_a_refusal_add_up(
     reason: Reason, requested: int, available: int, figures: str
 ) -> None:
-    assert figures in sentence(Refusal(reason=reason, asked=requested, available=available))
+    assert figures in sentence(Refusal(reason=reason, requested=requested, available=available))

@@ -39,7 +39,7 @@ def test_advised_time_limit_is_the_longest_that_fits(
     available = data.draw(st.integers(0, result - 1))
     no = Refusal(
         reason=Reason.INSUFFICIENT_CREDIT,
-        asked=result,
+        requested=result,
         available=available,
         billing=str(price),
         limit_seconds=limit_minutes * 60,
@@ -58,7 +58,7 @@ def test_advised_time_limit_is_the_longest_that_fits(
 def test_no_time_limit_is_advised_if_none_helps(billing: str | None, available: int) -> None:
     no = Refusal(
         reason=Reason.INSUFFICIENT_CREDIT,
-        asked=100,
+        requested=100,
         available=available,
         billing=billing,
         limit_seconds=3_600,
@@ -76,7 +76,7 @@ def test_no_time_limit_is_advised_if_none_helps(billing: str | None, available: 
 def test_advised_deposit_can_be_typed_and_suffices(requested: int, data: st.DataObject) -> None:
     available = data.draw(st.integers(0, requested - 1))
     no = Refusal(
-        reason=Reason.INSUFFICIENT_CREDIT, asked=requested, available=available, allocation=1
+        reason=Reason.INSUFFICIENT_CREDIT, requested=requested, available=available, allocation=1
     )
     advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
     assert advised is not None

@@ -150,9 +150,9 @@ def test_refusal_under_json_has_its_amounts(fairbank: Run) -> None:
     refusal = json_of(fairbank("withdraw", GPU, "10k", "--reason", "x", "--yes", "--json").out)[
         "refusal"
     ]
-    assert refusal["asked"] == 10_000 * 60
-    assert refusal["asked"] - refusal["available"] == refusal["shortfall"]
-    assert refusal["display"]["asked"] == "10000"
+    assert refusal["requested"] == 10_000 * 60
+    assert refusal["requested"] - refusal["available"] == refusal["shortfall"]
+    assert refusal["display"]["requested"] == "10000"
     assert refusal["remedies"] == ["withdraw at most 262 SU"]
 
 

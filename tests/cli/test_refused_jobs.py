@@ -27,13 +27,17 @@ def test_shortfall_is_the_same_everywhere() -> None:
     """The missing amount is the difference of the two figures shown next to it, not 83253.06, the
     truncated difference in minutes.
     """
-    row = {"asked": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
+    row = {"requested": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
     columns = [
         column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
     ]
     assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.07"] * 2
     (shown,) = envelope("x", JsonSource(), [row], (), DisplayFormat())["data"]
-    assert shown["display"] == {"asked": "83333.33", "available": "80.26", "shortfall": "83253.07"}
+    assert shown["display"] == {
+        "requested": "83333.33",
+        "available": "80.26",
+        "shortfall": "83253.07",
+    }
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -143,13 +147,13 @@ def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
     words = ("jobs", "--refused", "-j", "900011,900012")
     rows = json.loads(fairbank(*words, "--json").out)["data"]
     assert {
-        row["reason"]: (row["asked"], row["available"], row["shortfall"]) for row in rows
+        row["reason"]: (row["requested"], row["available"], row["shortfall"]) for row in rows
     } == dict.fromkeys(("TIMESTAMP_IN_FUTURE", "NO_HOLD"), (10, None, None))
     explained = fairbank(*words).err
     assert "Job 900011: " in explained
     assert "Job 900012: " in explained
     assert "-j JOBID" in fairbank("jobs", "--refused", "-a").err
-    chosen = (*words, "-o", "JOBID,ASKED,AVAILABLE,SHORT")
+    chosen = (*words, "-o", "JOBID,REQUEST,AVAILABLE,SHORT")
     lines = [
         line.split()
         for line in fairbank(*chosen).out.splitlines()
@@ -162,7 +166,7 @@ def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
     }
     failed = own_sproject("failures", "-u", AYLA, "--detail", "--json").out
     rows = [row for row in json.loads(failed)["data"] if row["job_id"] in (900_011, 900_012)]
-    assert [(row["asked"], row["available"], row["shortfall"]) for row in rows] == [
+    assert [(row["requested"], row["available"], row["shortfall"]) for row in rows] == [
         (10, None, None)
     ] * 2
     table = [
@@ -176,7 +180,7 @@ def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
         ("0.16", "", "")
     ] * 2
     short = fairbank(
-        "jobs", "--refused", "-j", SECOND_TRY, "-o", "ASKED,AVAILABLE,SHORT", "--csv", "-n"
+        "jobs", "--refused", "-j", SECOND_TRY, "-o", "REQUEST,AVAILABLE,SHORT", "--csv", "-n"
     ).out
     assert "" not in short.strip().split(",")
     assert own_sproject("failures", "-u", AYLA, "--detail").code == 0

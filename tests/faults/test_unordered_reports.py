@@ -255,12 +255,12 @@ def test_end_without_hold_is_refused_and_stored_if_late_charges_are_off() -> Non
         refused, failures, (hold, end), balance = run(report_end_without_hold(server))
         assert (refused.status, refused.body["refusal"]["reason"]) == (404, "NO_HOLD")
         (remaining,) = failures.data
-        assert (remaining["id"], remaining["reason"], remaining["job_id"], remaining["asked"]) == (
-            refused.body["refusal"]["entry"],
-            "NO_HOLD",
-            1,
-            5 * SU,
-        )
+        assert (
+            remaining["id"],
+            remaining["reason"],
+            remaining["job_id"],
+            remaining["requested"],
+        ) == (refused.body["refusal"]["entry"], "NO_HOLD", 1, 5 * SU)
         assert (hold.status, end.status) == (201, 201)  # the end had only arrived too early
         assert [(row["charged"], row["held"]) for row in balance.data] == [(5 * SU, 0)]
         assert server.command("audit", "verify").returncode == 0

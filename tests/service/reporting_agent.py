@@ -112,7 +112,7 @@ class ReportingSite:
         """
         return list(
             self.services.runs.alternatives(
-                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=requested)
+                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, requested=requested)
             )
         )
 

@@ -43,7 +43,7 @@ def test_end_of_a_job_of_an_unknown_account_counts_once_its_project_exists(
 ) -> None:
     refusal = site.report_run(run_ended("chem"))
     assert isinstance(refusal, Refusal)
-    assert (refusal.reason, refusal.account, refusal.project, refusal.asked, refusal.owner) == (
+    assert (refusal.reason, refusal.account, refusal.project, refusal.requested, refusal.owner) == (
         Reason.UNKNOWN_PROJECT,
         "chem",
         None,
@@ -65,7 +65,7 @@ def test_job_of_an_unknown_account_does_not_start(site: ReportingSite) -> None:
         refusal.reason,
         refusal.account,
         refusal.project,
-        refusal.asked,
+        refusal.requested,
         refusal.owner,
         refusal.observed,
     ) == (Reason.UNKNOWN_PROJECT, "chem", None, 60, ALICE, False)
@@ -79,7 +79,7 @@ def test_changed_limit_without_a_hold_is_recorded_by_an_observing_bank(
     observing.report_run(run_started("bio"))
     longer = limit_changed("bio", 7_200)
     recorded = observing.observed_refusal(longer)
-    assert (recorded.reason, recorded.project, recorded.asked, recorded.owner) == (
+    assert (recorded.reason, recorded.project, recorded.requested, recorded.owner) == (
         Reason.NO_HOLD,
         1,
         120,
@@ -106,12 +106,12 @@ def test_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
         "chem",
         True,
     )
-    assert (unallocated.reason, unallocated.project, unallocated.asked, unallocated.observed) == (
-        Reason.NO_ALLOCATION,
-        1,
-        60,
-        True,
-    )
+    assert (
+        unallocated.reason,
+        unallocated.project,
+        unallocated.requested,
+        unallocated.observed,
+    ) == (Reason.NO_ALLOCATION, 1, 60, True)
 
 
 # --- price ---

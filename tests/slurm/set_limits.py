@@ -118,15 +118,15 @@ OF_QOS: Kinds = {
 
 
 class SetLimit(NamedTuple):
-    """Limit of an owner that holds the job; `asked` is what the job asks for of it, and `reason`
-    is that of squeue.
+    """Limit of an owner that holds the job; `requested` is what the job asks for of it, and
+    `reason` is that of squeue.
     """
 
     owner: str
     kind: LimitKind
     tres: str | None
     limit: int
-    asked: int
+    requested: int
     reason: str = ""
 
 
@@ -156,7 +156,7 @@ def assert_named(answer: Explanation, limit: SetLimit, owner: str) -> None:
     assert check.evidence.startswith(f"{answer.code}: {owner} allows ")
     assert f" {limit.limit:,} " in check.evidence
     assert f"({limit.kind.value})" in check.evidence
-    assert check.evidence.endswith(f"; this job asks for {limit.asked:,}")
+    assert check.evidence.endswith(f"; this job asks for {limit.requested:,}")
     assert answer.headline == (
         f"Job {answer.number} waits: {check.evidence.partition(': ')[2]} ({answer.code})."
     )

@@ -269,17 +269,17 @@ def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SU) -
 # --- amounts in objects of JSON ---
 
 AMOUNTS = frozenset(
-    "after amount asked available cap capacity charged charged_minutes cost credit_limit"
+    "after amount available cap capacity charged charged_minutes cost credit_limit"
     " deposited down expired_minutes granted granted_minutes held held_at_the_peak idle left"
-    " left_over my_cap my_charged my_held my_left pace refunded refused_asked remaining"
-    " released returned shortfall total unpaid_minutes used wasted written_off".split()
+    " left_over my_cap my_charged my_held my_left pace refunded refused_requested remaining"
+    " released requested returned shortfall total unpaid_minutes used wasted written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
 LEFT = frozenset({"after", "available", "left", "my_left", "remaining"})
 """Amounts that can still be used, which are rounded down below zero too."""
 ADDING_UP = ("deposited", "charged", "held")
 """Fields that add up to the remaining credit, with a credit limit if there is one."""
-LACKING = frozenset({"asked", "available", "shortfall"})
+LACKING = frozenset({"requested", "available", "shortfall"})
 """Fields of which the last is the difference of the others, as shown."""
 
 
@@ -302,5 +302,5 @@ def amount_texts(fields: Mapping[str, object], form: AmountFormat = IN_SU) -> di
         if "credit_limit" in amounts:
             texts["credit_limit"] = sums.limit
     if amounts.keys() >= LACKING:
-        texts["shortfall"] = show_shortfall(amounts["asked"], amounts["available"], form)
+        texts["shortfall"] = show_shortfall(amounts["requested"], amounts["available"], form)
     return texts

@@ -90,9 +90,9 @@ TEXTS: Mapping[str, str] = {
     "GIVEN": "processor time given: processors times elapsed time",
     "eff USED": "processor time used",
     "eff STATE": "the state of the job, as sacct names it",
-    "ASKED": "credit that the job asked for",
+    "REQUEST": "credit that the job requested",
     "jobs AVAILABLE": "credit that the job's user could use at that time",
-    "SHORT": "what was missing: asked less available",
+    "SHORT": "what was missing: requested less available",
     "REFUSAL": "the number of the refusal",
     # quote
     "COUNT": "how many the job asks for",
@@ -165,7 +165,7 @@ TEXTS: Mapping[str, str] = {
     "shadow HELD": "what would be held at the end of the period",
     "shadow LEFT": "credit that would be left",
     "REFUSED": "jobs that would have been refused",
-    "shadow ASKED": "credit that the refused jobs asked for",
+    "shadow REQUEST": "credit that the refused jobs requested",
     "shadow AVAILABLE": "credit that would have been available",
     "WHY": "why it would have been refused",
     "RULE": "the rule of the submission policy",
@@ -253,7 +253,7 @@ TEXTS: Mapping[str, str] = {
     "sproject jobs CREDIT": "refunds",
     "sproject jobs DEBIT": "charges",
     "sproject jobs STATUS": "the state of the pre-debit: executing or completed",
-    "sproject failures AMOUNT": "credit that the job asked for",
+    "sproject failures AMOUNT": "credit that the job requested",
     "sproject failures BALANCE": "credit that was available",
 }
 

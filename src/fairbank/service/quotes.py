@@ -138,7 +138,7 @@ class Quotes(UseCases):
         reason = Reason.NO_ALLOCATION if payer is None else obstacle(*payer, offer.total)
         refusal = reason and Refusal(
             reason,
-            asked=offer.total,
+            requested=offer.total,
             available=0 if payer is None else usable_credit(*payer, reason),
             facts=None if payer is None else credit_facts(*payer, reason),
             allocation=offer.allocation,

@@ -169,7 +169,7 @@ class Runs(UseCases):
             refusal.reason not in CREDIT_REASONS
             or refusal.owner is None
             or refusal.resource is None
-            or not refusal.asked
+            or not refusal.requested
         ):
             return ()
         others = [
@@ -186,7 +186,7 @@ class Runs(UseCases):
             strict=True,
         )
         sufficient = (
-            (project.account, _first_sufficient(choices, refusal.asked))
+            (project.account, _first_sufficient(choices, refusal.requested))
             for project, choices in offers
         )
         rich = [Alternative(account, left) for account, left in sufficient if left is not None]

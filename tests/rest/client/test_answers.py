@@ -139,7 +139,7 @@ def test_problem_becomes_an_error_with_its_exit_code(
 def test_refusal_has_its_amounts(status: int) -> None:
     refusal = {
         "reason": "INSUFFICIENT_CREDIT",
-        "asked": 60,
+        "requested": 60,
         "available": 6,
         "shortfall": 54,
         "remedies": ["wait", "ask"],

@@ -100,7 +100,7 @@ def test_refused_end_is_accepted_when_repeated_later(default_world: World, held:
         default_world.ask("POST", "/job", AGENT, json=report(1))
     end = {**_end_report(1, NOW + 3_600), "key": "end"}
     (row,) = default_world.ask("POST", "/job/bulk", AGENT, json={"reports": [end]}).json()["data"]
-    assert (row["status"], row["refusal"]["reason"], row["refusal"]["asked"]) == (
+    assert (row["status"], row["refusal"]["reason"], row["refusal"]["requested"]) == (
         409,
         "TIMESTAMP_IN_FUTURE",
         1,

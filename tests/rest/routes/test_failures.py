@@ -23,7 +23,7 @@ from tests.rest.world import (
     report,
 )
 
-AMOUNTS = ("asked", "available", "shortfall")
+AMOUNTS = ("requested", "available", "shortfall")
 EXPENSIVE = {"amount": 10**9}
 REPORTS = {
     "INSUFFICIENT_CREDIT": (report(1, **EXPENSIVE), True),
@@ -44,7 +44,7 @@ def test_refusal_has_available_credit_only_if_credit_is_the_reason(
     (listed,) = world.ask("GET", "/failure?job_id=1", SUPERUSER).json()["data"]
     for row in (single, listed):
         assert amounts_of(row) == amounts_of(refusal)
-    assert refusal["asked"] is not None
+    assert refusal["requested"] is not None
     assert [refusal[name] is None for name in AMOUNTS[1:]] == [not has, not has]
 
 

@@ -61,7 +61,7 @@ def test_end_with_an_unknown_account_is_stored_under_that_name(world: World) -> 
         refused.json()["detail"] == "there is no such project: no project has the account 'nosuch'."
     )
     row = data(world, f"/failure/{refused.json()['refusal']['entry']}", MEMBER)
-    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == (
+    assert (row["account"], row["project"], row["requested"], row["owner_uid"]) == (
         "nosuch",
         None,
         10,

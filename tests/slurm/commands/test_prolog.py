@@ -121,7 +121,7 @@ def test_hold_request_of_a_job() -> None:
 
 
 def refusal_answer(reason: str) -> ReportAnswer:
-    figures = {"asked": 60, "available": 30, "shortfall": 30}
+    figures = {"requested": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
     details = msgspec.convert(
         {"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, RefusalDetails

@@ -70,13 +70,19 @@ def test_second_job_beyond_the_credit_is_refused() -> None:
     """Two jobs hold 240 each at the same time, and 300 are available: the second is refused."""
     result = shadow_of([a_job(1), a_job(2)], an_allocation(1, 2, 300))
     assert reasons(result) == [ShadowReason.INSUFFICIENT_CREDIT]
-    assert (result.refused[0].job.job_id, result.refused[0].asked, result.refused[0].available) == (
-        2,
-        240,
-        60,
-    )
+    assert (
+        result.refused[0].job.job_id,
+        result.refused[0].requested,
+        result.refused[0].available,
+    ) == (2, 240, 60)
     (row,) = result.rows
-    assert (row.jobs, row.refused, row.refused_asked, row.charged, row.left) == (2, 1, 240, 40, 260)
+    assert (row.jobs, row.refused, row.refused_requested, row.charged, row.left) == (
+        2,
+        1,
+        240,
+        40,
+        260,
+    )
 
 
 def test_released_credit_pays_for_the_next_job() -> None:

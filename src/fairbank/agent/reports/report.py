@@ -283,7 +283,7 @@ def result_of(answer: ReportAnswer) -> ReportResult:
         kind,
         reason,
         _text(answer.detail, refusal.remedies),
-        amount=refusal.asked or 0,
+        amount=refusal.requested or 0,
         available=refusal.available,
         allocation=refusal.allocation,
     )

@@ -253,7 +253,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
             Detail.TOO_LOW: Case("{category} grants at least {lowest:su} SU of {resource}"),
             Detail.TOO_HIGH: Case(
                 "{category} grants at most {highest:su} SU of {resource}, and this would be"
-                " {asked:su} SU"
+                " {requested:su} SU"
             ),
             Detail.TOO_LONG: Case("{category} grants at most {days} days"),
         },

@@ -97,7 +97,7 @@ class Case(NamedTuple):
     remedy: str = ""
 
 
-SHORTFALL = "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU"
+SHORTFALL = "requested {requested:su} SU, available {available:su_down} SU, short by {short} SU"
 _JOB_ADVICE = "a shorter time limit: -t TIME; or another project: -A PROJECT; or "
 
 # Stand for the values in a remedy where there is no refusal: in help and the reference.

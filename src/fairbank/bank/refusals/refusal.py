@@ -124,7 +124,7 @@ class Facts(TypedDict, total=False):
 class Figures(NamedTuple):
     """Amounts of a refusal in SU-minutes; None where the rule did not look for credit."""
 
-    asked: int | None
+    requested: int | None
     available: int | None
     shortfall: int | None
 
@@ -148,7 +148,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     reason: Reason
     detail: Detail = Detail.NONE
-    asked: int = 0
+    requested: int = msgspec.field(default=0, name="asked")  # the name in the journal's hashes
     available: int = 0
     allocation: int | None = None
     project: int | None = None
@@ -166,14 +166,14 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @property
     def shortfall(self) -> int:
-        return max(0, self.asked - self.available)
+        return max(0, self.requested - self.available)
 
     @property
     def figures(self) -> Figures:
         """Amounts to show. Only a reason about an amount has the available credit."""
         if self.reason.info.has_figures:
-            return Figures(self.asked, self.available, self.shortfall)
-        return Figures(self.asked or None, None, None)
+            return Figures(self.requested, self.available, self.shortfall)
+        return Figures(self.requested or None, None, None)
 
     @property
     def kind(self) -> RefusalKind:
@@ -360,7 +360,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
     allocation, near = refusal.allocation, known.nearest
     values = {
         **msgspec.structs.asdict(refusal),
-        "short": show_shortfall(refusal.asked, refusal.available),
+        "short": show_shortfall(refusal.requested, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
         "most": show_su(max(0, refusal.available)),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),

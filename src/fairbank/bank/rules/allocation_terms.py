@@ -36,7 +36,7 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
     if request.end <= request.start:
         return _empty_period(request, None)
     if not is_countable(request.credit_limit + request.deposit):
-        return Refusal(Reason.TOO_LARGE, asked=request.deposit, project=project)
+        return Refusal(Reason.TOO_LARGE, requested=request.deposit, project=project)
     fresh = Allocation(
         id=0,
         project=project,
@@ -251,11 +251,11 @@ def _objection(data: TransactionData, old: Allocation, new: Allocation) -> Refus
     if other is not None:
         return _overlap(new, other, "start" if new.end == old.end else "end")
     if not is_countable(new.deposited + new.credit_limit):
-        return Refusal(Reason.TOO_LARGE, asked=new.credit_limit, allocation=old.id)
+        return Refusal(Reason.TOO_LARGE, requested=new.credit_limit, allocation=old.id)
     if new.credit_limit < old.credit_limit and new.available < 0:
         return Refusal(
             Reason.LIMIT_IN_USE,
-            asked=-old.own_available,
+            requested=-old.own_available,
             available=new.credit_limit,
             allocation=old.id,
         )

@@ -107,7 +107,7 @@ def refund(context: RuleContext, request: Refund) -> Outcome:
     if amount > left:
         return Refusal(
             Reason.REFUND_TOO_LARGE,
-            asked=amount,
+            requested=amount,
             available=left,
             run=run,
             allocation=known.allocation,
@@ -138,7 +138,7 @@ def recharge(context: RuleContext, run: Run, back: Entry) -> Outcome:
             run=str(run),
         )
     if not is_countable(allocation.charged + amount):
-        return Refusal(Reason.TOO_LARGE, run=str(run), asked=amount, allocation=allocation.id)
+        return Refusal(Reason.TOO_LARGE, run=str(run), requested=amount, allocation=allocation.id)
     record = _replace(known, refunded=SuMinutes(known.refunded - amount))
     return _change_charge(context, Kind.RECHARGE, record, amount, below=split.overrun > 0)
 
@@ -153,7 +153,7 @@ def _change_charge(
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
     total = allocation.deposited + amount
     if not is_countable(total + allocation.credit_limit):
-        return Refusal(Reason.TOO_LARGE, asked=amount, allocation=allocation.id)
+        return Refusal(Reason.TOO_LARGE, requested=amount, allocation=allocation.id)
     return _replace(allocation, deposited=total)
 
 
@@ -165,7 +165,7 @@ def _too_little(allocation: Allocation, amount: int, detail: Detail) -> Refusal:
     return Refusal(
         Reason.NOT_ENOUGH,
         detail,
-        asked=amount,
+        requested=amount,
         available=max(0, allocation.own_available),
         allocation=allocation.id,
         project=allocation.project,

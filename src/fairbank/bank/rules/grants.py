@@ -84,7 +84,7 @@ def _outside(new: Allocation, detail: Detail, **facts: object) -> Refusal:
     return Refusal(
         Reason.OUTSIDE_CATEGORY,
         detail,
-        asked=_granted(new),
+        requested=_granted(new),
         allocation=new.id or None,
         project=new.project,
         resource=new.resource,

@@ -112,7 +112,7 @@ def _declined(
     entry = data.post(
         submitted,
         Kind.DECLINED,
-        refusal.asked,
+        refusal.requested,
         allocation,
         details=msgspec.json.encode(refusal).decode(),
     )

@@ -175,7 +175,7 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
 def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
     """Refuse to change the hold of a run that has none. The key stays free."""
     if request.owner is None:
-        return Refusal(Reason.NO_HOLD, run=str(request.run), asked=request.amount)
+        return Refusal(Reason.NO_HOLD, run=str(request.run), requested=request.amount)
     observed = not context.policy.enforce
     objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
     refusal = refuse_report(
@@ -318,7 +318,7 @@ def _resolve_without_hold(
     """Charge a run whose hold never arrived to the allocation of the hold, by policy."""
     data, owner, start = context.data, request.owner, request.start
     if owner is None or start is None or not (request.chain or request.account):
-        return Refusal(Reason.NO_HOLD, run=str(request.run), asked=cost)
+        return Refusal(Reason.NO_HOLD, run=str(request.run), requested=cost)
     # Usage happened, and must count if the report is sent again after the hold or a repair. So its
     # key stays free.
     keyless = context.without_key()

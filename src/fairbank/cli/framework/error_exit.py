@@ -88,8 +88,8 @@ def refusal_lines(refused: Refused) -> list[str]:
     lines = [f"refused: {plain(refused.message)}"]
     details = refused.refusal
     # Where the bank looked for credit, its message has the amounts.
-    if details.get("asked") and details.get("available") is None:
-        lines.append(f"  requested {show_su(int(details['asked']))} SU")
+    if details.get("requested") and details.get("available") is None:
+        lines.append(f"  requested {show_su(int(details['requested']))} SU")
     if details.get("allocation"):
         lines.append(f"  allocation: {details['allocation']}")
     lines += [

@@ -143,7 +143,7 @@ Json = Any
 class Refused(FairbankError):
     """A refusal of the bank.
 
-    `status` is the HTTP status. `refusal` has the amounts in SU-minutes (asked, available,
+    `status` is the HTTP status. `refusal` has the amounts in SU-minutes (requested, available,
     shortfall, ...) and the remedies.
     """
 

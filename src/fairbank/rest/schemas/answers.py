@@ -54,12 +54,12 @@ class RefusalDetails(Amounts, frozen=True, kw_only=True):
     `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
     `available` and `shortfall` are null if the reason is neither the available credit
     (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge
-    (REFUND_TOO_LARGE): the bank did not look them up. Then `asked` is null too, unless the request
-    had an amount.
+    (REFUND_TOO_LARGE): the bank did not look them up. Then `requested` is null too, unless the
+    request had an amount.
     """
 
     reason: str
-    asked: int | None
+    requested: int | None
     available: int | None
     shortfall: int | None
     allocation: int | None

@@ -134,11 +134,11 @@ def hadm_status(record: RunRecord) -> Status:
 class FailureRow(Amounts, frozen=True, kw_only=True):
     """A refused job, with the amounts and remedies.
 
-    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`. `comments` are
-    the job's, otherwise the reason in words. `available` and `shortfall` are null unless the reason
-    is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not look
-    them up. Then `asked` is null too, unless the job had an amount: the cost of a run without a
-    hold is kept.
+    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `requested`. `comments`
+    are the job's, otherwise the reason in words. `available` and `shortfall` are null unless the
+    reason is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not
+    look them up. Then `requested` is null too, unless the job had an amount: the cost of a run
+    without a hold is kept.
     """
 
     id: int
@@ -154,7 +154,7 @@ class FailureRow(Amounts, frozen=True, kw_only=True):
     reason: str
     detail: str
     comments: str
-    asked: int | None
+    requested: int | None
     available: int | None
     shortfall: int | None
     remedies: list[str]

@@ -149,16 +149,16 @@ def _partition_tests(job: PendingJob, nodes: Nodes, name: str) -> Iterator[Parti
 
 _SENTENCES = {
     Subject.STATE: "{allowed}",
-    Subject.CPUS: "{allowed} for all of its jobs, and this job asks for {asked} in all",
-    Subject.MEMORY: "{allowed} MiB, and this job asks for {asked} MiB",
-    Subject.RESERVATION: "{allowed}, and the reservation of this job is {asked}",
-    Subject.USER: "{allowed}, and the user of this job is {asked}",
-    Subject.HOST: "{allowed}, and this job comes from {asked}",
-    Subject.QOS: "{allowed}, and the QOS of this job is {asked}",
-    Subject.ACCOUNT: "{allowed}, and the account of this job is {asked}",
-    Subject.GROUPS: "{allowed}, and the groups of its user are {asked}",
+    Subject.CPUS: "{allowed} for all of its jobs, and this job asks for {requested} in all",
+    Subject.MEMORY: "{allowed} MiB, and this job asks for {requested} MiB",
+    Subject.RESERVATION: "{allowed}, and the reservation of this job is {requested}",
+    Subject.USER: "{allowed}, and the user of this job is {requested}",
+    Subject.HOST: "{allowed}, and this job comes from {requested}",
+    Subject.QOS: "{allowed}, and the QOS of this job is {requested}",
+    Subject.ACCOUNT: "{allowed}, and the account of this job is {requested}",
+    Subject.GROUPS: "{allowed}, and the groups of its user are {requested}",
     # Of the association, times PriorityWeightFairshare if that is not 0: see slurm-rules.md.
-    Subject.FAIR_SHARE: "{allowed}, and the fair share of this job by its weight is {asked}",
+    Subject.FAIR_SHARE: "{allowed}, and the fair share of this job by its weight is {requested}",
 }
 
 
@@ -176,9 +176,9 @@ def _figures(test: PartitionTest) -> str:
             return f"{amount:,.6f}".rstrip("0").rstrip(".")
         return str(amount)
 
-    sentence = _SENTENCES.get(test.subject, "{allowed}, and this job asks for {asked}")
+    sentence = _SENTENCES.get(test.subject, "{allowed}, and this job asks for {requested}")
     ignored = f"; its QOS overrides this ({test.flag})" if test.flag else ""
-    return f"{sentence.format(allowed=show(test.allowed), asked=show(test.asked))}{ignored}"
+    return f"{sentence.format(allowed=show(test.allowed), requested=show(test.requested))}{ignored}"
 
 
 def _limit_tests(view: JobView, name: str) -> list[LimitCheck]:

@@ -49,7 +49,7 @@ class PartitionTest(NamedTuple):
     subject: Subject
     setting: str
     allowed: float | str | tuple[str, ...]
-    asked: float | str | tuple[str, ...]
+    requested: float | str | tuple[str, ...]
     reason: str | None
     flag: str = ""
 

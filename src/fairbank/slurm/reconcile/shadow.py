@@ -35,7 +35,7 @@ class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
     job: AccountingJob
     reason: ShadowReason
-    asked: int = 0
+    requested: int = 0
     available: int = 0
 
 
@@ -51,7 +51,7 @@ class ShadowAccount(msgspec.Struct, kw_only=True):
     charged: int = 0
     held: int = 0
     refused: int = 0
-    refused_asked: int = 0
+    refused_requested: int = 0
     left: int = 0
 
 
@@ -133,10 +133,12 @@ class _ShadowBank:
         row = self._row(job)
         row.jobs += 1
         if reason is not None:
-            refusal = ShadowRefusal(job=job, reason=reason, asked=requested, available=available)
+            refusal = ShadowRefusal(
+                job=job, reason=reason, requested=requested, available=available
+            )
             self.refused.append(refusal)
             row.refused += 1
-            row.refused_asked += requested
+            row.refused_requested += requested
             return
         self._holds[job] = (allocation, requested)
         self._left[allocation] -= requested

@@ -105,7 +105,7 @@ def _refusal_reason(row: Row, form: DisplayFormat) -> str:
 
 def short(row: Row, form: DisplayFormat) -> str:
     """Return the shortfall."""
-    return form.lacking(row["asked"], row["available"])
+    return form.lacking(row["requested"], row["available"])
 
 
 def if_known(show: Show, field: str = "available") -> Amount:
@@ -120,7 +120,7 @@ REFUSED: Sequence[Column] = (
     Column("JOBID", text("job_id"), right=True),
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
-    Column("ASKED", if_known(su("asked"), "asked"), right=True),
+    Column("REQUEST", if_known(su("requested"), "requested"), right=True),
     Column("AVAILABLE", if_known(left("available")), right=True, drop=1),
     Column("SHORT", if_known(short), right=True),
     Column("REASON", _refusal_reason, drop=3),

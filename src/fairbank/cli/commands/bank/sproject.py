@@ -83,7 +83,7 @@ JOB_DETAIL = (
 )
 FAILURES = (
     *_JOB,
-    Column("AMOUNT", if_known(su("asked"), "asked"), right=True),
+    Column("AMOUNT", if_known(su("requested"), "requested"), right=True),
     Column("BALANCE", if_known(left("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),

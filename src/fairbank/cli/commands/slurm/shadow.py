@@ -32,7 +32,7 @@ COLUMNS = (
     Column("SU", su("charged"), right=True),
     Column("HELD", su("held"), right=True, drop=1),
     Column("REFUSED", text("refused"), right=True),
-    Column("ASKED", su("refused_asked"), right=True, drop=2),
+    Column("REQUEST", su("refused_requested"), right=True, drop=2),
     Column("LEFT", left("left"), right=True),
 )
 REFUSED_COLUMNS = (
@@ -40,7 +40,7 @@ REFUSED_COLUMNS = (
     Column("PROJECT", text("account")),
     Column("USER", text("user")),
     Column("STARTED", moment("start"), drop=1),
-    Column("ASKED", su("asked"), right=True),
+    Column("REQUEST", su("requested"), right=True),
     Column("AVAILABLE", left("available"), right=True),
     Column("WHY", text("why"), least=20),
     Column("PARTITION", text("partition"), extra=True),
@@ -180,8 +180,8 @@ def _reasons(seen: ShadowResult) -> Sequence[str]:
 
 
 def _row(row: ShadowAccount) -> Row:
-    names = ("account", "resource", "jobs", "charged", "held", "refused", "refused_asked", "left")
-    return {name: getattr(row, name) for name in names}
+    names = "account resource jobs charged held refused refused_requested left"
+    return {name: getattr(row, name) for name in names.split()}
 
 
 def _refused(refusal: ShadowRefusal) -> Row:
@@ -193,7 +193,7 @@ def _refused(refusal: ShadowRefusal) -> Row:
         "partition": job.partition,
         "submitted": job.submitted,
         "start": job.start,
-        "asked": refusal.asked,
+        "requested": refusal.requested,
         "available": refusal.available,
         "reason": refusal.reason.name,
         "why": refusal.reason.value,
