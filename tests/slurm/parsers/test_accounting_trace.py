@@ -178,6 +178,53 @@ def test_each_restart_is_an_execution() -> None:
     ]
 
 
+def resized_records(*, from_the_start: bool) -> list[str]:
+    """Return three records: 60 s with 4 CPUs, 30 s with 8, 10 s with 2."""
+    rows, at = [], 10
+    for seconds, cpus, state in ((60, 4, "RESIZING"), (30, 8, "RESIZING"), (10, 2, "COMPLETED")):
+        start = 10 if from_the_start else at
+        rows.append(
+            changed_row(
+                Submit=f"@{EIGHT_OCLOCK + (0 if at == 10 else at)}",
+                Start=f"@{EIGHT_OCLOCK + start}",
+                End=f"@{EIGHT_OCLOCK + at + seconds}",
+                ElapsedRaw=str(at + seconds - start),
+                State=state,
+                AllocTRES=f"cpu={cpus}",
+            )
+        )
+        at += seconds
+    return rows
+
+
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_records_of_a_resized_job_are_one_execution(from_the_start: bool) -> None:
+    rows = resized_records(from_the_start=from_the_start)
+    other = changed_row(JobIDRaw="8", Submit=f"@{EIGHT_OCLOCK + 5}")
+    for order in (rows, rows[::-1], [rows[0], other, *rows[1:]]):
+        trace = read_trace(*order)
+        assert next(trace.jobs)[:6] == (7, EIGHT_OCLOCK, 100, 8, 8, 1800)
+        assert [job[0] for job in trace.jobs] == [8] * (other in order)
+        assert (trace.notes.omitted, trace.notes.corrections) == ({}, {sacct_trace.RESIZED: 1})
+
+
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_resized_job_in_two_files_counts_once(from_the_start: bool) -> None:
+    rows = resized_records(from_the_start=from_the_start)
+    running = rows[2].replace("COMPLETED", "RUNNING").replace(f"@{EIGHT_OCLOCK + 110}", "Unknown")
+    trace = read_trace(*rows[:2], running, HEADER, *rows)
+    assert [(job[0], job[2]) for job in trace.jobs] == [(7, 100)]
+    assert sorted(trace.notes.omitted[sacct_trace.TWICE]) == [4, 6, 7]
+
+
+def test_resized_job_without_its_last_record_is_omitted() -> None:
+    trace = read_trace(*resized_records(from_the_start=True)[:2])
+    assert (list(trace.jobs), trace.notes.omitted) == (
+        [],
+        {"resized, and the record of the rest is missing": [2]},
+    )
+
+
 def test_files_of_two_months_may_overlap() -> None:
     """A job that ran over midnight is in both files, once as running; one that ended that day is in
     both with the same values. The second file has its own header.

@@ -101,6 +101,29 @@ RESIZING = "RESIZING"
 """State of a record that ended because the resources of its job changed."""
 UNFINISHED_STATES = STATES_WITH_NODES | {"PENDING"}
 """States of a job that slurmctld has not finished with. In any other state it has ended."""
+NEXT_RECORD_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds
+
+
+def is_next_record(ended: int, submitted: int, start: int) -> bool:
+    """Return True if a record of a job continues the one that ended with a change of resources.
+
+    Args:
+        ended: end of the record in the state RESIZING.
+        submitted: submission of the other record.
+        start: its start.
+    """
+    return min(abs(submitted - ended), abs(start - ended)) <= NEXT_RECORD_SECONDS
+
+
+def seconds_since_change(ended: int, start: int, elapsed: int) -> int:
+    """Return the run time of a next record alone: it may be counted from the start of the job.
+
+    Args:
+        ended: end of the record in the state RESIZING.
+        start: start of the next record.
+        elapsed: its run time.
+    """
+    return max(0, elapsed - max(0, ended - start))
 
 
 class QueuedJob(msgspec.Struct, frozen=True, gc=False):

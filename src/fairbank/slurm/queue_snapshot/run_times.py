@@ -46,15 +46,10 @@ def read_history(text: str, now: int) -> ParsedRows[Execution]:
     def ended(cells: Cells) -> Execution | None:
         if is_step(cells):
             return None
-        start = cells["Start"]
-        if start[:1].isdigit() and start < cells["Submit"]:
-            # The record after a change of resources is submitted at that time. It has the start and
-            # the whole time of the job (docs/reference/slurm-rules.md).
-            cells = {**cells, "Submit": start}
         job = read_execution(cells)
-        return (
-            job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None
-        )
+        if job.resized or job.elapsed is None or not (job.user and job.limit):
+            return None  # the last record of a resized job has its start and its whole time
+        return job if _end(job) <= now else None
 
     parsed = read_rows("sacct", split_records("sacct", text, COLUMNS, PIPE), ended)
     return ParsedRows(tuple(sorted(parsed.rows, key=_end)), parsed.unreadable)

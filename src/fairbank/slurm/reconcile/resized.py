@@ -13,9 +13,12 @@ import msgspec
 
 from fairbank.cluster.run_report import RunPiece
 from fairbank.core.time import LAST_INSTANT
-from fairbank.slurm.parsers.values import RESIZING, AccountingJob
-
-NEXT_RECORD_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds
+from fairbank.slurm.parsers.values import (
+    RESIZING,
+    AccountingJob,
+    is_next_record,
+    seconds_since_change,
+)
 
 
 def join_resized(jobs: Iterable[AccountingJob]) -> list[AccountingJob]:
@@ -46,18 +49,18 @@ def _is_next_piece(before: AccountingJob, job: AccountingJob) -> bool:
         and before.job_id == job.job_id
         and before.end is not None
         and job.start is not None
-        and min(abs(job.submitted - before.end), abs(job.start - before.end)) <= NEXT_RECORD_SECONDS
+        and is_next_record(before.end, job.submitted, job.start)
     )
 
 
 def _join(before: AccountingJob, last: AccountingJob) -> AccountingJob:
     seconds = before.elapsed - sum(piece.seconds for piece in before.pieces)
-    counted_twice = max(0, (before.end or 0) - (last.start or 0))
+    since_change = seconds_since_change(before.end or 0, last.start or 0, last.elapsed)
     return msgspec.structs.replace(
         last,
         submitted=before.submitted,
         start=before.start,
-        elapsed=before.elapsed + max(0, last.elapsed - counted_twice),
+        elapsed=before.elapsed + since_change,
         restart=before.restart,
         pieces=(*before.pieces, RunPiece(seconds=seconds, tres=before.tres or None)),
         gap=before.gap or last.gap,

@@ -14,7 +14,12 @@ from fairbank.core.slurm_numbers import CPUS_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.values import UNFINISHED_STATES
+from fairbank.slurm.parsers.values import (
+    RESIZING,
+    UNFINISHED_STATES,
+    is_next_record,
+    seconds_since_change,
+)
 
 Cells = Mapping[str, str]
 
@@ -39,13 +44,15 @@ class Execution(NamedTuple):
     `name` is the id as sacct prints it, `job` the number that it begins with. `elapsed` is without
     the `suspended` seconds, None if it never ran or has not ended. `allocated` and `requested` are
     CPUs, None for unknown; `limit` is in seconds, None for unknown or unlimited. `user`, `account`
-    and `partition` are empty for unknown.
+    and `partition` are empty for unknown. One that was `resized` ran only until its resources
+    changed: the next record of the job has the rest.
     """
 
     name: str
     job: int
     submitted: int
     start: int | None
+    end: int | None
     elapsed: int | None
     suspended: int
     allocated: int | None
@@ -54,6 +61,32 @@ class Execution(NamedTuple):
     user: str
     account: str
     partition: str
+    resized: bool
+
+    def is_continued_by(self, other: Execution) -> bool:
+        """Return True if the other one is the rest of this one after a change of resources."""
+        return (
+            self.resized
+            and self.name == other.name
+            and self.end is not None
+            and other.start is not None
+            and is_next_record(self.end, other.submitted, other.start)
+        )
+
+    def joined_with(self, rest: Execution) -> Execution:
+        """Return both as one execution, with the larger size; without a time if the rest runs."""
+        elapsed = None
+        if rest.elapsed is not None:
+            since_change = seconds_since_change(self.end or 0, rest.start or 0, rest.elapsed)
+            elapsed = (self.elapsed or 0) + since_change
+        sizes = [size for size in (self.allocated, rest.allocated) if size is not None]
+        return rest._replace(
+            submitted=self.submitted,
+            start=self.start,
+            elapsed=elapsed,
+            suspended=max(self.suspended, rest.suspended),
+            allocated=max(sizes, default=None),
+        )
 
 
 REQUIRED_COLUMNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -106,12 +139,14 @@ def read_execution(cells: Cells) -> Execution:
             field="JobIDRaw" if "JobIDRaw" in cells else "JobID",
         )
     start, end = (words.instant(cells.get(which, ""), which) for which in ("Start", "End"))
+    state = words.state(cells["State"], "State")
     return Execution(
         name=name,
         job=int(match[1]),
         submitted=submitted,
         start=start,
-        elapsed=_elapsed(cells, submitted, start, end),
+        end=end,
+        elapsed=_elapsed(cells, state, start, end),
         suspended=words.length_seconds(cells.get("Suspended") or "00:00:00", "Suspended"),
         allocated=_first(cells, {"AllocTRES": _cpus, "AllocCPUS": _count, "NCPUS": _count}),
         requested=_first(cells, {"ReqTRES": _cpus, "ReqCPUS": _count}),
@@ -119,6 +154,7 @@ def read_execution(cells: Cells) -> Execution:
         user=cells.get("User") or cells.get("UID", ""),
         account=cells.get("Account") or cells.get("Group", ""),
         partition=cells.get("Partition", ""),
+        resized=state == RESIZING,
     )
 
 
@@ -126,14 +162,11 @@ def _id(cells: Cells) -> str:
     return cells["JobIDRaw"] if "JobIDRaw" in cells else cells["JobID"]
 
 
-def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -> int | None:
+def _elapsed(cells: Cells, state: str, start: int | None, end: int | None) -> int | None:
     """Return the run time without suspensions, as Slurm counts it."""
-    state = words.state(cells["State"], "State")
     if state not in STATES:
         raise InvalidInput(f"{words.quote_unknown(state)} is not a job state", field="State")
     elapsed = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
-    if start is not None and start < submitted:
-        raise InvalidInput("started before it was submitted")
     if start is not None and end is not None:
         if end < start:
             raise InvalidInput("ended before it started")
@@ -151,7 +184,7 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
                     "ran and was suspended for longer than from its start to its end"
                 )
     waits_or_runs = (
-        state in UNFINISHED_STATES
+        (state in UNFINISHED_STATES and state != RESIZING)
         or ("Start" in cells and start is None)
         or ("End" in cells and end is None)
     )

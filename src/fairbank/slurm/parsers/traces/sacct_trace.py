@@ -1,15 +1,16 @@
 """Trace from the output of `sacct --parsable2` or `--parsable`.
 
 The header line names the columns, in any order, and gives the delimiter. Each execution is a job of
-its own; `--duplicates` lists the executions of requeued jobs. Steps are left out. Numbers stand for
-the names of users, accounts (as groups) and partitions.
+its own; `--duplicates` lists the executions of requeued jobs. The records of a resized job are one
+execution. Steps are left out. Numbers stand for the names of users, accounts (as groups) and
+partitions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from heapq import heappop, heappush, heappushpop
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
@@ -40,6 +41,8 @@ _COMMAND_HINT = f"run: sacct --allusers --allocations --duplicates --parsable2 -
 
 STEP = "steps of jobs: left out"
 SUSPENDED = "suspended for a while: simulated without the pause"
+RESIZED = "resized while they ran: simulated with the largest size all the time"
+TWICE = "the same execution once more"
 
 
 class TraceHeader(NamedTuple):
@@ -70,7 +73,9 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     header = _read_header(*next(numbered, (1, b"")))
     notes, names = ReaderNotes(), TraceNames(UserNumbers(), UserNumbers(), UserNumbers())
     executions = _executions(numbered, header, notes)
-    return FastTrace(Header(), _skim(_in_order(executions, header), notes, names), notes, names)
+    return FastTrace(
+        Header(), _skim(_in_order(executions, header, notes), notes, names), notes, names
+    )
 
 
 def _read_header(number: int, line: bytes) -> TraceHeader:
@@ -118,9 +123,52 @@ def _executions(
                 yield execution.submitted, number, execution
 
 
-def _in_order(executions: Iterator[_Placed], header: TraceHeader) -> Iterator[_Placed]:
+class _HeldJobs:
+    """Jobs that are held back to sort them, and to join the records of resized ones.
+
+    Each is in `_heap`, and in `_by_name` unless it was joined to another.
+    """
+
+    def __init__(self, notes: ReaderNotes) -> None:
+        self._notes = notes
+        self._heap: list[_Placed] = []
+        self._by_name: dict[str, list[_Placed]] = {}
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, placed: _Placed) -> None:
+        heappush(self._heap, placed)
+        self._by_name.setdefault(placed[2].name, []).append(placed)
+
+    def pop(self) -> _Placed | None:
+        """Return the first job with all its records; None if it was joined to another."""
+        placed = heappop(self._heap)
+        submitted, line, job = placed
+        records = self._by_name.get(job.name, [])
+        if placed not in records:
+            return None
+        records.remove(placed)
+        while rest := [record for record in records if job.is_continued_by(record[2])]:
+            # Files of two months may have a record twice, first as running.
+            rest.sort(key=lambda record: record[2].elapsed is None)
+            for record in rest:
+                records.remove(record)
+            for record in rest[1:]:
+                self._notes.omit(record[1], TWICE)
+            job = job.joined_with(rest[0][2])
+            if not job.resized and job.elapsed is not None:
+                self._notes.correct(RESIZED)
+        if not records:
+            del self._by_name[job.name]
+        return submitted, line, job
+
+
+def _in_order(
+    executions: Iterator[_Placed], header: TraceHeader, notes: ReaderNotes
+) -> Iterator[_Placed]:
     """Sort the jobs, with no more than WINDOW of them in memory."""
-    held: list[_Placed] = []
+    held = _HeldJobs(notes)
     latest = 0
     for placed in executions:
         if placed[0] < latest:
@@ -134,14 +182,13 @@ def _in_order(executions: Iterator[_Placed], header: TraceHeader) -> Iterator[_P
                 f" -k {place},{place})"
             )
             raise InvalidInput(message, field="Submit", remedy=f"sort the jobs: {command}")
-        if len(held) < WINDOW:
-            heappush(held, placed)
-        else:
-            first = heappushpop(held, placed)
+        held.push(placed)
+        if len(held) > WINDOW and (first := held.pop()) is not None:
             latest = first[0]
             yield first
     while held:
-        yield heappop(held)
+        if (first := held.pop()) is not None:
+            yield first
 
 
 def _skim(
@@ -156,9 +203,15 @@ def _skim(
         if submitted != second:
             second = submitted
             seen.clear()
+        if job.start is not None and job.start < submitted:
+            notes.omit(line, "started before it was submitted")
+            continue
         if job.elapsed is not None:
             if (job.name, job.start) in seen:
-                notes.omit(line, "the same execution once more")
+                notes.omit(line, TWICE)
+                continue
+            if job.resized:
+                notes.omit(line, "resized, and the record of the rest is missing")
                 continue
             seen.add((job.name, job.start))
             if job.suspended:
