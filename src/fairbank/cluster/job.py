@@ -108,7 +108,8 @@ class JobDetails(
 
     `tres` is what the run holds, as Slurm writes it, and `cpus` the processors in it. `exit_status`
     is that of wait(2): exit code times 256, plus the signal. `cpu_seconds` is the time that all
-    processors of the run were busy.
+    processors of the run were busy. After a resized run `cpus` and `tres` may be UNKNOWN_CPUS and
+    UNKNOWN_TRES.
     """
 
     name: str | None = None
@@ -122,6 +123,8 @@ class JobDetails(
 
 
 NO_DETAILS = JobDetails()
+UNKNOWN_CPUS, UNKNOWN_TRES = 0, ""
+"""Size of a run that changed: replaces the known size, as None would not, and counts nothing."""
 
 
 def split_status(status: int | None) -> tuple[int | None, int | None]:

@@ -15,14 +15,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from fairbank.cluster.job import JobDetails, Run, join_status
+from fairbank.cluster.job import UNKNOWN_CPUS, UNKNOWN_TRES, JobDetails, Run, join_status
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.fields import Comment, Epoch, Limit, Name, NameOrNone, Seconds, Tres, Uid, Word
 from fairbank.core.final_state import FINAL_STATES, PATTERN, final_state
 from fairbank.core.ids import JOB_ID_MAX, JOB_NAME_MAX
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX, NODES_MAX
-from fairbank.core.tres import Counts, parse_counts, parse_job_tres
+from fairbank.core.tres import Counts, gpu_count, parse_counts, parse_job_tres
 
 JobName = Annotated[
     str,
@@ -263,12 +263,20 @@ def job_details(report: RunReport, counts: Counts | None) -> JobDetails:
     if isinstance(report, CompleteReport):
         cpu_seconds = report.cpu_seconds
         status = join_status(report.exit_code, report.exit_signal)
-    tres = report.tres
+    cpus, tres = _whole_count(counts, "cpu", CPUS_MAX), report.tres
+    if isinstance(report, CompleteReport) and report.pieces:
+        # Usage multiplies these by the whole time, so a size that changed must not remain.
+        sizes = [tres_counts(report, piece) for piece in report.pieces]
+        if any(size is None or size.get("cpu") != cpus for size in sizes):
+            cpus = UNKNOWN_CPUS
+        gpus = {gpu_count(piece.tres or "") for piece in report.pieces} | {gpu_count(tres or "")}
+        if None in sizes or len(gpus) > 1:
+            tres = UNKNOWN_TRES
     return JobDetails(
         name=report.name,
         qos=report.qos,
         nodes=report.nodes or _whole_count(counts, "node", NODES_MAX),
-        cpus=_whole_count(counts, "cpu", CPUS_MAX),
+        cpus=cpus,
         tres=None if tres is None else ",".join(part.strip() for part in tres.split(",")),
         limit_seconds=report.time_limit or None,
         exit_status=status,

@@ -79,6 +79,30 @@ def test_each_piece_of_a_resized_run_is_held_and_charged_once(world: World) -> N
     assert world.ask("POST", "/job", AGENT, json=end).json()["data"]["amount"] == 240 + 10
 
 
+def test_hours_of_a_resized_run_are_unknown_unless_its_size_is_the_same(world: World) -> None:
+    """Its last size for the whole time would be wrong; a change of memory alone keeps the CPUs."""
+    sizes = {
+        101: ("cpu=8,gres/gpu=4", "cpu=2,gres/gpu=1", (None, 0, 0)),
+        102: ("cpu=2,mem=1G", "cpu=2,mem=2G", (2, 7_200, 0)),
+        103: (None, "cpu=2,gres/gpu=1", (None, 0, 0)),  # the agent knows only the billing
+    }
+    for number, (before, last, (cpus, core, gpu)) in sizes.items():
+        started = report(number, billing=8, tres=before or "cpu=8,gres/gpu=4")
+        world.ask("POST", "/job", AGENT, json=started)
+        end = report(
+            number, do="complete", billing=2, tres=last, end=NOW + 3_600, elapsed=3_600,
+            state="COMPLETED", cpu_seconds=60,
+            pieces=[{"seconds": 1_800, "billing": "8"} | ({"tres": before} if before else {})],
+        )  # fmt: skip
+        answer = world.ask("POST", "/job", AGENT, json=end).json()["data"]
+        assert answer["charged"] == 240 + 60
+        (row,) = world.ask("GET", f"/job?job_id={number}", SUPERUSER).json()["data"]
+        assert (row["cpus"], row["cpu_given"]) == (cpus, core or None)
+        usage = world.ask("GET", "/usage?by=job", SUPERUSER).json()["data"]
+        (row,) = (row for row in usage if row["group"] == f"alpha/{number}")
+        assert (row["core_seconds"], row["gpu_seconds"], row["cpu_given"]) == (core, gpu, core)
+
+
 def test_free_states_of_debitsuccessfulwc_charge_a_job_beyond_its_limit() -> None:
     """Maui counts a job that exceeded its time limit as successful, so TIMEOUT is not free."""
     free = frozenset(get_args(FinalState)) - {"COMPLETED", "TIMEOUT"}

@@ -31,7 +31,8 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
     `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. Processors
     were busy for `cpu_seconds` of `cpu_given`, if both are known; `wasted` are the SU-minutes
-    charged for the idle rest. Unknown values are null.
+    charged for the idle rest. Unknown values are null, such as `cpus` and `tres` of an ended run
+    whose processors or GPUs changed.
     """
 
     id: int
@@ -92,8 +93,8 @@ def job_row(record: RunRecord, account: str) -> JobRow:
         name=details.name,
         qos=details.qos,
         nodes=details.nodes,
-        cpus=details.cpus,
-        tres=details.tres,
+        cpus=details.cpus or None,
+        tres=details.tres or None,
         time_limit=details.limit_seconds,
         exit_code=exit_code,
         exit_signal=exit_signal,

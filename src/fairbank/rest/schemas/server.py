@@ -89,7 +89,8 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     times the period; both are null if the settings have no capacity. `granted` is the credit of the
     allocations for the period, their terms spread evenly; null if the resource has several prices.
     `used` is what runs that ended in the period were charged, less refunds; `runs` is their number.
-    `core_seconds` and `gpu_seconds` are those of the processors and GPUs that they had.
+    `core_seconds` and `gpu_seconds` are those of the processors and GPUs that they had; resized
+    runs are not counted in them.
     """
 
     resource: str

@@ -37,7 +37,7 @@ COLUMNS = (
 )
 MEANING = (
     "EFF% = processor time used (USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED = what"
-    " the idle rest cost. Memory and GPUs are not measured."
+    " the idle rest cost. Memory and GPUs are not measured, nor resized jobs."
 )
 
 
