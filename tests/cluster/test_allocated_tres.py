@@ -29,6 +29,9 @@ CPU = Partition("cpu", "cpu", WEIGHTS, size=NodeSize(64, 131_072, {}), default_m
 GPU = Partition(
     "gpu", "gpu", WEIGHTS, size=NodeSize(48, 512_000, {"gres/gpu": 4}), default_memory=PER_CPU
 )
+MIXED = Partition(
+    "mixed", "gpu", WEIGHTS, size=NodeSize(8, 1, {"gres/gpu": 4, "gres/gpu:a": 4, "gres/gpu:t": 4})
+)
 UNKNOWN = Partition("old", "cpu", WEIGHTS)
 
 
@@ -62,6 +65,10 @@ WHOLE, ALL = True, Memory(0)
             False,
             "cpu=1,gres/gpu=2,mem=8192,node=1",
         ),
+        (MIXED, "cpu=1", None, WHOLE, "cpu=8,node=1,gpu=4,gpu:a=4,gpu:t=4"),
+        (MIXED, "cpu=1,gpu:t=4", None, WHOLE, "cpu=8,node=1,gpu=4,gpu:t=4"),
+        (MIXED, "cpu=1,gpu:t=5", None, WHOLE, "cpu=16,node=2,gpu=8,gpu:a=3,gpu:t=8"),
+        (MIXED, "cpu=1,gpu=8", None, False, "cpu=1,node=2,gpu=8"),
         (UNKNOWN, "cpu=70", None, False, "cpu=70,node=1"),
         (UNKNOWN, "cpu=8,mem=4G", None, False, "cpu=8,mem=4096,node=1"),
     ],
@@ -116,6 +123,8 @@ def test_size_that_costs_nothing_is_not_needed() -> None:
     [
         ("cpu=1,gres/gpu=1", None, CPU, "the nodes of partition cpu have no gres/gpu"),
         ("cpu=1,gres/gpu=1,gres/gpu:v100=1", None, GPU, None),  # the settings name no types
+        ("cpu=1,gpu:t=4", None, MIXED, None),
+        ("cpu=1,gpu:v=1", None, MIXED, "the nodes of partition mixed have no gres/gpu:v"),
         (
             "cpu=1",
             Memory(200 * 1024),

@@ -39,7 +39,8 @@ class Memory(msgspec.Struct, frozen=True):
 class NodeSize(msgspec.Struct, frozen=True):
     """Size of each node of a partition, as far as the settings have it; None: unknown.
 
-    Memory is in MiB. `gres` counts generic resources by TRES, without and with their types.
+    Memory is in MiB. `gres` counts generic resources by TRES, without and with their types. If the
+    nodes differ, each number is the most on one node.
     """
 
     cpus: int | None = None
@@ -94,8 +95,22 @@ def _whole_nodes(job: JobRequest, partition: Partition, nodes: Fraction) -> dict
         raise _unknown_size(job, "exclusive", "node_cpus")
     if size.gres is None and any(name.startswith("gres/") for name in partition.weights or ()):
         raise _unknown_size(job, "exclusive", "node_gres")
-    gres = {name: nodes * per_node for name, per_node in (size.gres or {}).items()}
-    return {"cpu": nodes * size.cpus, **gres}
+    return {"cpu": nodes * size.cpus, **_whole_gres(job.counts, size.gres or {}, nodes)}
+
+
+def _whole_gres(counts: Counts, gres: Mapping[str, int], nodes: Fraction) -> dict[str, Fraction]:
+    """Return the most GRES of the nodes.
+
+    Where nodes differ in their types, those of the requested type leave less for the other types.
+    """
+    most = {}
+    for name, per_node in gres.items():
+        base, _, kind = name.partition(":")
+        other_types = [other for other in counts if other.startswith(f"{base}:") and other != name]
+        taken = sum(counts[other] for other in other_types) if kind else 0
+        if (left := nodes * gres[base] - taken) > 0:
+            most[name] = min(nodes * per_node, left)
+    return most
 
 
 def _memory(

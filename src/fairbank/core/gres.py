@@ -67,15 +67,41 @@ def gres_counts(listed: Iterable[Gres], times: int = 1) -> dict[str, int]:
     return counts
 
 
-def gres_text(counts: Mapping[str, int]) -> str:
-    """Return GRES by TRES (`gres_counts`) as slurm.conf has them: `gpu:a100:4,gpu:2`."""
-    parts = []
+def most_gres(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the most of each TRES on one node of several.
+
+    Nodes with four a100 and nodes with four t4 have at most four GPUs, which may be four a100 or
+    four t4, but not eight.
+    """
+    most: dict[str, int] = {}
+    for counts in nodes:
+        for name, number in counts.items():
+            most[name] = max(most.get(name, 0), number)
+    return most
+
+
+def gres_texts(counts: Mapping[str, int]) -> list[str]:
+    """Return GRES by TRES (`gres_counts`, `most_gres`) as slurm.conf has them: `gpu:a100:4,gpu:2`.
+
+    One text is enough for the GRES of one node. If they are the most of several nodes, the most of
+    all texts is `counts` again.
+    """
+    texts: list[list[str]] = [[]]
     for name in (name for name in counts if ":" not in name):
         types = {other: number for other, number in counts.items() if other.startswith(f"{name}:")}
-        parts += [f"{other.removeprefix('gres/')}:{number}" for other, number in types.items()]
-        if rest := counts[name] - sum(types.values()):
-            parts.append(f"{name.removeprefix('gres/')}:{rest}")
-    return ",".join(parts)
+        bare = name.removeprefix("gres/")
+        parts = [f"{other.removeprefix('gres/')}:{number}" for other, number in types.items()]
+        rest = counts[name] - sum(types.values())
+        if rest >= 0:
+            texts[0] += [*parts, f"{bare}:{rest}"] if rest else parts
+            continue
+        # No node has all of its types: each gets a text, and so does a node with several of them.
+        if counts[name] > max(types.values()):
+            parts.append(f"{bare}:{counts[name]}")
+        texts += [[] for _ in parts[len(texts) :]]
+        for text, part in zip(texts, parts, strict=False):
+            text.append(part)
+    return [",".join(parts) for parts in texts]
 
 
 def _parts(text: str, field: str) -> Iterator[tuple[str, list[str]]]:

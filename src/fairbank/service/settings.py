@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,7 @@ from fairbank.cluster.node import COUNT_MAX
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
-from fairbank.core.gres import gres_counts, parse_gres
+from fairbank.core.gres import gres_counts, most_gres, parse_gres
 from fairbank.core.settings_file import parse_toml, read_whole, toml_string
 from fairbank.core.tres import BillingRule, Weights, parse_memory, parse_weights
 from fairbank.core.validation import WORD, describe_invalid_setting, validated_settings
@@ -98,19 +98,21 @@ class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Resource that the partition bills, and its weights: TRESBillingWeights as in slurm.conf.
 
     `node_cpus`, `node_memory` (RealMemory less MemSpecLimit: 256G, or MiB) and `node_gres` (Gres:
-    gpu:a100:4, or "" for none) are the size of each node. Quotes need it for --exclusive and
-    --mem=0. `def_mem_per_cpu` and `def_mem_per_node` are the memory of jobs that request none:
-    DefMemPerCPU or DefMemPerNode, of which a partition has one; 0 is all memory of the node. The
-    submission policy gives `def_mem_per_cpu` to jobs where Slurm's partition has no default.
-    `exclusive` is OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with --exclusive. It
-    needs `node_cpus`, and `node_gres` where GRES have weights.
+    gpu:a100:4, or "" for none) are the size of each node. Where nodes have other types of GPUs than
+    others, `node_gres` is a list: ["gpu:a100:4", "gpu:t4:4"]; a node has the most of each that one
+    text has. Quotes need the size for --exclusive and --mem=0. `def_mem_per_cpu` and
+    `def_mem_per_node` are the memory of jobs that request none: DefMemPerCPU or DefMemPerNode, of
+    which a partition has one; 0 is all memory of the node. The submission policy gives
+    `def_mem_per_cpu` to jobs where Slurm's partition has no default. `exclusive` is
+    OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with --exclusive. It needs `node_cpus`,
+    and `node_gres` where GRES have weights.
     """
 
     resource: str
     weights: str | None = None
     node_cpus: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)] | None = None
     node_memory: MemorySize | None = None
-    node_gres: str | None = None
+    node_gres: str | tuple[str, ...] | None = None
     def_mem_per_cpu: MemorySize | None = None
     def_mem_per_node: MemorySize | None = None
     exclusive: bool = False
@@ -293,9 +295,10 @@ def _mebibytes(value: str | int, field: str) -> int:
     return mebibytes
 
 
-def _gres(text: str, field: str) -> dict[str, int]:
-    """Return the GRES of a node by TRES, without and with their types."""
-    return gres_counts(parse_gres(text, field=field)) if text else {}
+def _gres(texts: str | Sequence[str], field: str) -> dict[str, int]:
+    """Return the most GRES of a node by TRES, without and with their types."""
+    listed = [texts] if isinstance(texts, str) else texts
+    return most_gres(gres_counts(parse_gres(text, field=field)) for text in listed if text)
 
 
 def _capacity(value: str | float, billed: Collection[str], resource: str, field: str) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +12,9 @@ import pytest
 from fairbank.bank.allocation import AllocationState
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.tres import BillingRule
+from fairbank.service.settings import example, read_settings
 from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
 from fairbank.slurm.reconcile.accounts import (
     AccountUsage,
@@ -205,6 +208,26 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
     ) in text
     # The bank refuses `exclusive` without the size of the nodes.
     assert text.count("exclusive = true") == 1
+
+
+def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) -> None:
+    """A node has 4 GPUs, a100 or t4. The bank did not start with what was written for them."""
+    nodes = [
+        SlurmNode(
+            kind, 8, 1000, ("std",), (kind,), NodeSize(8, 1000, gres_counts(parse_gres(gres)))
+        )
+        for kind, gres in (("a100", "gpu:a100:4"), ("t4", "gpu:t4:4"))
+    ]
+    partitions = (SlurmPartition("std", weights="CPU=1.0,GRES/gpu=12.0", exclusive=True),)
+    machine = msgspec.structs.replace(MACHINE, partitions=partitions, nodes=nodes)
+    text = price_settings(machine, [])
+    assert 'node_gres = ["gpu:a100:4", "gpu:t4:4"]\n' in text
+    file = tmp_path / "fairbank.toml"
+    file.write_text(example(tmp_path, "memory:") + text)
+    cluster = read_settings(file).cluster_map()["lab"]
+    gres = {"gres/gpu": 4, "gres/gpu:a100": 4, "gres/gpu:t4": 4}
+    assert cluster.partitions["std"].size == NodeSize(8, 1000, gres)
+    assert list(price_differences(machine, cluster)) == []
 
 
 def test_prices_that_differ_are_reported() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.gres import gres_text
+from fairbank.core.gres import gres_texts, most_gres
 from fairbank.core.settings_file import toml_string
 from fairbank.slurm.parsers.values import SlurmPartition
 
@@ -24,12 +24,10 @@ def largest_node(machine: SlurmMachine, partition: str) -> NodeSize | None:
     sizes = _sizes(machine, partition)
     if not sizes:
         return None
-    gres: dict[str, int] = {}
-    for size in sizes:
-        for name, number in (size.gres or {}).items():
-            gres[name] = max(gres.get(name, 0), number)
     return NodeSize(
-        max(size.cpus or 0 for size in sizes), max(size.memory or 0 for size in sizes), gres
+        max(size.cpus or 0 for size in sizes),
+        max(size.memory or 0 for size in sizes),
+        most_gres(size.gres or {} for size in sizes),
     )
 
 
@@ -49,7 +47,7 @@ def size_settings(machine: SlurmMachine, partition: SlurmPartition) -> Iterator[
             yield f"# its nodes differ: {differences}; these are the largest figures"
         yield f"node_cpus = {size.cpus}"
         yield f"node_memory = {size.memory}    # MiB"
-        yield f"node_gres = {toml_string(gres_text(size.gres or {}))}"
+        yield f"node_gres = {_gres_value(size.gres or {})}"
     if (memory := _default_memory(machine, partition)) is not None:
         yield f"{_with_value(memory)}    # MiB"
     if partition.exclusive and size is not None:  # else the bank refuses the setting
@@ -97,8 +95,8 @@ def _compared(
             ("node_memory", size.memory, ours.memory),
         ):
             yield setting, str(right), None if own is None else str(own)
-        own_gres = None if ours.gres is None else toml_string(gres_text(ours.gres))
-        yield "node_gres", toml_string(gres_text(size.gres or {})), own_gres
+        own_gres = None if ours.gres is None else _gres_value(ours.gres)
+        yield "node_gres", _gres_value(size.gres or {}), own_gres
     memory, own_memory = _default_memory(machine, partition), bank_partition.default_memory
     if memory is not None and (memory.mebibytes or own_memory is None):
         has = None if own_memory is None else _with_value(own_memory)
@@ -112,8 +110,14 @@ def _sizes(machine: SlurmMachine, partition: str) -> list[NodeSize]:
     return [node.size for node in machine.nodes if partition in node.partitions]
 
 
+def _gres_value(gres: Mapping[str, int]) -> str:
+    """Return the value of `node_gres`: a text, or a list if nodes differ in their types."""
+    texts = [toml_string(text) for text in gres_texts(gres)]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
 def _in_words(size: NodeSize) -> str:
-    gres = gres_text(size.gres or {})
+    gres = ",".join(gres_texts(size.gres or {}))
     return f"{size.cpus} CPUs, {size.memory} MiB{f', {gres}' if gres else ''}"
 
 
