@@ -69,7 +69,7 @@ def test_measured_storage_is_no_job(changing: Run) -> None:
     assert "7 SU beyond the credit written off" in output_of(
         changing("storage", "import", "usage.csv")
     )
-    later = ("-S", "2026-11-20T12:00")
+    later = ("-S", "2026-11-20")
     words = ("usage", "-A", "bio_fold", "--by", "project", "-r", "storage", *later, *usage[4:])
     assert output_of(changing(*words, "JOBS,SU")) == "0|0\n"
     assert _centre_jobs(changing, *later) == "0"
@@ -82,6 +82,24 @@ def _centre_jobs(changing: Run, *period: str) -> str:
     columns = ("-P", "--noheader", "-o", "RESOURCE,JOBS")
     shown = output_of(changing("report", "centre", *(period or ("-S", "2026-11-01")), *columns))
     return dict(row.split("|") for row in shown.splitlines())["storage"]
+
+
+def test_measured_storage_counts_in_its_day_and_month(
+    changing: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 50, "--reason", "x")
+    output_of(changing("alloc", "create", "-A", "bio_fold", "-r", "archive", *term))
+    Path("usage.csv").write_text(
+        "account,day,tib_days\nbio_fold,2026-10-30,1\nbio_fold,2026-10-31,10\nbio_fold,2026-11-01,3"
+    )
+    output_of(changing("storage", "import", "usage.csv", "-r", "archive", "--system", "archive"))
+    usage = ("usage", "-A", "bio_fold", "-r", "archive", "-S", "2026-10-01", "-P", "--noheader")
+    for zone in ("Pacific/Honolulu", "America/New_York", "UTC", "Europe/Rome", "Pacific/Auckland"):
+        monkeypatch.setenv("TZ", zone)
+        months = output_of(changing(*usage, "--by", "month", "-o", "MONTH,SU"))
+        assert sorted(months.splitlines()) == ["2026-10|11", "2026-11|3"]
+        days = output_of(changing(*usage, "--by", "day", "-o", "DAY,SU"))
+        assert sorted(days.splitlines()) == ["2026-10-30|1", "2026-10-31|10", "2026-11-01|3"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fairbank.cluster.run_report import CompleteReport
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.ids import OVERFLOW_UID
-from fairbank.core.time import DAY, iso, parse_instant
+from fairbank.core.time import DAY, MINUTE, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
 from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
@@ -21,6 +21,8 @@ from fairbank.slurm.reconcile.bank_records import BankFunds
 STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())
 _TIB_DAYS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_COUNTED_AT = 600 * MINUTE
+"""Time of the day, in UTC, at which usage counts it: the same day from Honolulu to Auckland."""
 
 
 class StorageUse(msgspec.Struct, frozen=True):
@@ -191,7 +193,7 @@ def _report(use: StorageUse, project: int, system: str, resource: str) -> Comple
         account=use.account,
         resource=resource,
         start=use.day,
-        end=use.day + DAY,
+        end=use.day + _COUNTED_AT,
         elapsed=0,
         state="COMPLETED",
         amount=use.amount,
