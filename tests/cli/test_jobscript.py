@@ -242,3 +242,11 @@ def test_any_script_is_parsed_or_refused(lines: list[str]) -> None:
         describe_job(read_script(lines)[0])
     except InvalidInput as error:
         assert error.message.isprintable()
+
+
+def test_upper_end_of_nodes_is_kept_unless_tasks_share_cpus() -> None:
+    assert job("-n 100 -N 1-2").max_nodes == 2
+    for flag in ("-O", "--overcommit"):
+        options, unread = read_script([f"#SBATCH -n 100 -N 1 --ntasks-per-node 100 {flag}"])
+        described = describe_job(options)
+        assert (described.max_nodes, described.node_requests, unread) == (None, {}, [])

@@ -180,7 +180,69 @@ def test_partition_without_the_gpus_is_passed_over(fairbank: Run) -> None:
     job = (*JOB, "-p", "idle-std,gpu-v100", "--gpus", 1, "--mem", "1G")
     result = fairbank(*job)
     assert "darwin/gpu-v100" in result.out
-    assert "note: the nodes of partition idle-std have no gres/gpu" in result.err
+    note = "--gpus asks for gres/gpu, and the nodes of partition idle-std have none"
+    assert f"note: {note}" in " ".join(result.err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            "--gres gpu:v100:8",
+            "--gres asks for 8 gres/gpu:v100 on one node, and a node of partition gpu-v100 has 4"
+            " gres/gpu:v100",
+        ),
+        (
+            "-N 1 --gpus-per-node v100:8",
+            "--gpus-per-node asks for 8 gres/gpu:v100 on one node, and a node of partition gpu-v100"
+            " has 4 gres/gpu:v100",
+        ),
+        (
+            "--gpus-per-task 5",
+            "--gpus-per-task asks for 5 gres/gpu on one node, and a node of partition gpu-v100 has"
+            " 4 gres/gpu",
+        ),
+        (
+            "-c 33",
+            "--cpus-per-task asks for 33 CPUs on one node, and a node of partition gpu-v100 has 32"
+            " CPUs",
+        ),
+        (
+            "--tasks-per-node 5 -c 7",
+            "--ntasks-per-node asks for 35 CPUs on one node, and a node of partition gpu-v100 has"
+            " 32 CPUs",
+        ),
+        (
+            "-n 8 --ntasks-per-node 4 -N 1",
+            "--nodes allows 1, and the job needs 2 nodes of partition gpu-v100",
+        ),
+        ("-N 1 -n 33", "--nodes allows 1, and the job needs 2 nodes of partition gpu-v100"),
+        ("-N 1 -G 5", "--nodes allows 1, and the job needs 2 nodes of partition gpu-v100"),
+        (
+            "--gres gpu:2080ti:8",
+            "--gres asks for gres/gpu:2080ti, and the nodes of partition gpu-v100 have none",
+        ),
+        (
+            "--gpus 2080ti:8",
+            "--gpus asks for gres/gpu:2080ti, and the nodes of partition gpu-v100 have none",
+        ),
+        (
+            "-p idle-std --mem 600G",
+            "--mem asks for 600 GiB on one node, and a node of partition idle-std has 256 GiB",
+        ),
+        (
+            "-p idle-std -c 8 --mem-per-cpu 40G",
+            "--mem-per-cpu asks for 320 GiB on one node, and a node of partition idle-std has 256",
+        ),
+    ],
+)
+def test_job_that_no_node_can_run_is_refused_with_its_option(
+    fairbank: Run, words: str, why: str
+) -> None:
+    result = fairbank(*JOB, *(() if "-p" in words.split() else ("-p", "gpu-v100")), *words.split())
+    error = " ".join(result.err.split())
+    assert (result.code, result.out, why in error) == (2, "", True), error
+    assert "Requested node configuration is not available" in error
 
 
 def test_job_without_a_partition_is_priced_in_the_default_one(fairbank: Run) -> None:
@@ -306,13 +368,12 @@ def test_quote_reports_unpriced_options(fairbank: Run) -> None:
         "-q",
         "hihg",
         "--tres",
-        "cpu=1,gres/gpu:v100=4",
+        "cpu=1,license/matlab=4",
     )
     output = fairbank(*job).err
     assert "note: QOS hihg has no price factor" in output
-    assert "note: gres/gpu:v100: no price in partition idle-std" in output
-    assert "note: the nodes of partition idle-std have no gres/gpu:v100" in output
-    assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 3
+    assert "note: license/matlab: no price in partition idle-std" in output
+    assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 2
 
 
 def test_payer_is_chosen_only_if_unambiguous(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:

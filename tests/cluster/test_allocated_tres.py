@@ -35,6 +35,9 @@ MIXED = Partition(
 UNKNOWN = Partition("old", "cpu", WEIGHTS)
 
 
+EACH = {"--cpus-per-task": "cpu=30", "--gpus-per-task": "gres/gpu=3"}
+
+
 def request(tres: str, memory: Memory | None = None, *, exclusive: bool = False) -> JobRequest:
     return JobRequest("lab", "any", parse_counts(tres), 300, None, exclusive, memory)
 
@@ -121,7 +124,12 @@ def test_size_that_costs_nothing_is_not_needed() -> None:
 @pytest.mark.parametrize(
     ("tres", "memory", "partition", "reason"),
     [
-        ("cpu=1,gres/gpu=1", None, CPU, "the nodes of partition cpu have no gres/gpu"),
+        (
+            "cpu=1,gres/gpu=1",
+            None,
+            CPU,
+            "the job asks for gres/gpu, and the nodes of partition cpu have none",
+        ),
         ("cpu=1,gres/gpu=1,gres/gpu:v100=1", None, GPU, None),  # the settings name no types
         ("cpu=1,gpu:t=4", None, MIXED, None),
         ("cpu=1,gpu:v=1", None, MIXED, "the nodes of partition mixed have no gres/gpu:v"),
@@ -129,7 +137,7 @@ def test_size_that_costs_nothing_is_not_needed() -> None:
             "cpu=1",
             Memory(200 * 1024),
             CPU,
-            "a node of partition cpu has 128 GiB of memory, and the job asks for 200",
+            "--mem asks for 200 GiB on one node, and a node of partition cpu has 128 GiB",
         ),
         ("cpu=1,gres/gpu=1", Memory(10**9), UNKNOWN, None),
     ],
@@ -138,3 +146,23 @@ def test_partition_whose_nodes_are_too_small_does_not_fit(
     tres: str, memory: Memory | None, partition: Partition, reason: str | None
 ) -> None:
     assert reason_unfit(request(tres, memory), partition) == reason
+
+
+@pytest.mark.parametrize(
+    ("option", "tres", "nodes"),
+    [("--cpus-per-task", "cpu=90", 3), ("--gpus-per-task", "cpu=4,gres/gpu=12", 4)],
+)
+def test_task_that_leaves_too_little_of_a_node_for_another_one_has_its_own_node(
+    option: str, tres: str, nodes: int
+) -> None:
+    """A node of gpu has 48 CPUs and four GPUs."""
+    job = msgspec.structs.replace(
+        request(tres), node_requests={option: parse_counts(EACH[option])}, max_nodes=nodes
+    )
+    assert allocated_tres(job, GPU)["node"] == nodes
+    assert reason_unfit(job, GPU) is None
+    fewer = msgspec.structs.replace(job, max_nodes=nodes - 1)
+    assert str(reason_unfit(fewer, GPU)).endswith(
+        f"needs {nodes} nodes of partition gpu, each with 48 CPUs, 4 gres/gpu"
+    )
+    assert reason_unfit(fewer, UNKNOWN) is None

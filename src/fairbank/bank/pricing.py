@@ -10,7 +10,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import UserSums
-from fairbank.cluster.allocated_tres import allocated_tres, reason_unfit
+from fairbank.cluster.allocated_tres import allocated_tres
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, unpriced_tres, weigh
@@ -173,7 +173,7 @@ def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """Return what is not in the price although a user may expect it: a QOS, TRES without a weight,
-    unknown default memory; whole nodes of the partition, and why the nodes do not fit the job.
+    unknown default memory; whole nodes of the partition.
 
     This is no error: the job is charged by the same rules. Raises NotFound for the partition.
     """
@@ -196,8 +196,6 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
         )
     if "mem" in (weights or BY_CPU) and "mem" not in allocated_tres(request, partition):
         notes.append(_unknown_memory(request, partition))
-    if wrong := reason_unfit(request, partition):
-        notes.append(wrong)
     return tuple(notes)
 
 

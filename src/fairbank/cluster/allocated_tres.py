@@ -5,7 +5,7 @@ docs/reference/slurm-rules.md, "Whole nodes and memory", has the rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
 from math import ceil
@@ -48,6 +48,9 @@ class NodeSize(msgspec.Struct, frozen=True):
     gres: Mapping[str, int] | None = None
 
 
+PER_TASK = "--cpus-per-task", "--gpus-per-task"
+"""Options of node requests that each task makes: those of several tasks add up on a node."""
+
 _MEMORY_FIELDS = {
     MemoryUnit.NODE: "mem",
     MemoryUnit.CPU: "mem_per_cpu",
@@ -65,7 +68,7 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
         InvalidInput: the price depends on a size of the nodes that the settings lack.
     """
     counts = dict(job.counts)
-    counts["node"] = Fraction(_nodes(counts, partition.size))
+    counts["node"] = Fraction(_nodes(job, partition.size))
     if job.exclusive or partition.exclusive:
         counts |= _whole_nodes(job, partition, counts["node"])
     memory = job.memory
@@ -78,13 +81,20 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
     return counts
 
 
-def _nodes(counts: Counts, size: NodeSize) -> int:
+def _nodes(job: JobRequest, size: NodeSize) -> int:
     """Return the nodes, more than requested if so few do not have the CPUs and GRES."""
+    counts = job.counts
     nodes = max(int(counts.get("node", 1)), 1)
     if size.cpus:
         nodes = max(nodes, ceil(counts["cpu"] / size.cpus))
     for name, per_node in (size.gres or {}).items():
         nodes = max(nodes, ceil(counts.get(name, 0) / Fraction(per_node)))
+    for option in PER_TASK:
+        for name, per_task in job.node_requests.get(option, {}).items():
+            # A task lies on one node, so that the rest of a node may be too small for another one.
+            tasks_of_node = int((_on_each_node(size, name) or 0) / per_task) if per_task else 0
+            if tasks_of_node and name in counts:
+                nodes = max(nodes, ceil(counts[name] / per_task / tasks_of_node))
     return nodes
 
 
@@ -150,24 +160,59 @@ def _unknown_size(job: JobRequest, field: str, setting: str) -> InvalidInput:
 
 
 def reason_unfit(job: JobRequest, partition: Partition) -> str | None:
-    """Return why no node of the partition fits the job; None if one may."""
-    size = partition.size
-    if size.gres is not None:
-        with_type = {name.partition(":")[0] for name in size.gres if ":" in name}
-        for name, number in job.counts.items():
-            base = name.partition(":")[0]
-            known = name if base in with_type else base  # settings may leave out the types
-            if name.startswith("gres/") and number > 0 and not size.gres.get(known):
-                return f"the nodes of partition {partition.name} have no {name}"
-    memory = job.memory
-    if (
-        size.memory is not None
-        and memory is not None
-        and memory.unit is MemoryUnit.NODE
-        and memory.mebibytes > size.memory
-    ):
+    """Return why the nodes of the partition cannot run the job, as far as their size is known; None
+    if they may.
+    """
+    size, name = partition.size, partition.name
+    for option, requested in _node_requests(job):
+        # The type first: it says more than the number of all types.
+        for tres in sorted(requested, key=len, reverse=True):
+            has = _on_each_node(size, tres)
+            if has is not None and requested[tres] > has:
+                if not has:
+                    return f"{option} asks for {tres}, and the nodes of partition {name} have none"
+                return (
+                    f"{option} asks for {_in_words(tres, requested[tres])} on one node, and a node"
+                    f" of partition {name} has {_in_words(tres, has)}"
+                )
+    for tres, number in job.counts.items():
+        if tres.startswith("gres/") and number > 0 and _on_each_node(size, tres) == 0:
+            return f"the job asks for {tres}, and the nodes of partition {name} have none"
+    nodes = _nodes(job, size)
+    if job.max_nodes is not None and nodes > job.max_nodes:
+        sizes = [_in_words("cpu", size.cpus)] if size.cpus else []
+        sizes += [_in_words(tres, number) for tres, number in (size.gres or {}).items()]
         return (
-            f"a node of partition {partition.name} has {size.memory / 1024:g} GiB of memory, and"
-            f" the job asks for {memory.mebibytes / 1024:g}"
+            f"--nodes allows {job.max_nodes}, and the job needs {nodes} nodes of partition {name}"
+            + (f", each with {', '.join(sizes)}" if sizes else "")
         )
     return None
+
+
+def _node_requests(job: JobRequest) -> Iterator[tuple[str, Counts]]:
+    """Yield the options with what each requests of a single node, the memory among them."""
+    yield from job.node_requests.items()
+    if job.memory is not None:
+        # With the CPUs or GPUs of a node goes their memory.
+        tres = _TRES_OF_UNITS[job.memory.unit]
+        counts = [counts.get(tres, Fraction(1)) for counts in job.node_requests.values()]
+        least = max([Fraction(1), *counts])
+        field = _MEMORY_FIELDS[job.memory.unit]
+        yield f"--{field.replace('_', '-')}", {"mem": job.memory.mebibytes * least}
+
+
+def _on_each_node(size: NodeSize, tres: str) -> int | None:
+    """Return how much of a TRES a node has; None if the settings lack it."""
+    if tres in ("cpu", "mem"):
+        return size.cpus if tres == "cpu" else size.memory
+    if size.gres is None or not tres.startswith("gres/"):
+        return None
+    base = tres.partition(":")[0]
+    has_types = any(name.startswith(f"{base}:") for name in size.gres)
+    return size.gres.get(tres if has_types else base, 0)  # settings may leave out the types
+
+
+def _in_words(tres: str, number: Fraction | int) -> str:
+    if tres == "mem":
+        return f"{float(number) / 1024:g} GiB"
+    return f"{number} {'CPUs' if tres == 'cpu' else tres}"

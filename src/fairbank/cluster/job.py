@@ -12,6 +12,7 @@ import msgspec
 from fairbank.cluster.allocated_tres import Memory
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
+from fairbank.core.tres import Counts
 
 COMPLETED = "COMPLETED"
 """Final state of a successful run. Every other final state counts as a failure."""
@@ -85,6 +86,8 @@ class JobRequest(msgspec.Struct, frozen=True):
 
     `exclusive` requests whole nodes. `memory` is requested for each node, CPU or GPU, instead of
     `mem` in `counts`, its total. Without either the job gets the default of the partition.
+    `node_requests` are TRES that a single node must have, by the option that requests them, such as
+    `--gres`. The job runs on at most `max_nodes`.
     """
 
     cluster: str
@@ -94,6 +97,8 @@ class JobRequest(msgspec.Struct, frozen=True):
     qos: str | None = None
     exclusive: bool = False
     memory: Memory | None = None
+    node_requests: Mapping[str, Counts] = {}
+    max_nodes: int | None = None
 
 
 class JobDetails(

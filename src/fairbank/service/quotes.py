@@ -29,7 +29,7 @@ from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.allocated_tres import reason_unfit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, find_cluster
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Identity
 from fairbank.service.use_cases import UseCases
@@ -84,7 +84,8 @@ class Quotes(UseCases):
 
         Raises:
             NotFound: no such project, cluster or partition.
-            InvalidInput: the settings lack a size of nodes, or a default partition.
+            InvalidInput: the settings lack a size of nodes, or a default partition; or no partition
+                has nodes that can run the job.
         """
         cluster = find_cluster(self._context.clusters, request.cluster)
         project = self._project_cache.by_account(account)
@@ -103,11 +104,19 @@ class Quotes(UseCases):
             reason_unfit(candidate, cluster.partition(candidate.partition))
             for candidate in requests
         ]
-        # Slurm passes over partitions whose nodes do not fit the job, unless all of them are such.
+        reasons = list(dict.fromkeys(reason for reason in unfit if reason))
+        if None not in unfit:
+            raise InvalidInput(
+                f"Slurm cannot run this job: {'; '.join(reasons)}",
+                field="partition",
+                remedy="Slurm says: Requested node configuration is not available. Request what a"
+                " node has, or name a partition with larger nodes",
+            )
+        # Slurm passes over partitions whose nodes cannot run the job.
         offers = [
             self._offer(project, candidate, cluster, tasks, uid)
             for candidate, wrong in zip(requests, unfit, strict=True)
-            if wrong is None or None not in unfit
+            if wrong is None
         ]
         quotes = [offer.quote for offer in offers]
         decided = deciding(quotes)
@@ -118,10 +127,8 @@ class Quotes(UseCases):
         if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
             nodes = max(int(request.counts.get("node", 1)), 1)
             cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]
-        notes = dict.fromkeys((*chain.from_iterable(quote.notes for quote in quotes), *unfit))
-        return QuotedJob(
-            cheapest_first(quotes), decided, refusal, cheaper, [note for note in notes if note]
-        )
+        notes = dict.fromkeys((*chain.from_iterable(quote.notes for quote in quotes), *reasons))
+        return QuotedJob(cheapest_first(quotes), decided, refusal, cheaper, list(notes))
 
     def _offer(
         self, project: Project, request: JobRequest, cluster: Cluster, tasks: int, uid: int

@@ -5,6 +5,7 @@ as jobs start.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
@@ -25,7 +27,7 @@ from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.machines.partition_access import partition_tests
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.explain.job_credit import quote_requests
+from fairbank.slurm.explain.job_credit import job_credit, quote_requests
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
@@ -697,6 +699,21 @@ def test_each_partition_of_a_job_is_quoted() -> None:
         expected | {"partition": "cpu"},
         expected | {"partition": "gpu"},
     ]
+
+
+def test_partition_whose_nodes_cannot_run_the_job_does_not_hide_its_credit() -> None:
+    pending = PendingJob(number=7, partitions=("cpu", "gpu"), limit=600)
+
+    def quote(request: Mapping[str, object]) -> Mapping[str, Any]:
+        if request["partition"] == "cpu":
+            raise InvalidInput("the nodes have no GPU", field="partition")
+        values = ("gpu", 10, 20, True, None, None, ())
+        names = ("resource", "amount", "available", "fits", "reason", "detail", "remedies")
+        return {"account": "bio", **dict(zip(names, values, strict=True))}
+
+    assert job_credit(pending, job(7), "lab", {}, quote).resource == "gpu"
+    with pytest.raises(InvalidInput, match="the nodes have no GPU"):
+        job_credit(msgspec.structs.replace(pending, partitions=("cpu",)), job(7), "lab", {}, quote)
 
 
 def test_job_without_a_limit_is_quoted_with_that_of_its_partition() -> None:

@@ -24,7 +24,7 @@ from fairbank.cluster.run_report import AnyReport, PredebitReport, RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
-from fairbank.core.tres import Counts, parse_job_tres, parse_memory
+from fairbank.core.tres import Counts, parse_counts, parse_job_tres, parse_memory
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.json_body import read_json
@@ -352,6 +352,11 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
         exclusive=data.exclusive,
         memory=requested_memory(data, counts),
+        node_requests={
+            option: parse_counts(text, field="node_requests")
+            for option, text in data.node_requests.items()
+        },
+        max_nodes=data.max_nodes,
     )
     quoted = service.quote(
         request.identity, account, job, data.partition, data.tasks, data.owner_uid

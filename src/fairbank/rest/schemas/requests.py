@@ -41,6 +41,7 @@ Moment = Annotated[
     ),
 ]
 When = Moment | Epoch
+OptionName = Annotated[str, Meta(max_length=32, pattern="^--[a-z-]+$")]
 
 
 def parse_when(value: When, *, field: str) -> Instant:
@@ -165,12 +166,18 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     `exclusive` requests whole nodes: all their CPUs and GRES are priced. Memory is `mem` in `tres`,
     the total, or one of `mem` (for each node), `mem_per_cpu` and `mem_per_gpu`; 0 is all memory of
     the nodes. A job without any gets the default memory of its partition.
+
+    `node_requests` are TRES that a single node must have, by the option of sbatch that requests
+    them: {"--gres": "gres/gpu=4", "--cpus-per-task": "cpu=8"}. The job runs on at most `max_nodes`.
+    A partition whose nodes are smaller is left out of the quote.
     """
 
     account: Name
     cluster: Name | None = None
     partition: Names | None = None
     tres: Tres
+    node_requests: Annotated[dict[OptionName, Tres], Meta(max_length=8)] = {}
+    max_nodes: Annotated[int, Meta(ge=1, le=ID_MAX)] | None = None
     exclusive: bool = False
     mem: Size | None = None
     mem_per_cpu: Size | None = None

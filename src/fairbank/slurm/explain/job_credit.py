@@ -71,7 +71,8 @@ def quote_requests(
 def quotes(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
 ) -> Iterator[JobCredit]:
-    """Yield the bank's answer for each partition in which the job may start with a limit.
+    """Yield the bank's answer for each partition in which the job may start with a limit. Those
+    whose nodes cannot run the job are passed over, unless all of them are such.
 
     Raises FairbankError.
 
@@ -82,8 +83,16 @@ def quotes(
         rules: as of `quote_requests`.
         quote: sends the body of a request to the bank and returns its `data`.
     """
+    unfit, answers = None, 0
     for request in quote_requests(job, slurm_job, cluster, rules):
-        data = quote(request)
+        try:
+            data = quote(request)
+        except InvalidInput as error:
+            if error.field != "partition":
+                raise
+            unfit = error
+            continue
+        answers += 1
         yield JobCredit(
             project=data["account"],
             resource=data["resource"],
@@ -94,6 +103,8 @@ def quotes(
             detail=data["detail"],
             remedies=tuple(data["remedies"]),
         )
+    if unfit is not None and not answers:
+        raise unfit
 
 
 def job_credit(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,6 +50,7 @@ _SHORT = {
     "-F": "--nodefile",
     "-L": "--licenses",
 }
+_OVERCOMMIT = frozenset({"-O", "--overcommit"})
 _HARMLESS = frozenset(
     "-J --job-name -o --output -e --error -i --input --mail-type --mail-user -D --chdir --export"
     " --export-file --comment -d --dependency -b --begin --deadline --delay-boot --requeue"
@@ -74,7 +75,7 @@ def add_job_options(parser: Parser) -> None:
     add_option(group, "-t, --time LIMIT", "minutes, h:mm:ss or d-hh:mm:ss")
     add_option(group, "-N, --nodes N")
     add_option(group, "-n, --ntasks N")
-    add_option(group, "--ntasks-per-node N")
+    add_option(group, "--ntasks-per-node, --tasks-per-node N")
     add_option(group, "-c, --cpus-per-task N")
     add_option(group, "--exclusive", "whole nodes", action="store_true", default=None)
     add_option(group, "--mem SIZE", "for each node: 16G, 4000M; 0: all of it")
@@ -85,6 +86,7 @@ def add_job_options(parser: Parser) -> None:
     add_option(group, "--gpus-per-task [TYPE:]N")
     add_option(group, "--gres NAME[:TYPE][:N]", "for each node")
     add_option(group, "-a, --array RANGE")
+    parser.set_defaults(overcommit=None)
 
 
 def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
@@ -115,6 +117,7 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
     parser = Parser("#SBATCH", "")
     add_job_options(parser)
     options, rest = parser.parse_known_args(words)
+    options.overcommit = not _OVERCOMMIT.isdisjoint(rest) or None
     return options, [*unread_options(rest), *others]
 
 
@@ -135,7 +138,8 @@ class JobDescription(NamedTuple):
     """Requested resources as fields of `POST /quote`, notes on them, and tasks of an array.
 
     `memory` is one of the fields `mem`, `mem_per_cpu` and `mem_per_gpu`, or empty. `tasks` are
-    those of one job, on at most so many for each node, and with so many CPUs each.
+    those of one job, on at most so many for each node, and with so many CPUs each. `node_requests`
+    is what a single node must have, by option, and `max_nodes` the upper end of --nodes.
     """
 
     tres: str
@@ -146,6 +150,8 @@ class JobDescription(NamedTuple):
     tasks: int
     tasks_per_node: int | None
     cpus_per_task: int
+    node_requests: dict[str, str]
+    max_nodes: int | None
 
 
 def describe_job(options: Namespace) -> JobDescription:
@@ -164,7 +170,7 @@ def describe_job(options: Namespace) -> JobDescription:
             f"Slurm before 24.05 takes {most_cpus} cores: those of --ntasks-per-node on each node"
         )
     return JobDescription(
-        tres=",".join(f"{name}={count}" for name, count in counts.items()),
+        tres=_tres_text(counts),
         exclusive=bool(options.exclusive),
         memory=_memory(options),
         doubts=doubts,
@@ -172,7 +178,43 @@ def describe_job(options: Namespace) -> JobDescription:
         tasks=tasks,
         tasks_per_node=per_node,
         cpus_per_task=cpus_per_task,
+        node_requests=_node_requests(options, cpus_per_task, min(tasks, per_node or 1)),
+        # Tasks that share CPUs may all run on the nodes that are there.
+        max_nodes=None if options.overcommit else _count(options.nodes, "--nodes"),
     )
+
+
+def _tres_text(counts: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={count}" for name, count in counts.items())
+
+
+def _node_requests(options: Namespace, cpus_per_task: int, tasks_per_node: int) -> dict[str, str]:
+    """Return the TRES that a single node must have, by the option that requests them.
+
+    Args:
+        options: the job.
+        cpus_per_task: CPUs of a task, which are on one node.
+        tasks_per_node: tasks that are on one node in any case.
+    """
+    requests: dict[str, dict[str, int]] = {}
+    if options.cpus_per_task is not None:
+        requests["--cpus-per-task"] = {"cpu": cpus_per_task}
+    if options.ntasks_per_node is not None and not options.overcommit:
+        requests["--ntasks-per-node"] = {"cpu": cpus_per_task * tasks_per_node}
+    for option, text in (
+        ("--gpus-per-node", options.gpus_per_node),
+        ("--gpus-per-task", options.gpus_per_task),
+    ):
+        if text is not None:
+            requests[option] = gres_counts(parse_gpus(text, field=option))
+    if options.gpus is not None:  # on as many nodes as it takes, each with one or more
+        gpus = gres_counts(parse_gpus(options.gpus, field="--gpus"))
+        requests["--gpus"] = dict.fromkeys(gpus, 1)
+    if options.gres not in (None, "none"):
+        by_gpus = any((options.gpus, options.gpus_per_node, options.gpus_per_task))
+        listed = parse_gres(options.gres, field="--gres")
+        requests["--gres"] = gres_counts(g for g in listed if not (by_gpus and g.name == GPU))
+    return {option: _tres_text(counts) for option, counts in requests.items() if counts}
 
 
 def _given_tasks(options: Namespace) -> int | None:

@@ -102,7 +102,13 @@ def _resources(options: Namespace, job: JobDescription) -> dict[str, object]:
     """Return what the job requests, or holds if --tres says so, as fields of the request."""
     if options.tres:
         return {"tres": options.tres}
-    return {"tres": job.tres, "exclusive": job.exclusive, **job.memory}
+    return {
+        "tres": job.tres,
+        "node_requests": job.node_requests,
+        "max_nodes": job.max_nodes,
+        "exclusive": job.exclusive,
+        **job.memory,
+    }
 
 
 def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str]) -> None:
