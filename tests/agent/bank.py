@@ -16,7 +16,7 @@ from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.json_body import read_json
-from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.problems import fields_of_body, problem_of_refusal
 from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.rest.schemas.envelope import granted_answer
 from fairbank.rest.schemas.requests import ReportBatch
@@ -39,7 +39,7 @@ class InProcessBank:
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         self.denies_old = False
         partitions = {PARTITION: Partition(PARTITION, "cpu")}
-        clusters = {name: Cluster(name, partitions) for name in (CLUSTER, OLD_CLUSTER)}
+        self.clusters = {name: Cluster(name, partitions) for name in (CLUSTER, OLD_CLUSTER)}
         self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
@@ -48,7 +48,7 @@ class InProcessBank:
             MemoryStore(),
             clock=self.clock,
             staff=Staff(),
-            clusters=clusters,
+            clusters=self.clusters,
             policy=rules,
             key=b"k" * 32,
         )
@@ -137,10 +137,11 @@ def _answer(outcome: object) -> ReportAnswer:
                 status=200 if outcome.again else 201, granted=granted_answer(outcome)
             )
         case Refusal():
-            problem = problem_of_refusal(outcome)
+            problem = problem_of_refusal(outcome, fields=fields_of_body(RunReport))
             return ReportAnswer(
                 status=problem.status,
                 detail=problem.detail,
+                field=problem.field,
                 remedy=problem.remedy,
                 refusal=problem.refusal,
             )

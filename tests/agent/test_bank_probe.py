@@ -99,6 +99,22 @@ def test_probe_clears_no_error_of_a_report(world: World) -> None:
     assert not is_due(world, probes), "the report will find out"
 
 
+def test_outage_that_a_probe_found_is_not_younger_for_the_next_report(world: World) -> None:
+    probes, bank = ProbeResults(), world.engine.flow.bank
+    began = world.now
+    probes.record(AWAY, HERE, world.engine.flow, world.now)
+    world.pass_time(3)
+    world.deliver(prolog_request(1))
+    world.send()
+    world.fail_request(world.in_flight.pop(), AWAY)
+    assert not bank.is_up
+    assert probes.reachability(bank).since == began
+    bank.record_success(world.now)
+    world.pass_time(3)
+    bank.record_failure(AWAY, world.now)
+    assert probes.reachability(bank).since == world.now, "another outage"
+
+
 def outage_without_reports(world: World) -> None:
     """Have a report dropped by a bank that fails at it, so that no report waits afterwards."""
     world.deliver(epilog_event(1))

@@ -1,4 +1,6 @@
-"""Reports of clusters that this agent may not report are set aside; the others go on."""
+"""Reports of clusters that this agent may not report, or that the bank does not know, are set
+aside; the others go on.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports.bank_status import STABLE_SECONDS, ProbeResults
 from fairbank.agent.reports.denied_clusters import LONGEST_PAUSE
+from fairbank.cluster.partition import Cluster
 from tests.agent.bank import OLD_CLUSTER
-from tests.agent.plugin import RunMessage, epilog_event, prolog_request
+from tests.agent.plugin import CLUSTER, RunMessage, epilog_event, limit_event, prolog_request
 from tests.agent.world import World
 
 
@@ -137,3 +140,46 @@ def test_jobs_of_a_denied_cluster_are_released_only_when_it_is_accepted(denying:
     assert denying.engine.take_reconnect(denying.now) == {OLD_CLUSTER}
     assert denying.engine.take_reconnect(denying.now) == frozenset()
     assert denying.bank.sums() == (0, 0)
+
+
+@pytest.fixture
+def renamed(world: World) -> World:
+    """Provide a world whose bank has no cluster `old` in its settings."""
+    del world.bank.clusters[OLD_CLUSTER]
+    return world
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (prolog_request(1), epilog_event(2)),
+        (epilog_event(2), prolog_request(1)),
+        (limit_event(2, 120), epilog_event(2)),
+    ],
+    ids=["prolog first", "epilog first", "limit first"],
+)
+def test_end_in_a_cluster_that_the_bank_does_not_know_is_kept_and_charged_later(
+    renamed: World, messages: tuple[RunMessage, ...]
+) -> None:
+    cluster = Cluster(OLD_CLUSTER, renamed.bank.clusters[CLUSTER].partitions)
+    for message in messages:
+        renamed.deliver(of_old_cluster(message))
+        settle(renamed, 5)
+    settle(renamed, 2 * LONGEST_PAUSE)
+    assert renamed.engine.flow.bank.is_up
+    (denied,) = denied_status(renamed)
+    assert denied["error"] == "the bank's settings do not have this cluster"
+    assert str(denied["remedy"]).startswith("add [clusters.old] to the bank's settings")
+    assert renamed.bank.refusals() == []
+    renamed.bank.clusters[OLD_CLUSTER] = cluster
+    settle(renamed, LONGEST_PAUSE + 5)
+    assert (denied_status(renamed), renamed.bank.sums()[0]) == ([], 60)
+
+
+def test_job_held_before_its_cluster_left_the_settings_is_charged(world: World) -> None:
+    world.deliver(of_old_cluster(prolog_request(1)))
+    settle(world, 2)
+    del world.bank.clusters[OLD_CLUSTER]
+    world.deliver(of_old_cluster(epilog_event(1)))
+    settle(world, 2)
+    assert (denied_status(world), world.bank.sums()) == ([], (60, 0))

@@ -33,7 +33,7 @@ def test_refusal_has_amounts_and_remedies(site: Site, agent: RunningAgent, plugi
     assert (verdict.action, verdict.reason) == ("hold", "Allocation_exhausted")
     assert verdict.text.startswith(
         "chem: not enough credit: requested 16 SU, available 10 SU, short by 6 SU. "
-        "Try a shorter time limit: -t 00:37:00"
+        "Remedy: a shorter time limit: -t 00:37:00"
     )
     plugin.exchange(epilog_event(1, 0, begun=False, state="REQUEUED"))
     agent.wait_until_empty()

@@ -69,6 +69,10 @@ def granted(amount: int, available: int) -> ReportAnswer:
         (refuse("SOMETHING_NEW"), ResultKind.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), ResultKind.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), ResultKind.FORBIDDEN),
+        (
+            ReportAnswer(status=404, detail="there is no cluster 'x'", field="cluster"),
+            ResultKind.UNKNOWN_CLUSTER,
+        ),
         (ReportAnswer(status=401, detail="not authenticated"), ResultKind.FORBIDDEN),
         (ReportAnswer(status=201), ResultKind.UNBILLABLE),
     ],
@@ -83,7 +87,10 @@ def test_refusal_text_fits_into_a_verdict() -> None:
         result_of(refuse("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),
         "chem",
     )
-    assert verdict.text == "chem: not enough credit. Try a shorter time limit: -t 1; or more credit"
+    assert (
+        verdict.text
+        == "chem: not enough credit. Remedy: a shorter time limit: -t 1; or more credit"
+    )
     long = refused_verdict(
         "cancel", result_of(refuse("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem"
     )

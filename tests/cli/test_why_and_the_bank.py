@@ -19,8 +19,9 @@ from tests.cli.site import AYLA, CPU, STRANGER
 from tests.cli.test_why_at_slurm import JOBS, renamed_queue
 
 REFUSED = (
-    "chem_qmc: not enough credit: requested 168 SU, available 100 SU, short by 68 SU. Try a shorter"
-    " time limit: -t 4-04:00:00; or more credit, by staff: fairbank deposit 1 68 --reason '...'"
+    "chem_qmc: not enough credit: requested 168 SU, available 100 SU, short by 68 SU."
+    " Remedy: a shorter time limit: -t 4-04:00:00; or more credit, by staff: fairbank deposit 1 68"
+    " --reason '...'"
 )
 
 
@@ -136,8 +137,8 @@ def test_refusal_of_a_held_job_is_shown_without_a_bank(
         "held_as": "Allocation_exhausted",
         "reason": "INSUFFICIENT_CREDIT",
         "detail": "chem_qmc: not enough credit: requested 168 SU, available 100 SU, short by 68 SU."
-        " Try a shorter time limit: -t 4-04:00:00; or more credit, by staff: fairbank deposit 1 68"
-        " --reason '...'",
+        " Remedy: a shorter time limit: -t 4-04:00:00; or more credit, by staff: fairbank deposit"
+        " 1 68 --reason '...'",
         "remedies": [],
         "release": f"then: by an operator with scontrol release {data['job']}, or by the agent if"
         " its settings have when_paid = true",

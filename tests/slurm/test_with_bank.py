@@ -213,8 +213,8 @@ def test_held_jobs_are_released_automatically(at_rest: BankStack) -> None:
 def test_unknown_account_is_refused_with_a_remedy(at_rest: BankStack) -> None:
     result = at_rest.slurm.run("root", "srun", "--account=root", "true")
     assert (
-        "srun: Fairbank: root: there is no such project: no project has the account 'root'. Try "
-        in result.err
+        "srun: Fairbank: root: there is no such project: no project has the account 'root'. "
+        "Remedy: " in result.err
     )
 
 

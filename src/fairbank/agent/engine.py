@@ -38,6 +38,7 @@ from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, a
 from fairbank.agent.reports.denied_clusters import remedy
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
+    CLUSTER_DENIED,
     UNBILLABLE_REASON,
     PendingReport,
     Receipt,
@@ -52,7 +53,7 @@ from fairbank.agent.reports.report import (
 from fairbank.agent.run_events import Occurrence
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
-from fairbank.core.errors import FairbankError, Forbidden
+from fairbank.core.errors import FairbankError, Forbidden, NotFound
 from fairbank.core.units import exact_decimal
 
 _log = logging.getLogger(__name__)
@@ -159,23 +160,26 @@ class Engine:
         pairs = list(zip(batch, results, strict=True))
         if self.flow.bank.record_success(now):
             _log.info("the bank answers")
-        forbidden: dict[str, list[tuple[PendingReport, ReportResult]]] = {}
+        denied: dict[str, list[tuple[PendingReport, ReportResult]]] = {}
         for report, result in pairs:
-            if result.kind is ResultKind.FORBIDDEN:
-                forbidden.setdefault(report.cluster, []).append((report, result))
+            if result.kind in CLUSTER_DENIED:
+                denied.setdefault(report.cluster, []).append((report, result))
                 continue
             if self.flow.permit(report.cluster):
                 _log.info("the bank accepts the reports of cluster %s", report.cluster)
             self._handle_result(report, result, now)
-        for cluster, refused in forbidden.items():
-            self._deny(cluster, [report for report, _ in refused], refused[0][1].text, now)
+        for cluster, refused in denied.items():
+            self._deny(cluster, [report for report, _ in refused], refused[0][1], now)
 
-    def _deny(self, cluster: str, reports: list[PendingReport], text: str, now: float) -> None:
+    def _deny(
+        self, cluster: str, reports: list[PendingReport], result: ReportResult, now: float
+    ) -> None:
         """Set aside reports that this agent may not send: the bank is up for all others."""
-        self.counts["request_errors", Forbidden.title] += 1
-        if self.flow.deny(cluster, reports, text, now):
+        error = Forbidden if result.kind is ResultKind.FORBIDDEN else NotFound
+        self.counts["request_errors", error.title] += 1
+        if self.flow.deny(cluster, reports, result, now):
             message = "reports of cluster %s are set aside: %s; %s"
-            _log.warning(message, cluster, text, remedy(cluster))
+            _log.warning(message, cluster, result.text, remedy(cluster, result.kind))
 
     def handle_failure(self, batch: list[PendingReport], error: FairbankError, now: float) -> None:
         """Handle a request that failed as a whole.

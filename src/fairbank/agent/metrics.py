@@ -18,7 +18,7 @@ GAUGES: Mapping[str, str] = {
     "reports": "Reports that the bank has not answered",
     "reports_on_disk_only": "Reports, of those not answered, that are not in memory",
     "reports_retry_later": "Ends too early for the bank's clock, beside the reports not answered",
-    "reports_denied": "Reports of clusters that this agent may not report, which are set aside",
+    "reports_denied": "Reports set aside, of clusters that the bank does not know or permit",
     "oldest_report_seconds": "Age of the oldest report in memory",
     "bank_contacted": "1 after the first report or probe; before that bank_up means nothing",
     "bank_up": "1 if the bank answers and accepts reports of this cluster, else 0",

@@ -74,11 +74,12 @@ class Adjust(RunRequest, frozen=True, kw_only=True, tag="adjust"):
 
 
 class Ending(RunRequest, frozen=True, kw_only=True):
-    """End of a run."""
+    """End of a run. `cluster_known`: the bank's settings have its cluster."""
 
     ended: Instant
     outcome: str
     elapsed_seconds: int
+    cluster_known: bool = True
 
 
 class Charge(Ending, frozen=True, kw_only=True, tag="charge"):

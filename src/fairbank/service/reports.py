@@ -178,6 +178,7 @@ class RunReports(UseCases):
             "ended": report.end,
             "outcome": outcome,
             "elapsed_seconds": report.elapsed,
+            "cluster_known": report.cluster in self._context.clusters,
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, counts, report.elapsed)

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.agent.protocol import one_line
-from fairbank.agent.reports.report import ResultKind, bulk_body, read_answers, result_of
+from fairbank.agent.reports.report import (
+    CLUSTER_DENIED,
+    ResultKind,
+    bulk_body,
+    read_answers,
+    result_of,
+)
 from fairbank.cluster.run_report import HoldReport, encode_report
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
@@ -109,7 +115,7 @@ def refusal_of(answer: ReportAnswer) -> str | None:
     result = result_of(answer)
     if result.kind in _MAY_RUN:
         return None
-    if result.kind is ResultKind.FORBIDDEN:
+    if result.kind in CLUSTER_DENIED:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if result.kind is ResultKind.NEVER_STARTED:
@@ -144,7 +150,7 @@ def run_prolog(
         answer = client.post("/job/bulk", bulk_body([encode_report(hold_request(call, job))]))
         refusal = refusal_of(only_answer(answer.get("data")))
     except InvalidInput as error:
-        refusal = f"{error.message}. Try {error.remedy}"
+        refusal = f"{error.message}. Remedy: {error.remedy}"
     except FairbankError:
         if fail_open:
             return None

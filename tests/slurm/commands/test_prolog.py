@@ -131,13 +131,13 @@ def refusal_answer(reason: str) -> ReportAnswer:
 
 def test_answers_of_the_bank_are_understood() -> None:
     assert refusal_of(GRANTED) is None
-    assert refusal_of(refusal_answer("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
+    assert refusal_of(refusal_answer("INSUFFICIENT_CREDIT")) == "not enough credit. Remedy: -t 0:30"
     assert (
         refusal_of(refusal_answer("HOLD_EXISTS")) is None
     )  # a repeated prolog, after a restart of Slurm
     assert (
         refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
-        == "no partition x. Try there are: cpu"
+        == "no partition x. Remedy: there are: cpu"
     )
 
 

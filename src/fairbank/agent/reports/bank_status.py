@@ -222,6 +222,8 @@ class ProbeResults:
         since = bank.since
         if bank.is_up and self.at is not None:
             since = max(since, self._last.since if self._last.reachable else self.at)
+        elif self._last.reachable is False and (bank.answered_at or 0.0) <= self._last.since:
+            since = min(since, self._last.since)  # a probe found the same outage earlier
         return Reachability(bank.is_up, since, bank.failures, bank.error)
 
     def is_due(self, flow: ReportFlow, clusters: Set[str], now: float) -> bool:

@@ -1,7 +1,7 @@
-"""Clusters whose runs the bank does not let this agent report, and their reports. No I/O.
+"""Clusters that the bank does not know or that this agent may not report, with their reports.
 
-The bank is up all the same, so the reports of other clusters go on. The reports of a denied cluster
-are set aside, in their order, until the bank accepts one of them.
+No I/O. The bank is up all the same, so the reports of other clusters go on. The reports of a denied
+cluster are set aside, in their order, until the bank accepts one of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from fairbank.agent.reports.bank_status import retry_pause
-from fairbank.agent.reports.report import PendingReport
+from fairbank.agent.reports.report import PendingReport, ReportResult, ResultKind
 
 LONGEST_PAUSE = 60.0  # seconds between tests
 
@@ -26,6 +26,7 @@ class DeniedCluster(msgspec.Struct):
     """
 
     text: str
+    remedy: str
     since: float
     retry_at: float
     failures: int = 0
@@ -41,10 +42,10 @@ class DeniedCluster(msgspec.Struct):
     def begin_test(self, seq: int, now: float) -> None:
         self.test, self.retry_at = seq, now + LONGEST_PAUSE
 
-    def record_failure(self, text: str, now: float) -> None:
+    def record_failure(self, text: str, remedy: str, now: float) -> None:
         """Record that the bank does not accept a report; plan the next test."""
         self.failures += 1
-        self.text, self.test = text, None
+        self.text, self.remedy, self.test = text, remedy, None
         self.retry_at = now + retry_pause(self.failures, LONGEST_PAUSE)
 
 
@@ -54,22 +55,25 @@ class DeniedClusters:
     def __init__(self) -> None:
         self.by_name: dict[str, DeniedCluster] = {}
 
-    def deny(self, cluster: str, reports: Sequence[PendingReport], text: str, now: float) -> bool:
+    def deny(
+        self, cluster: str, reports: Sequence[PendingReport], result: ReportResult, now: float
+    ) -> bool:
         """Set reports aside that the bank has answered; return whether the cluster was not denied.
 
         Args:
             cluster: their cluster.
             reports: the reports of one request.
-            text: the bank's answer.
+            result: the bank's answer.
             now: monotonic seconds.
         """
         is_news = cluster not in self.by_name
-        denied = self.by_name.setdefault(cluster, DeniedCluster(text, now, now))
+        text, advice = result.text, remedy(cluster, result.kind)
+        denied = self.by_name.setdefault(cluster, DeniedCluster(text, advice, now, now))
         for report in reports:
             denied.set_aside(report)
         # Answers to requests that were in flight before count for nothing.
         if is_news or any(report.seq == denied.test for report in reports):
-            denied.record_failure(text, now)
+            denied.record_failure(text, advice, now)
         return is_news
 
     def take_tests(self, now: float) -> Iterator[tuple[int, PendingReport | None]]:
@@ -117,14 +121,19 @@ class DeniedClusters:
                 "since": int(denied.since + clock_offset),
                 "failures": denied.failures,
                 "error": denied.text,
-                "remedy": remedy(cluster),
+                "remedy": denied.remedy,
             }
             for cluster, denied in sorted(self.by_name.items())
         ]
 
 
-def remedy(cluster: str) -> str:
-    """Return what lets the agent report the runs of a cluster."""
+def remedy(cluster: str, kind: ResultKind) -> str:
+    """Return what lets the agent report the runs of a cluster that the bank answered so."""
+    if kind is ResultKind.UNKNOWN_CLUSTER:
+        return (
+            f"add [clusters.{cluster}] to the bank's settings, or give the cluster there the "
+            "ClusterName of slurm.conf; the agent then sends these reports itself"
+        )
     return (
         f"add the agent's user to agents under [clusters.{cluster}] in the bank's settings, or "
         f"give it a token with the scope agent:{cluster}; the agent then sends these reports itself"

@@ -21,6 +21,7 @@ from fairbank.agent.reports.report import (
     PendingReport,
     Receipt,
     ReportKind,
+    ReportResult,
     convert_report,
     report_body,
 )
@@ -154,19 +155,21 @@ class ReportFlow:
         if self.queue.withdraw(report):
             self.memory.drop(report)
 
-    def deny(self, cluster: str, reports: list[PendingReport], text: str, now: float) -> bool:
+    def deny(
+        self, cluster: str, reports: list[PendingReport], result: ReportResult, now: float
+    ) -> bool:
         """Set reports aside that the bank does not accept from this agent; return whether their
         cluster was not denied before.
 
         Args:
             cluster: their cluster.
             reports: the reports of one request.
-            text: the bank's answer.
+            result: the bank's answer.
             now: monotonic seconds.
         """
         for report in reports:
             self.queue.done(report)
-        return self.denied.deny(cluster, reports, text, now)
+        return self.denied.deny(cluster, reports, result, now)
 
     def permit(self, cluster: str) -> bool:
         """Queue what was set aside, since the bank accepts the cluster; return whether it was

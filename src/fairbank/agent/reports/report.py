@@ -227,6 +227,8 @@ class ResultKind(Enum):
     """in the future by the bank's clock: a clock is wrong, and an end counts when it is repeated"""
     FORBIDDEN = "forbidden"
     """the agent may not report for this cluster, which says nothing about the run"""
+    UNKNOWN_CLUSTER = "unknown cluster"
+    """the bank's settings do not have this cluster, perhaps because it was renamed"""
 
 
 class ReportResult(msgspec.Struct, frozen=True):
@@ -257,12 +259,17 @@ BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
 }
 UNBILLABLE_REASON = "Fairbank_cannot_bill_this"
 _UNBILLABLE = (ResultKind.UNBILLABLE, UNBILLABLE_REASON)
-_GRANTED, _FORBIDDEN = (200, 201), (401, 403)
+_GRANTED, _FORBIDDEN, _NOT_FOUND = (200, 201), (401, 403), 404
+_NO_CLUSTER = "the bank's settings do not have this cluster"
+CLUSTER_DENIED = (ResultKind.FORBIDDEN, ResultKind.UNKNOWN_CLUSTER)
+"""Results about the cluster of a report: the report is kept until the bank accepts the cluster."""
 
 
 def result_of(answer: ReportAnswer) -> ReportResult:
     """Return the meaning of one answer of the bank."""
     granted, refusal = answer.granted, answer.refusal
+    if answer.status == _NOT_FOUND and answer.field == "cluster":
+        return ReportResult(ResultKind.UNKNOWN_CLUSTER, "", _NO_CLUSTER)
     if granted is not None and answer.status in _GRANTED:
         return ReportResult(
             ResultKind.GRANTED,
@@ -297,7 +304,7 @@ def _resolution_kind(resolution: RunResolution) -> ResultKind:
 
 def _text(detail: str | None, remedies: Sequence[str]) -> str:
     text = detail or "the bank refuses this"
-    return f"{text.removesuffix('.')}. Try {'; or '.join(remedies)}" if remedies else text
+    return f"{text.removesuffix('.')}. Remedy: {'; or '.join(remedies)}" if remedies else text
 
 
 # ------------------------------------------------------------------ sending

@@ -322,6 +322,14 @@ def _resolve_without_hold(
     # Usage happened, and must count if the report is sent again after the hold or a repair. So its
     # key stays free.
     keyless = context.without_key()
+    if request.resource is None and not request.cluster_known:
+        # Not kept, like the hold: the agent sets the end aside and sends it again until the
+        # settings have the cluster, and each attempt would be another entry.
+        cause = f"there is no cluster {request.run.cluster!r}"
+        facts = Facts(field="cluster", cause=cause)
+        return Refusal(
+            Reason.UNPRICED, Detail.NOT_PRICED, facts=facts, run=str(request.run), requested=cost
+        )
     if request.resource is None:
         return refuse_report(keyless, request, Reason.NO_HOLD, None)
     candidates = data.candidates(request.chain, request.resource, start)
