@@ -8,15 +8,22 @@ SU-minutes, 0.33 SU. 103 failed after an hour on 3 CPUs: 3 SU. Together 15.33 SU
 from __future__ import annotations
 
 import json
+from datetime import datetime, tzinfo
 from itertools import count
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
+from fairbank.cli.framework.host import Local
+from fairbank.core.errors import InvalidInput
+from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable
+from fairbank.slurm.parsers.job_csv import JobFileRules, parse_job_table
+from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Run
 from tests.cli.output_values import available, fold, output_of
 from tests.cli.site import AYLA, BIO, CPU, JORGE
@@ -182,7 +189,7 @@ GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True)
         ({"memory": "lots"}, "memory", "'lots' is not an amount of memory"),
         ({"memory": "-1G"}, "memory", "'-1G' is not an amount of memory"),
         ({"memory": "9" * 19}, "memory", "is not an amount of memory"),
-        ({"exit_code": "256"}, "exit_code", "a whole number from 0 to 255"),
+        ({"exit_code": "384"}, "exit_code", "a whole number from 0 to 383"),
     ],
 )
 def test_wrong_cell_is_named_with_its_line_and_nothing_is_written(
@@ -196,6 +203,86 @@ def test_wrong_cell_is_named_with_its_line_and_nothing_is_written(
     assert f"line 3, column {field}: " in error
     assert message in error
     assert available(changing, CPU) == before
+
+
+ZONES = (Local(), ZoneInfo("America/New_York"))
+"""Of New York, where 01:00 to 02:00 occurs twice on 2026-11-01."""
+
+
+def read_job(cells: dict[str, str], zone: tzinfo) -> AccountingJob:
+    rules = JobFileRules(partitions=["cpu"], uid_of={"root": 0}.get, now=2_000_000_000, zone=zone)
+    row = CsvRow(2, {"job_id": "1", "user": "root", "account": "chem", "cpus": "1", **cells})
+    (job,) = parse_job_table(CsvTable({}, [row]), rules)
+    return job
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=["host", "tz database"])
+@pytest.mark.parametrize(
+    ("times", "start", "length"),
+    [
+        ("2026-11-01T01:50:00 2026-11-01T01:10:00 1200", "2026-11-01T05:50:00Z", 1_200),
+        ("2026-11-01T01:30 2026-11-01T02:30 7200", "2026-11-01T05:30:00Z", 7_200),
+        ("2026-11-01T01:30 2026-11-01T02:30 1:00:00", "2026-11-01T06:30:00Z", 3_600),
+        ("2026-11-01T01:30-05:00 2026-11-01T02:30", "2026-11-01T06:30:00Z", 3_600),
+        ("2026-11-01T00:30 2026-11-01T02:30", "2026-11-01T04:30:00Z", 10_800),
+        ("2026-03-08T01:30 2026-03-08T03:30", "2026-03-08T06:30:00Z", 3_600),
+    ],
+)
+def test_time_over_the_change_of_summer_time_is_taken_if_it_is_certain(
+    zone: tzinfo, times: str, start: str, length: int
+) -> None:
+    cells = dict(zip(("start", "end", "elapsed"), times.split(), strict=False))
+    job = read_job(cells, zone)
+    began = int(datetime.fromisoformat(start).timestamp())
+    assert (job.submitted, job.start, job.end) == (began, began, began + length)
+    assert job.elapsed == length
+    assert read_job(cells | {"submitted": cells["start"]}, zone) == job
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=["host", "tz database"])
+@pytest.mark.parametrize(
+    ("cells", "field", "message"),
+    [
+        ("start=2026-11-01T01:30 end=2026-11-01T02:30", "start", "occurs twice"),
+        ("start=2026-11-01T00:30 end=2026-11-01T01:30", "end", "occurs twice"),
+        ("start=2026-11-01T01:30 elapsed=600", "start", "occurs twice"),
+        ("start=2026-11-01T01:30 end=2026-11-01T01:40 elapsed=600", "start", "occurs twice"),
+        ("start=2026-03-08T02:30 end=2026-03-08T04:30", "start", "left out by the change"),
+        ("start=2026-03-08T01:30 end=2026-03-08T02:30", "end", "left out by the change"),
+        (
+            "start=2026-11-01T03:30 elapsed=60 submitted=2026-11-01T01:30",
+            "submitted",
+            "occurs twice",
+        ),
+    ],
+)
+def test_time_that_a_clock_shows_twice_or_never_is_refused(
+    zone: tzinfo, cells: str, field: str, message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message) as error:
+        read_job(dict(cell.split("=") for cell in cells.split()), zone)
+    assert error.value.field == field
+    assert "write it with Z or an offset" in (error.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "state"),
+    [
+        ({"state": "CANCELLED by 0"}, "CANCELLED"),
+        ({"state": "cancelled by 1000"}, "CANCELLED"),
+        ({"state": "CANCELLED+"}, "CANCELLED"),
+        ({"state": "OUT_OF_ME+"}, None),
+        ({"exit_code": "0"}, "COMPLETED"),
+        ({"exit_code": "271"}, "FAILED"),
+    ],
+)
+def test_end_is_read_as_schedulers_write_it(cells: dict[str, str], state: str | None) -> None:
+    times = {"start": "2026-11-20T08:00Z", "elapsed": "60"}
+    if state is None:
+        with pytest.raises(InvalidInput, match="is not a final state"):
+            read_job(times | cells, ZONES[0])
+    else:
+        assert read_job(times | cells, ZONES[0]).state == state
 
 
 @pytest.mark.parametrize(

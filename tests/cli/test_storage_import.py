@@ -7,6 +7,7 @@ days allows 2 TiB on average.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,7 @@ def test_measured_storage_counts_in_its_day_and_month(
     usage = ("usage", "-A", "bio_fold", "-r", "archive", "-S", "2026-10-01", "-P", "--noheader")
     for zone in ("Pacific/Honolulu", "America/New_York", "UTC", "Europe/Rome", "Pacific/Auckland"):
         monkeypatch.setenv("TZ", zone)
+        time.tzset()
         months = output_of(changing(*usage, "--by", "month", "-o", "MONTH,SU"))
         assert sorted(months.splitlines()) == ["2026-10|11", "2026-11|3"]
         days = output_of(changing(*usage, "--by", "day", "-o", "DAY,SU"))

@@ -59,6 +59,32 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
     return _instant(text, zone, field, _WRITE)
 
 
+def parse_clock_time(text: str, zone: tzinfo, *, field: str) -> tuple[Instant, ...]:
+    """Return all times that a text of `parse_instant` can mean.
+
+    A clock shows some times twice when summer time ends, and none of those that are left out when
+    it begins.
+
+    Args:
+        text: in a form of `parse_instant`.
+        zone: time zone of a text without one.
+        field: name for the error.
+
+    Raises:
+        InvalidInput: the text is not a time between 1970 and 9999.
+    """
+    first = parse_instant(text, zone=zone, field=field)
+    if _SECONDS.fullmatch(text) or (shown := datetime.fromisoformat(text)).tzinfo:
+        return (first,)
+    second = int(shown.replace(tzinfo=zone, fold=1).timestamp())
+    shown = shown.replace(microsecond=0)
+    return tuple(
+        Instant(at)
+        for at in sorted({first, second})
+        if datetime.fromtimestamp(at, zone).replace(tzinfo=None) == shown
+    )
+
+
 def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
     try:
         if _SECONDS.fullmatch(text):

@@ -12,7 +12,7 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, final_state
 from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
-from fairbank.core.time import LIMIT_MAX_SECONDS, parse_instant
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_clock_time
 from fairbank.core.tres import parse_counts, parse_job_tres
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
 from fairbank.slurm.parsers.values import AccountingJob
@@ -40,9 +40,12 @@ _TRES = {"cpus": "cpu", "memory": "mem", "gpus": "gres/gpu", "nodes": "node"}
 _JOB_ID = re.compile(r"(\d{1,10})(?:\.(?!\d+$)[\w.-]{1,255})?", re.ASCII)
 # Part of a job: 12_4, 12_[1-3], 12[4], 12.4 of an array, 12+1 of a heterogeneous job.
 _PART_ID = re.compile(r"\d{1,10}(_\d+|_?\[.*\](\..*)?|\+\d+|\.\d+)", re.ASCII)
+_EXIT_MAX = 256 + 127
+"""PBS adds 256 to the signal that ended a job."""
 _ELAPSED = re.compile(r"(?:(\d{1,4})-)?(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
 _CLOCK_STEP_SECONDS = 3_600
 """By how much a run may have lasted longer than from its start to its end, as the bank allows."""
+_WITH_ZONE = "write it with Z or an offset, such as 2026-10-25T02:30:00+01:00"
 
 
 class JobFileRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,14 +92,9 @@ def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
             raise InvalidInput("the cell is empty", field=field, remedy="every job needs a value")
     start, end, elapsed = _times(row, rules)
     user = cells["user"]
-    submitted = cells.get("submitted")
     return AccountingJob(
         job_id=_job_id(cells["job_id"]),
-        submitted=(
-            start
-            if submitted is None
-            else parse_instant(submitted, zone=rules.zone, field="submitted")
-        ),
+        submitted=_submitted(row, start, rules) if "submitted" in cells else start,
         start=start,
         end=end,
         elapsed=elapsed,
@@ -117,29 +115,24 @@ def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
 def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int]:
     """Return start, end and elapsed seconds; the file has the end, the seconds, or both."""
     cells = row.cells
-    start = parse_instant(cells["start"], zone=rules.zone, field="start")
     elapsed = _elapsed(cells["elapsed"]) if "elapsed" in cells else None
+    starts = _instants(row, "start", rules)
+    ends = _instants(row, "end", rules) if "end" in cells else ()
+    if elapsed is not None:  # in the hour that occurs twice it may tell which of them is meant
+        fitting = [(start, end) for start in starts for end in ends if end - start == elapsed]
+        if len(fitting) == 1:
+            starts, ends = fitting[0][:1], fitting[0][1:]
+    start = _only(row, "start", starts)
     end: int
     if "end" in cells:
-        end = parse_instant(cells["end"], zone=rules.zone, field="end")
+        end = _only(row, "end", ends)
     elif elapsed is not None:
         end = start + elapsed
     else:
         raise InvalidInput(
             "the job has neither an end nor elapsed time", field="end", remedy="give one of them"
         )
-    shown = cells.get("end", cells.get("elapsed"))
-    field = "end" if "end" in cells else "elapsed"
-    if end < start:
-        raise InvalidInput(
-            f"{shown!r} is before its start {cells['start']!r}",
-            field=field,
-            remedy="list only jobs that have ended",
-        )
-    if end > rules.now:
-        raise InvalidInput(
-            f"{shown!r} is in the future", field=field, remedy="list only jobs that have ended"
-        )
+    _check_order(row, start, end, rules.now)
     if elapsed is None:
         elapsed = end - start
     if elapsed > min(end - start + _CLOCK_STEP_SECONDS, LIMIT_MAX_SECONDS):
@@ -149,6 +142,50 @@ def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int]:
             remedy="check start and end",
         )
     return start, end, elapsed
+
+
+def _submitted(row: CsvRow, start: int, rules: JobFileRules) -> int:
+    # Written as the start, it is the start: their hour may occur twice.
+    if row.cells["submitted"] == row.cells["start"]:
+        return start
+    return _only(row, "submitted", _instants(row, "submitted", rules))
+
+
+def _check_order(row: CsvRow, start: int, end: int, now: int) -> None:
+    field = "end" if "end" in row.cells else "elapsed"
+    shown = row.cells[field]
+    if end < start:
+        raise InvalidInput(
+            f"{shown!r} is before its start {row.cells['start']!r}",
+            field=field,
+            remedy="list only jobs that have ended",
+        )
+    if end > now:
+        raise InvalidInput(
+            f"{shown!r} is in the future", field=field, remedy="list only jobs that have ended"
+        )
+
+
+def _instants(row: CsvRow, field: str, rules: JobFileRules) -> tuple[int, ...]:
+    """Return the time of a cell, or both times that a clock shows it. Raises InvalidInput."""
+    instants = parse_clock_time(row.cells[field], rules.zone, field=field)
+    if not instants:
+        raise InvalidInput(
+            f"{row.cells[field]!r} is left out by the change to summer time",
+            field=field,
+            remedy=_WITH_ZONE,
+        )
+    return instants
+
+
+def _only(row: CsvRow, field: str, instants: tuple[int, ...]) -> int:
+    if len(instants) > 1:
+        raise InvalidInput(
+            f"{row.cells[field]!r} occurs twice, at the change from summer time",
+            field=field,
+            remedy=_WITH_ZONE,
+        )
+    return instants[0]
 
 
 def _elapsed(text: str) -> int:
@@ -215,7 +252,8 @@ def _partition(row: CsvRow, partitions: Collection[str]) -> str:
 def _state(row: CsvRow) -> str:
     if "state" in row.cells:
         text = row.cells["state"]
-        if (state := final_state(text.upper())) is None:
+        # sacct writes `CANCELLED by 1000`; other programs have no certain case.
+        if (state := final_state(text.upper().replace(" BY ", " by "))) is None:
             raise InvalidInput(
                 f"{text[:40]!r} is not a final state",
                 field="state",
@@ -223,7 +261,7 @@ def _state(row: CsvRow) -> str:
                 " exit_code",
             )
         return state
-    failed = "exit_code" in row.cells and _count(row, "exit_code", 255) > 0
+    failed = "exit_code" in row.cells and _count(row, "exit_code", _EXIT_MAX) > 0
     return "FAILED" if failed else "COMPLETED"
 
 
