@@ -12,7 +12,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
@@ -44,6 +44,9 @@ SETTINGS: Mapping[SubmissionRule, str] = {
 KNOWN = {SubmissionRule.PARTITION_NAMED: "at most", SubmissionRule.ONE_PARTITION: "at least"}
 """Counts that are not exact."""
 
+
+RULE_CELLS = frozenset({"UID", "Account", "Partition", "TimelimitRaw"})
+"""Columns of accounting that the rules judge. An unreadable cell breaks none."""
 
 ROOT = 0
 
@@ -102,6 +105,11 @@ def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleC
     ]
 
 
+def rule_gaps(jobs: Iterable[AccountingJob]) -> tuple[UnreadableLine, ...]:
+    """Return the unreadable cells of submissions for which a rule could not be judged."""
+    return tuple(gap for job in jobs for gap in job.gaps if gap.field in RULE_CELLS)
+
+
 def exempt_note(jobs: Iterable[AccountingJob], site: SiteRules) -> str | None:
     """Return a sentence with the number of submissions that are left out, and why; or None."""
     owners = {job.job_id: job.owner for job in jobs if job.owner in {ROOT, *site.exempt}}
@@ -133,5 +141,5 @@ def _broken_rules(
         yield SubmissionRule.PARTITION_NAMED
     if len(partitions) > 1:
         yield SubmissionRule.ONE_PARTITION
-    if job.limit_seconds is None and job.gap is None:
+    if job.limit_seconds is None and not any(gap.field == "TimelimitRaw" for gap in job.gaps):
         yield SubmissionRule.TIME_LIMIT

@@ -14,12 +14,13 @@ import pytest
 
 from fairbank.cli import main
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.parsers.sacct import JOBS
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
 from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.json_schemas import check_output
-from tests.support.recorded_slurm import RecordedSlurm
+from tests.support.recorded_slurm import RecordedSlurm, line
 from tests.support.server import FairbankServer
 
 ME, MY_UID = pwd.getpwuid(os.geteuid()).pw_name, os.geteuid()
@@ -60,6 +61,12 @@ class CommandSite:
         """Set the jobs that accounting reports."""
         self.slurm.set_output("sacct", "".join(map(sacct_row, jobs)))
         self.slurm.set_output("sacct-jobs", "".join(map(sacct_row, jobs)))
+
+    def set_accounting_cells(self, job: AccountingJob, **cells: str) -> None:
+        """Set one job that accounting reports, with other texts in some of its cells."""
+        row = dict(zip(JOBS.columns, sacct_row(job).rstrip("\n").split("\x1f"), strict=True))
+        self.slurm.set_output("sacct", line(*(row | cells).values()))
+        self.slurm.set_output("sacct-jobs", line(*(row | cells).values()))
 
     def job(self, number: int, **facts: object) -> AccountingJob:
         """Return a job of the current user that began two hours ago and took ten minutes."""

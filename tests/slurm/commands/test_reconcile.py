@@ -310,6 +310,42 @@ def test_unreadable_price_is_not_guessed(site: CommandSite) -> None:
     assert site.available() == 560
 
 
+def test_cell_that_no_price_needs_stops_no_charge(site: CommandSite) -> None:
+    site.set_accounting_cells(site.job(1), TimelimitRaw="xx", UID="?")
+    result = site.run("reconcile", "--fix", code=0)
+    assert "not read" not in result.err
+    assert site.available() == 560
+    assert site.reconcile() == []
+
+
+@pytest.mark.parametrize("printed", ["", "billing=??"])
+def test_run_without_tres_is_named_by_its_line(site: CommandSite, printed: str) -> None:
+    site.set_accounting_cells(site.job(1), AllocTRES=printed)
+    for words in (("reconcile",), ("reconcile", "--fix"), ("slurm", "import", "-S", "now-1day")):
+        assert "! not read: sacct, line 1, AllocTRES: is empty" in site.run(*words, code=8).err
+    assert site.available() == 600
+
+
+def test_job_of_an_unknown_state_is_not_offered_for_repair(site: CommandSite) -> None:
+    """Nor is its hold released, or an allocation created for it."""
+    site.report(site.job(2, state="COMPLETED"))
+    known = site.available()
+    site.set_accounting(site.job(1, state="SOMESTATE"), site.job(2, state="SOMESTATE"))
+    for _ in range(2):
+        result = site.run("reconcile", "--fix", code=8)
+        assert "! not read: sacct, line 1, State: 'SOMESTATE' is not a job state" in result.err
+        assert result.out.count("charge") == 0
+    cover = ("slurm", "import", "-S", "now-1day", "--cover")
+    lines = [
+        site.output(*words, code=8).splitlines()[-1] for words in ((*cover, "--dry-run"), cover)
+    ]
+    assert lines == [
+        "history: 0 runs would be charged, price 0 SU; 0 known already",
+        "history: 0 runs charged, 0 SU; 0 known already",
+    ]
+    assert site.available() == known
+
+
 def test_owner_without_uid_is_charged_to_the_project(site: CommandSite) -> None:
     """Columns know the uid of a user who is gone, JSON knows only the name."""
     columns, from_json = site.job(1, owner=61_999, user="ghost"), site.job(2, user="gone")

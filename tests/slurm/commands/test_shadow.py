@@ -56,6 +56,33 @@ def test_job_without_a_readable_price_is_named(site: CommandSite) -> None:
     assert "! not read: sacct, line 2, AllocTRES" in result.err
 
 
+@pytest.mark.parametrize(
+    ("field", "text"), [("AllocTRES", ""), ("AllocTRES", "billing=??"), ("State", "SOMESTATE")]
+)
+def test_run_that_cannot_be_judged_is_named(site: CommandSite, field: str, text: str) -> None:
+    site.set_accounting_cells(site.job(1), **{field: text})
+    result = site.run("shadow", "--json", code=0)
+    (left_out,) = json.loads(result.out)["unreadable"]
+    assert left_out.startswith(f"sacct, line 1, {field}: ")
+    assert f"! not read: {left_out}" in result.err
+
+
+def test_job_that_was_cancelled_before_its_start_needs_no_tres(site: CommandSite) -> None:
+    """Old versions of Slurm record its end as its start."""
+    cancelled = site.job(1, state="CANCELLED", elapsed=0)
+    site.set_accounting_cells(cancelled, AllocTRES="", ReqTRES="")
+    assert json.loads(site.output("shadow", "--json"))["unreadable"] == []
+
+
+def test_rules_name_the_cells_that_they_could_not_read(site: CommandSite) -> None:
+    site.slurm.set_output("sacct-groups", "")
+    site.set_accounting_cells(site.job(1, owner=60_601), TimelimitRaw="xx", AllocTRES="")
+    result = site.run("shadow", "--rules", "--json", code=0)
+    assert [line.split(":")[0] for line in json.loads(result.out)["unreadable"]] == [
+        "sacct, line 1, TimelimitRaw"
+    ]
+
+
 def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
     """The lab's default partition is cpu; chem has the Unix group 50001."""
     owner = {"owner": 60_601}

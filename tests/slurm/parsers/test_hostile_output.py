@@ -101,21 +101,46 @@ def test_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     else:
         (read,) = parsed.rows
         assert isinstance(read, AccountingJob)
-        assert read.gap is None or read.gap.field == sacct.JOBS.columns[place]
+        assert all(gap.field == sacct.JOBS.columns[place] for gap in read.gaps)
 
 
-PRICE_CELLS = ("UID", "Account", "Partition", "QOS", "TimelimitRaw", "AllocTRES")
-
-
-@pytest.mark.parametrize("field", PRICE_CELLS)
-def test_unreadable_price_cell_leaves_the_job_readable(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "is_price_known"),
+    [
+        ("UID", True),
+        ("TimelimitRaw", True),
+        ("Account", False),
+        ("Partition", False),
+        ("QOS", False),
+        ("AllocTRES", False),
+    ],
+)
+def test_unreadable_cell_leaves_the_job_readable(field: str, is_price_known: bool) -> None:
     job = a_job(7)
     cells = dict(zip(sacct.JOBS.columns, sacct_row(job).rstrip("\n").split("\x1f"), strict=True))
     (read,) = sacct.JOBS.read("\x1f".join((cells | {field: "\x7f"}).values())).rows
-    assert read.gap is not None
-    assert (read.gap.field, read.gap.job_id) == (field, 7)
+    (gap,) = read.gaps
+    assert (gap.field, gap.job_id) == (field, 7)
+    assert read.gap == (None if is_price_known else gap)
     assert (read.job_id, read.submitted, read.end) == (job.job_id, job.submitted, job.end)
-    assert not read.is_complete
+    assert read.is_complete is is_price_known
+
+
+@pytest.mark.parametrize("printed", ["", "billing=??"])
+def test_run_without_tres_has_a_gap(printed: str) -> None:
+    """What was requested is no price: the job may have got something else."""
+    cells = dict(
+        zip(sacct.JOBS.columns, sacct_row(a_job(7)).rstrip("\n").split("\x1f"), strict=True)
+    )
+    (read,) = sacct.JOBS.read("\x1f".join((cells | {"AllocTRES": printed}).values())).rows
+    assert (str(read.gap), read.tres) == ("sacct, line 1, AllocTRES: is empty", "")
+
+
+@pytest.mark.parametrize("state", ["SOMESTATE", "REQUEUE_HOLD"])
+def test_job_of_an_unknown_state_is_left_out(state: str) -> None:
+    (left,) = sacct.JOBS.read(sacct_row(a_job(7, state=state))).unreadable
+    assert (left.field, left.job_id) == ("State", 7)
+    assert left.why == f"'{state}' is not a job state known here"
 
 
 VALUES = st.recursive(

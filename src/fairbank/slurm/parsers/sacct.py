@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
-from fairbank.core.final_state import REQUEUED
+from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
 from fairbank.slurm.parsers.values import (
     RESIZING,
+    UNFINISHED_STATES,
     AccountingJob,
     JobEnd,
     JobGroup,
@@ -29,24 +31,24 @@ from fairbank.slurm.parsers.words import Reader
 V = TypeVar("V")
 
 
-def read_job(cells: Cells) -> AccountingJob:
+def read_job(cells: Cells, command: str = "sacct") -> AccountingJob:
     """Read one execution of a job from at least the cells of JOBS.
 
-    Only the cells that identify and time it are required. A cell that only its price needs may be
+    Only the cells that identify and time it, and its state, are required. Another one may be
     unreadable, and is then blank: a job that never ran needs none of them.
     """
-    gap: UnreadableLine | None = None
+    gaps: list[UnreadableLine] = []
 
     def read_or_blank(field: str, reader: Reader[V], blank: V) -> V:
-        nonlocal gap
         try:
             return cells.read(field, reader)
         except InvalidInput as error:
-            gap = gap or unreadable_line("sacct", cells, error)
+            gaps.append(unreadable_line(command, cells, error))
             return blank
 
     start = cells.read("Start", words.instant)
-    partition = read_or_blank("Partition", _partitions, "")
+    # A job that ran had a partition and TRES. slurmdbd may lack them, or never receive them.
+    partition = read_or_blank("Partition", _partitions if start is None else _partition, "")
     uid = read_or_blank("UID", _uid_or_none, None)
     return AccountingJob(
         job_id=cells.read("JobIDRaw", words.job_id),
@@ -54,7 +56,7 @@ def read_job(cells: Cells) -> AccountingJob:
         start=start,
         end=cells.read("End", words.instant),
         elapsed=cells.read("ElapsedRaw", words.number),
-        state=cells.read("State", words.state),
+        state=cells.read("State", _state_of_job),
         user=cells["User"],
         # Before slurmdbd has received the start of a job, it knows the user's name from the
         # association, and 0 as the uid.
@@ -63,11 +65,13 @@ def read_job(cells: Cells) -> AccountingJob:
         partition=partition,
         qos=read_or_blank("QOS", words.name_or_none, None),
         limit_seconds=read_or_blank("TimelimitRaw", words.minutes, None),
-        tres=read_or_blank(
-            "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES", words.tres, ""
+        tres=(
+            read_or_blank("AllocTRES", _allocated_tres, "")
+            if cells["AllocTRES"] or start is not None
+            else read_or_blank("ReqTRES", words.tres, "")
         ),
-        restart=cells.read(RESTARTS, _restarts, ""),
-        gap=gap,
+        restart=read_or_blank(RESTARTS, _restarts, None) if RESTARTS in cells else None,
+        gaps=tuple(gaps),
     )
 
 
@@ -111,6 +115,29 @@ _uid_or_none, _restarts = words.optional(_uid), words.optional(words.number)
 def _partitions(text: str, field: str) -> str:
     """Return the partition. A job that has not started may have several, with commas between."""
     return text and ",".join(words.names(text, field))
+
+
+def _partition(text: str, field: str) -> str:
+    return _not_blank(_partitions(text, field), field)
+
+
+def _allocated_tres(text: str, field: str) -> str:
+    return _not_blank(words.tres(text, field), field)
+
+
+def _not_blank(text: str, field: str) -> str:
+    """Return the text. Raises InvalidInput if it is empty."""
+    if not text:
+        raise InvalidInput("is empty", field=field)
+    return text
+
+
+def _state_of_job(text: str, field: str) -> str:
+    """Return the state. Raises InvalidInput for one of which it is unknown if it is final."""
+    state = words.state(text, field)
+    if state in UNFINISHED_STATES or final_state(state) is not None:
+        return state
+    raise InvalidInput(f"{words.quote_unknown(text)} is not a job state known here", field=field)
 
 
 def _job_group(cells: Cells) -> JobGroup:
@@ -201,7 +228,8 @@ def read_json(text: bytes) -> ParsedRows[AccountingJob]:
         raise InvalidInput(
             f"{_JSON_COMMAND}: {error}", field="sacct", remedy="is it Slurm's, and built with JSON?"
         ) from error
-    return read_rows(_JSON_COMMAND, _json_records(jobs), read_job)
+    reader = partial(read_job, command=_JSON_COMMAND)
+    return read_rows(_JSON_COMMAND, _json_records(jobs), reader)
 
 
 def _json_records(jobs: Sequence[msgspec.Raw]) -> Records:

@@ -28,6 +28,10 @@ class UnreadableLine(msgspec.Struct, frozen=True):
         return f"{self.command}, line {self.line}, {self.field}: {self.why}"
 
 
+PRICE_CELLS = frozenset({"Account", "Partition", "QOS", "AllocTRES", "ReqTRES"})
+"""Cells without which the price of a job, or its payer, is unknown. Its times are always known."""
+
+
 class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Line of accounting: one execution of a job, or one that is pending.
 
@@ -36,7 +40,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `owner` is None where the output has only the name; `restart` where it does not count restarts.
     A job that never started may have several partitions, with commas between them, and no account.
     `pieces` are those of a resized job before its last change; `tres` is the last piece's.
-    `gap` is a cell that its price needs and that could not be read; then its value is blank.
+    `gaps` are cells that could not be read, and whose values are blank.
     """
 
     job_id: int
@@ -54,7 +58,12 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tres: str
     restart: int | None = None
     pieces: tuple[RunPiece, ...] = ()
-    gap: UnreadableLine | None = None
+    gaps: tuple[UnreadableLine, ...] = ()
+
+    @property
+    def gap(self) -> UnreadableLine | None:
+        """The first unreadable cell that the price needs."""
+        return next((gap for gap in self.gaps if gap.field in PRICE_CELLS), None)
 
     @property
     def has_ended(self) -> bool:

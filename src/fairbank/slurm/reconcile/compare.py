@@ -260,7 +260,7 @@ def complete_record(job: AccountingJob, run: BankRun | None) -> AccountingJob:
         tres=job.tres or details.tres,
         qos=job.qos or details.qos,
         limit_seconds=job.limit_seconds or details.limit_seconds,
-        gap=None,
+        gaps=(),
     )
 
 

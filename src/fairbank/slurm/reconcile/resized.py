@@ -63,5 +63,5 @@ def _join(before: AccountingJob, last: AccountingJob) -> AccountingJob:
         elapsed=before.elapsed + since_change,
         restart=before.restart,
         pieces=(*before.pieces, RunPiece(seconds=seconds, tres=before.tres or None)),
-        gap=before.gap or last.gap,
+        gaps=(*before.gaps, *last.gaps),
     )

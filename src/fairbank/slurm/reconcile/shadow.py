@@ -15,7 +15,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
 from fairbank.bank.run import UserSums
-from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
+from fairbank.slurm.parsers.values import PRICE_CELLS, AccountingJob, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
@@ -87,13 +87,23 @@ def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
     return ShadowResult(
         rows=tuple(shadow.rows()),
         refused=tuple(shadow.refused),
-        unreadable=tuple(job.gap for job in jobs if job.gap is not None and _is_counted(job)),
+        unreadable=tuple(gap for job in jobs if _is_counted(job) for gap in _gaps(job)),
     )
 
 
 def _is_counted(job: AccountingJob) -> bool:
-    """Return True if the job has started or may start; others were cancelled before."""
-    return job.start is not None or job.state == "PENDING"
+    """Return True if the job has started or may start; others were cancelled before.
+
+    Old versions of Slurm record the end of such a job as its start, too.
+    """
+    if job.start is None:
+        return job.state == "PENDING"
+    return not job.has_ended or bool(job.elapsed or job.tres)
+
+
+def _gaps(job: AccountingJob) -> list[UnreadableLine]:
+    """Return the unreadable cells for which the job cannot be judged: its hold needs the limit."""
+    return [gap for gap in job.gaps if gap.field in {*PRICE_CELLS, "TimelimitRaw"}]
 
 
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
@@ -102,9 +112,7 @@ def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[Accountin
     for job in {
         (record.job_id, record.submitted, record.start): record for record in jobs
     }.values():
-        # slurmdbd may lack the start of a job; then partition and TRES are missing.
-        is_lost = not job.partition or (job.start is not None and not job.tres)
-        if job.gap is not None or is_lost or not _is_counted(job):
+        if _gaps(job) or not _is_counted(job):
             continue
         begins = now if job.start is None else job.start
         events.append((begins, 1, job.job_id, job))

@@ -124,7 +124,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
     from fairbank.slurm.policy import read_site_rules
     from fairbank.slurm.reconcile.node_sizes import default_partition
     from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
-    from fairbank.slurm.shadow_rules import RuleInput, count_by_rule, exempt_note
+    from fairbank.slurm.shadow_rules import RuleInput, count_by_rule, exempt_note, rule_gaps
 
     site = read_site_rules(options.site)
     since, until = period_of(context, DEFAULT_START)
@@ -133,8 +133,9 @@ def _show_rules(context: Context, options: Namespace) -> int:
         cluster = bank.cluster(slurm.check_cluster(context.cluster))
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         groups = read_job_groups(slurm, since, until, progress)
-    context.note(*(f"! not read: {line}" for line in unreadable))
     submitted = [job for job in jobs if job.submitted >= since]
+    unreadable += rule_gaps(submitted)
+    context.note(*(f"! not read: {line}" for line in unreadable))
     counts = count_by_rule(
         submitted,
         RuleInput(
