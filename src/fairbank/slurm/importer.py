@@ -49,7 +49,7 @@ from fairbank.slurm.reconcile.prices import (
     price_settings,
 )
 from fairbank.slurm.reconcile.reconciler import PERIOD_MARGIN_SECONDS, Reconciler
-from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome
+from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome, can_be_charged
 
 COVERED = frozenset({Category.MISSING, Category.REFUSED})
 """Runs without a hold that an import charges, if an allocation can pay."""
@@ -243,7 +243,7 @@ def import_history(
     reconcile = partial(reconciler.reconcile, since, until, cluster=cluster, progress=progress)
     allocations: list[HistoryAllocation] = []
     if cover:  # only what is charged now: the rest may still change, or be charged by the agent
-        unpaid = _unpaid_jobs(reconcile().comparison.findings)
+        unpaid = _unpaid_jobs(reconcile().comparison.findings, prices)
         allocations = plan_allocations(unpaid, projects, existing, prices)
     funds = None
     if after is None:
@@ -256,9 +256,10 @@ def import_history(
     return _history_result(allocations, outcomes, result.comparison.matched, result.unreadable)
 
 
-def _unpaid_jobs(findings: Iterable[ReconcileFinding]) -> list[AccountingJob]:
+def _unpaid_jobs(findings: Iterable[ReconcileFinding], cluster: BankCluster) -> list[AccountingJob]:
     """Return the jobs that an import charges, and that may need an allocation."""
-    return [finding.job for finding in findings if finding.job and finding.category in COVERED]
+    jobs = [finding.job for finding in findings if finding.job and finding.category in COVERED]
+    return [job for job in jobs if can_be_charged(job, cluster)]
 
 
 def _without_passed_over(
@@ -305,7 +306,7 @@ def import_jobs(
     projects, existing = bank.projects(), bank.allocations()
     allocations: list[HistoryAllocation] = []
     if cover:
-        allocations = plan_allocations(_unpaid_jobs(findings), projects, existing, cluster)
+        allocations = plan_allocations(_unpaid_jobs(findings, cluster), projects, existing, cluster)
     if not dry_run:
         for allocation in allocations:
             _create(bank, allocation, cluster.name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND
@@ -138,6 +139,28 @@ def test_history_of_new_accounts_is_predicted(
     ]
     assert planned[0][:-1] == (allocations if cover else [])
     assert history_lines(priced_site, *cover, code=FOUND) == planned
+
+
+def test_record_that_contradicts_itself_is_left_by_both(priced_site: CommandSite) -> None:
+    """A run of a day between two instants ten minutes apart: the bank refuses such an end. No
+    allocation is larger for it.
+    """
+    end = priced_site.now - HOUR
+    strange = msgspec.structs.replace(priced_site.job(1, elapsed=DAY), end=end)
+    strange = msgspec.structs.replace(strange, start=end - 600)
+    priced_site.set_accounting(strange, priced_site.job(2))
+    planned = history_lines(priced_site, "--cover", "--dry-run", code=FOUND)
+    assert planned == (
+        [
+            "allocation for chem/cpu: 0.66 SU for 1 run, category history",
+            "history: 1 run charged, 0.66 SU; 0 known already",
+        ],
+        ["1"],
+    )
+    assert history_lines(priced_site, "--cover", code=FOUND) == planned
+    offered = priced_site.run("reconcile", code=FOUND)
+    assert f"elapsed is {DAY} s" in " ".join(offered.out.split())
+    assert "repair them with" not in offered.err
 
 
 @pytest.fixture

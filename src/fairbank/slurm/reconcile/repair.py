@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.cluster.run_report import CompleteReport
+from fairbank.cluster.run_report import CompleteReport, check_report, outcome_of
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.core.ids import OVERFLOW_UID
@@ -210,7 +210,7 @@ def charge_report(
         comment: of the entry.
 
     Raises:
-        InvalidInput: the record lacks something that a report needs.
+        InvalidInput: the record lacks something that a report needs, or contradicts itself.
     """
     job = complete_record(job, run)
     owner = job.owner
@@ -222,7 +222,7 @@ def charge_report(
     if job.start is None or job.end is None:
         raise InvalidInput("it has no start or no end", field="Start")
     exit_code, exit_signal = (job_end and job_end.exit_code) or (None, None)
-    return CompleteReport(
+    report = CompleteReport(
         cluster=cluster.name,
         job_id=job.job_id,
         submitted=job.submitted if run is None else run.submitted,
@@ -244,6 +244,19 @@ def charge_report(
         exit_signal=exit_signal,
         cpu_seconds=None if job_end is None else job_end.cpu_seconds,
     )
+    # The bank's own checks, so that a dry run and a repair decide alike.
+    check_report(report)
+    outcome_of(report)
+    return report
+
+
+def can_be_charged(job: AccountingJob, cluster: Cluster) -> bool:
+    """Return True if the record has everything that the bank checks in a report of its end."""
+    try:
+        charge_report(job, None, 0, cluster)
+    except InvalidInput:
+        return False
+    return True
 
 
 def release_report(run: BankRun, cluster: str, now: int) -> CompleteReport:

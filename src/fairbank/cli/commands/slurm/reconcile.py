@@ -220,7 +220,11 @@ def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
         outcome.finding.category.name for outcome in result.outcomes if outcome.problem is not None
     }
     notes = [advice for name, advice in ADVICE.items() if name in open_findings]
-    if open_findings & set(REPAIRS) and not fix:
+    # An outcome with a reason is one that --fix cannot repair either.
+    repairable = {
+        outcome.finding.category.name for outcome in result.outcomes if outcome.problem == ""
+    }
+    if repairable & set(REPAIRS) and not fix:
         notes.append("repair them with: fairbank reconcile --fix")
     return notes
 
