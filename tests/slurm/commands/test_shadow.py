@@ -34,6 +34,15 @@ def test_shadow_posts_nothing(site: CommandSite) -> None:
     ]
 
 
+def test_history_that_was_imported_is_used_once(site: CommandSite) -> None:
+    site.set_accounting(site.job(1))
+    (before,) = json.loads(site.output("shadow", "--json"))["data"]
+    site.output("slurm", "import", "-S", "now-1day")
+    (after,) = json.loads(site.output("shadow", "--json"))["data"]
+    assert before == after
+    assert (after["charged"], after["left"]) == (40, site.available())
+
+
 def test_waiting_job_counts_in_its_dearest_partition(site: CommandSite) -> None:
     waiting = site.job(1, state="PENDING", partition="cpu,gpu", tres="cpu=4,gres/gpu=1")
     site.set_accounting(waiting, site.job(2, state="PENDING", account=""))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconcile.bank_records import BankCluster
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.shadow import (
     ShadowAccount,
     ShadowInput,
@@ -18,14 +18,27 @@ from fairbank.slurm.reconcile.shadow import (
     ShadowResult,
     simulate,
 )
-from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
+from tests.slurm.reconcile.jobs import (
+    CLUSTER,
+    LENIENT,
+    NOW,
+    a_job,
+    a_project,
+    an_allocation,
+    bank_run,
+)
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
-def shadow_of(jobs: Sequence[AccountingJob], *allocations: Allocation) -> ShadowResult:
+def shadow_of(
+    jobs: Sequence[AccountingJob], *allocations: Allocation, runs: Sequence[BankRun] = ()
+) -> ShadowResult:
     return simulate(
-        jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
+        jobs,
+        ShadowInput(
+            cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW, runs=runs
+        ),
     )
 
 
@@ -89,6 +102,25 @@ def test_released_credit_pays_for_the_next_job() -> None:
     first = a_job(1)
     result = shadow_of([first, a_job(2, submitted=first.end or 0)], an_allocation(1, 2, 300))
     assert (reasons(result), result.rows[0].charged) == ([], 80)
+
+
+@pytest.mark.parametrize(
+    ("state", "facts"),
+    [
+        ("charged", {"charged": 40}),
+        ("charged", {"charged": 60, "refunded": 20}),
+        ("held", {"held": 240}),
+    ],
+)
+def test_what_the_bank_has_charged_or_holds_is_used_once(state: str, facts: dict[str, int]) -> None:
+    """A run of a job that is not simulated stays charged."""
+    used = facts.get("charged", 0) - facts.get("refunded", 0)
+    allocation = an_allocation(
+        1, 2, 1_000 - 40 - used - facts.get("held", 0), charged=used + 40, held=facts.get("held", 0)
+    )
+    runs = [bank_run(a_job(1), state=state, **facts), bank_run(a_job(9))]
+    (row,) = shadow_of([a_job(1)], allocation, runs=runs).rows
+    assert (row.charged, row.left) == (40, 1_000 - 40 - 40)
 
 
 def test_shared_parent_credit_pays_next() -> None:

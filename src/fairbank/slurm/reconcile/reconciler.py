@@ -143,7 +143,8 @@ class Reconciler:
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
         unreadable += queue.unreadable
         first = min((job.start for job in jobs if job.start is not None), default=since)
-        runs = self._runs(prices.name, min(first, since), until, len(jobs), progress)
+        start = min(first, since)
+        runs = read_runs(self._bank, prices.name, start, until, progress, len(jobs))
         refusals = self._bank.refusals(prices.name, since)
         sides = ReconcileInput(
             cluster=prices,
@@ -163,16 +164,6 @@ class Reconciler:
             unreadable=_job_ids_of(unreadable),
         )
         return sides, refusals, unreadable
-
-    def _runs(
-        self, cluster: str, since: int, until: int, expected: int, progress: StageProgress
-    ) -> list[BankRun]:
-        runs: dict[int, BankRun] = {}
-        start = max(0, since - PERIOD_MARGIN_SECONDS)
-        for run in self._bank.runs(cluster, start, until + PERIOD_MARGIN_SECONDS):
-            runs[run.id] = run
-            progress("bank", len(runs), max(expected, len(runs)))
-        return list(runs.values())
 
     def _history(
         self, comparison: ReconcileComparison, progress: StageProgress
@@ -211,7 +202,7 @@ class Reconciler:
         runs = sides.runs
         first = min((job.start for job in more if job.pieces and job.start), default=sides.since)
         if first < min((job.start for job in sides.jobs if job.start), default=sides.since):
-            runs = self._runs(sides.cluster.name, first, sides.until, len(runs), no_progress)
+            runs = read_runs(self._bank, sides.cluster.name, first, sides.until)
         return msgspec.structs.replace(
             sides,
             jobs=[*kept, *more],
@@ -236,6 +227,32 @@ class Reconciler:
             text = "not released: Slurm may hide other users' jobs"
             return InvalidInput(text, remedy="run this as root or as SlurmUser")
         return None
+
+
+def read_runs(
+    bank: BankClient,
+    cluster: str,
+    since: int,
+    until: int,
+    progress: StageProgress = no_progress,
+    expected: int = 0,
+) -> list[BankRun]:
+    """Return the runs of the ledger that may belong to jobs of a period, and those still held.
+
+    Args:
+        bank: client that may see all runs.
+        cluster: of the runs.
+        since: start of the first job.
+        until: end of the period, not included.
+        progress: called after each run with the stage "bank".
+        expected: number of runs to expect.
+    """
+    runs: dict[int, BankRun] = {}
+    start = max(0, since - PERIOD_MARGIN_SECONDS)
+    for run in bank.runs(cluster, start, until + PERIOD_MARGIN_SECONDS):
+        runs[run.id] = run
+        progress("bank", len(runs), max(expected, len(runs)))
+    return list(runs.values())
 
 
 def read_jobs(

@@ -1,12 +1,14 @@
 """Charges and refusals that Slurm's jobs would have had under the bank. Nothing is posted.
 
-The credit that projects have now counts as if it had existed from the start of the period. A run
-that would have been refused costs nothing, so its credit is left for the next one.
+The credit that projects have now counts as if it had existed from the start of the period, with
+what the bank has charged or holds for these jobs already. A run that would have been refused costs
+nothing, so its credit is left for the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
 import msgspec
@@ -15,8 +17,9 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
 from fairbank.bank.run import UserSums
+from fairbank.core.units import SuMinutes
 from fairbank.slurm.parsers.values import PRICE_CELLS, AccountingJob, UnreadableLine
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 
@@ -70,6 +73,8 @@ class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
     projects: Sequence[Project]
     allocations: Sequence[Allocation]
     now: int
+    runs: Sequence[BankRun] = ()
+    """Runs of the ledger, each once. What they have used is not used twice."""
 
 
 def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
@@ -77,9 +82,11 @@ def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
 
     Pending jobs come last, as starting now.
     """
-    shadow, prices = _ShadowBank(world), ClusterPrices(world.cluster)
+    prices = ClusterPrices(world.cluster)
     jobs = [prices.in_dearest_partition(job) for job in jobs]
-    for job, is_end in _events(jobs, world.now):
+    events = list(_events(jobs, world.now))
+    shadow = _ShadowBank(_without_runs(world, (job for job, _ in events)))
+    for job, is_end in events:
         if is_end:
             shadow.end(job)
         else:
@@ -120,6 +127,22 @@ def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[Accountin
             events.append((max(job.end, begins), 0 if job.end > begins else 2, job.job_id, job))
     for _, order, _, job in sorted(events, key=lambda event: event[:3]):
         yield job, order != 1
+
+
+def _without_runs(world: ShadowInput, jobs: Iterable[AccountingJob]) -> ShadowInput:
+    """Return the state as if the bank had neither charged these jobs nor held credit for them."""
+    simulated = {(job.job_id, job.submitted) for job in jobs}
+    used: Counter[int] = Counter()
+    for run in world.runs:
+        if (run.job_id, run.submitted) in simulated:
+            used[run.allocation] += run.charged - run.refunded + run.held
+    allocations = [
+        msgspec.structs.replace(
+            allocation, deposited=SuMinutes(allocation.deposited + used[allocation.id])
+        )
+        for allocation in world.allocations
+    ]
+    return msgspec.structs.replace(world, allocations=allocations)
 
 
 class _ShadowBank:

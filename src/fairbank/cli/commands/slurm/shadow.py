@@ -77,7 +77,7 @@ def run(context: Context, options: Namespace) -> int:
             field="--site",
             remedy="fairbank shadow --rules --site FILE",
         )
-    from fairbank.slurm.reconcile.reconciler import read_jobs
+    from fairbank.slurm.reconcile.reconciler import read_jobs, read_runs
     from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
 
     since, until = period_of(context, DEFAULT_START)
@@ -85,6 +85,8 @@ def run(context: Context, options: Namespace) -> int:
     with Stages(options) as progress:
         cluster = bank.cluster(slurm.check_cluster(context.cluster))
         jobs, unreadable = read_jobs(slurm, since, until, progress)
+        first = min((job.start for job in jobs if job.start is not None), default=since)
+        runs = read_runs(bank, cluster.name, min(first, since), until, progress, len(jobs))
     result = simulate(
         jobs,
         ShadowInput(
@@ -92,6 +94,7 @@ def run(context: Context, options: Namespace) -> int:
             projects=bank.projects(),
             allocations=bank.allocations(),
             now=context.now(),
+            runs=runs,
         ),
     )
     unreadable += result.unreadable
