@@ -153,8 +153,7 @@ def _partition(
             for kind in sorted({gpu for node in nodes for gpu in node.gpus})
         },
         memory_per_cpu=_memory_per_cpu(partition, slurm_partition),
-        # As slurmctld does: DefaultTime, else a finite MaxTime.
-        default_minutes=slurm_partition.default_minutes or slurm_partition.max_minutes,
+        default_minutes=slurm_partition.minutes_without_limit,
         node_cpus=min((node.cpus for node in nodes), default=0),
         node_memory=min((node.memory for node in nodes), default=0),
         exclusive=slurm_partition.exclusive,

@@ -122,6 +122,17 @@ def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
     assert "--site does nothing by itself" in site.run("shadow", "--site", str(path), code=2).err
 
 
+def test_job_with_the_limit_of_its_partition_is_not_refused(site: CommandSite) -> None:
+    """The lab's cpu has DefaultTime=00:30:00, which the policy gives to such a job."""
+    site.slurm.set_output("sacct-groups", "")
+    waiting = site.job(1, state="PENDING", owner=60_601)
+    site.set_accounting_cells(waiting, TimelimitRaw="Partition_Limit")
+    rows = json.loads(site.output("shadow", "--rules", "--json"))["data"]
+    assert [row["jobs"] for row in rows if row["setting"] == "always"] == [0]
+    (row,) = json.loads(site.output("shadow", "--json"))["data"]
+    assert (row["refused"], row["held"]) == (0, 120)
+
+
 def test_exempt_submissions_are_counted_apart(site: CommandSite) -> None:
     site.set_accounting(site.job(1, owner=0), site.job(2, owner=60_700), site.job(3, owner=60_700))
     site.slurm.set_output("sacct-groups", "")

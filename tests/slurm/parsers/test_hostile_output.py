@@ -128,7 +128,7 @@ def test_unreadable_cell_leaves_the_job_readable(field: str, is_price_known: boo
 
 @pytest.mark.parametrize("printed", ["", "billing=??"])
 def test_run_without_tres_has_a_gap(printed: str) -> None:
-    """What was requested is no price: the job may have got something else."""
+    """The requested TRES are no price: the job may have got others."""
     cells = dict(
         zip(sacct.JOBS.columns, sacct_row(a_job(7)).rstrip("\n").split("\x1f"), strict=True)
     )

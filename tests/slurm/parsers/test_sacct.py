@@ -82,6 +82,19 @@ def test_line_with_another_number_of_cells_names_its_job(count: int) -> None:
     assert [line.job_id for line in parsed.unreadable] == [7]
 
 
+def test_limit_of_the_partition_is_no_unlimited_time() -> None:
+    jobs = [a_job(1, limit_seconds=None), a_job(2, limit_seconds=None), a_job(3)]
+    jobs[0] = msgspec.structs.replace(jobs[0], has_own_limit=False)
+    columns = sacct.JOBS.read("".join(map(sacct_row, jobs)))
+    from_json = sacct.read_json(json.dumps({"jobs": list(map(sacct_json, jobs))}).encode())
+    for rows in (columns.rows, from_json.rows):
+        assert [(job.has_own_limit, job.limit_seconds) for job in rows] == [
+            (False, None),
+            (True, None),
+            (True, 3_600),
+        ]
+
+
 def test_rest_of_a_broken_line_belongs_to_its_job() -> None:
     """Without a broken line before it, a line without a job id may belong to any job."""
     first, second = sacct_row(a_job(7, account="chem\n\nx\ny")), sacct_row(a_job(8))

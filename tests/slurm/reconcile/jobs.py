@@ -64,7 +64,8 @@ def sacct_row(job: AccountingJob, name: str | None = None) -> str:
     billed = f"billing=4,{job.tres}"
     name_column = [] if name is None else [name]
     alloc = billed if job.start is not None and job.tres else ""
-    limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
+    limit = "UNLIMITED" if job.limit_seconds is None else str(job.limit_seconds // 60)
+    limit = limit if job.has_own_limit else "Partition_Limit"
     owner = (
         "" if job.owner is None else job.owner,
         job.user,
@@ -111,7 +112,11 @@ def sacct_json(job: AccountingJob) -> dict[str, object]:
             "start": job.start or 0,
             "end": job.end or 0,
             "elapsed": job.elapsed,
-            "limit": {"set": limit is not None, "infinite": False, "number": limit or 0},
+            "limit": {
+                "set": limit is not None,
+                "infinite": limit is None and job.has_own_limit,
+                "number": limit or 0,
+            },
         },
         "state": {"current": ["PENDING", job.state] if flagged else [job.state]},
         "tres": {"allocated": requested if job.start else [], "requested": requested},

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.parsers.values import AccountingJob, SlurmPartition
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.shadow import (
     ShadowAccount,
@@ -17,6 +18,7 @@ from fairbank.slurm.reconcile.shadow import (
     ShadowReason,
     ShadowResult,
     simulate,
+    with_partition_limits,
 )
 from tests.slurm.reconcile.jobs import (
     CLUSTER,
@@ -121,6 +123,32 @@ def test_what_the_bank_has_charged_or_holds_is_used_once(state: str, facts: dict
     runs = [bank_run(a_job(1), state=state, **facts), bank_run(a_job(9))]
     (row,) = shadow_of([a_job(1)], allocation, runs=runs).rows
     assert (row.charged, row.left) == (40, 1_000 - 40 - 40)
+
+
+@pytest.mark.parametrize(
+    ("partition", "seconds"),
+    [
+        ("default", 1_800),
+        ("max", 7_200),
+        ("default,max", 7_200),
+        ("none", None),
+        ("max,none", None),
+    ],
+)
+def test_job_without_a_limit_has_that_of_its_partitions(
+    partition: str, seconds: int | None
+) -> None:
+    partitions = [
+        SlurmPartition("default", default_minutes=30, max_minutes=600),
+        SlurmPartition("max", max_minutes=120),
+        SlurmPartition("none"),
+    ]
+    job = msgspec.structs.replace(
+        a_job(1, state="PENDING", partition=partition, limit_seconds=None), has_own_limit=False
+    )
+    unlimited = a_job(2, limit_seconds=None)
+    limited, unchanged = with_partition_limits([job, unlimited], partitions)
+    assert (limited.limit_seconds, unchanged) == (seconds, unlimited)
 
 
 def test_shared_parent_credit_pays_next() -> None:

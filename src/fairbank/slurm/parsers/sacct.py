@@ -65,6 +65,7 @@ def read_job(cells: Cells, command: str = "sacct") -> AccountingJob:
         partition=partition,
         qos=read_or_blank("QOS", words.name_or_none, None),
         limit_seconds=read_or_blank("TimelimitRaw", words.minutes, None),
+        has_own_limit=cells["TimelimitRaw"] != PARTITION_LIMIT,
         tres=(
             read_or_blank("AllocTRES", _allocated_tres, "")
             if cells["AllocTRES"] or start is not None
@@ -74,6 +75,9 @@ def read_job(cells: Cells, command: str = "sacct") -> AccountingJob:
         gaps=tuple(gaps),
     )
 
+
+PARTITION_LIMIT = "Partition_Limit"
+"""TimelimitRaw of a job without --time that has not started."""
 
 RESTARTS = "Restarts"
 """Count of restarts, which only JSON has."""
@@ -266,7 +270,7 @@ def _json_cells(job: _Job) -> dict[str, str]:
         "Account": _text(job.account),
         "Partition": _text(job.partition),
         "QOS": _text(job.qos),
-        "TimelimitRaw": _number(times.get("limit")),
+        "TimelimitRaw": _limit(times.get("limit")),
         "AllocTRES": _tres(tres.get("allocated")),
         "ReqTRES": _tres(tres.get("requested")),
         RESTARTS: _number(job.restart_cnt),
@@ -293,6 +297,12 @@ def _number(value: object) -> str:
         return ""
     number = value.get("number", 0)
     return _text(int(number) if isinstance(number, float) and number.is_integer() else number)
+
+
+def _limit(value: object) -> str:
+    """Return a time limit in minutes as a cell."""
+    is_unset = isinstance(value, dict) and not value.get("set", True) and not value.get("infinite")
+    return PARTITION_LIMIT if is_unset else _number(value)
 
 
 def _time(value: object) -> str:

@@ -40,6 +40,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `owner` is None where the output has only the name; `restart` where it does not count restarts.
     A job that never started may have several partitions, with commas between them, and no account.
     `pieces` are those of a resized job before its last change; `tres` is the last piece's.
+    `has_own_limit` is false without --time until the job starts: then the limit is its partition's.
     `gaps` are cells that could not be read, and whose values are blank.
     """
 
@@ -58,6 +59,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tres: str
     restart: int | None = None
     pieces: tuple[RunPiece, ...] = ()
+    has_own_limit: bool = True
     gaps: tuple[UnreadableLine, ...] = ()
 
     @property
@@ -238,6 +240,11 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     is_default: bool = False
     default_memory: Memory | None = None
     exclusive: bool = False
+
+    @property
+    def minutes_without_limit(self) -> int:
+        """Time limit of jobs without one: DefaultTime, else a finite MaxTime; 0 for none."""
+        return self.default_minutes or self.max_minutes
 
 
 class SlurmNode(msgspec.Struct, frozen=True):

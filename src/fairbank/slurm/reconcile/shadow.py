@@ -18,7 +18,7 @@ from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
 from fairbank.bank.run import UserSums
 from fairbank.core.units import SuMinutes
-from fairbank.slurm.parsers.values import PRICE_CELLS, AccountingJob, UnreadableLine
+from fairbank.slurm.parsers.values import PRICE_CELLS, AccountingJob, SlurmPartition, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
@@ -75,6 +75,25 @@ class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     runs: Sequence[BankRun] = ()
     """Runs of the ledger, each once. What they have used is not used twice."""
+
+
+def with_partition_limits(
+    jobs: Iterable[AccountingJob], partitions: Iterable[SlurmPartition]
+) -> list[AccountingJob]:
+    """Return the jobs, those without a limit of their own with that of their partitions.
+
+    Of several partitions it is the longest, as in the submission policy; there is none if one of
+    them has none.
+    """
+    minutes = {partition.name: partition.minutes_without_limit for partition in partitions}
+    limited = []
+    for job in jobs:
+        if not job.has_own_limit:
+            choices = [minutes.get(name, 0) for name in job.partition.split(",")]
+            limit = max(choices) * 60 if all(choices) else None
+            job = msgspec.structs.replace(job, limit_seconds=limit)
+        limited.append(job)
+    return limited
 
 
 def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:

@@ -78,7 +78,7 @@ def run(context: Context, options: Namespace) -> int:
             remedy="fairbank shadow --rules --site FILE",
         )
     from fairbank.slurm.reconcile.reconciler import read_jobs, read_runs
-    from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
+    from fairbank.slurm.reconcile.shadow import ShadowInput, simulate, with_partition_limits
 
     since, until = period_of(context, DEFAULT_START)
     slurm, bank = slurm_and_bank(context)
@@ -88,7 +88,7 @@ def run(context: Context, options: Namespace) -> int:
         first = min((job.start for job in jobs if job.start is not None), default=since)
         runs = read_runs(bank, cluster.name, min(first, since), until, progress, len(jobs))
     result = simulate(
-        jobs,
+        with_partition_limits(jobs, slurm.partitions().rows),
         ShadowInput(
             cluster=cluster,
             projects=bank.projects(),
@@ -127,6 +127,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
     from fairbank.slurm.policy import read_site_rules
     from fairbank.slurm.reconcile.node_sizes import default_partition
     from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
+    from fairbank.slurm.reconcile.shadow import with_partition_limits
     from fairbank.slurm.shadow_rules import RuleInput, count_by_rule, exempt_note, rule_gaps
 
     site = read_site_rules(options.site)
@@ -136,7 +137,8 @@ def _show_rules(context: Context, options: Namespace) -> int:
         cluster = bank.cluster(slurm.check_cluster(context.cluster))
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         groups = read_job_groups(slurm, since, until, progress)
-    submitted = [job for job in jobs if job.submitted >= since]
+    partitions = slurm.partitions().rows
+    submitted = [job for job in with_partition_limits(jobs, partitions) if job.submitted >= since]
     unreadable += rule_gaps(submitted)
     context.note(*(f"! not read: {line}" for line in unreadable))
     counts = count_by_rule(
@@ -145,7 +147,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
             site=site,
             cluster=cluster,
             projects=bank.projects(),
-            default_partition=default_partition(slurm.partitions().rows),
+            default_partition=default_partition(partitions),
             groups=groups,
         ),
     )
