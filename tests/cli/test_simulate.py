@@ -581,6 +581,14 @@ def test_trace_without_a_job_to_simulate_is_an_error(
     assert not (tmp_path / "figures").exists()
 
 
+def test_synthetic_workload_without_a_job_to_simulate_names_its_options(run: Run) -> None:
+    result = run("simulate --jobs 1 --procs 1")
+    assert (result.code, "no job of this workload can be simulated" in result.err) == (2, True)
+    assert (
+        "  field: --jobs\n  try: more jobs: --jobs N; or more processors: --procs N" in result.err
+    )
+
+
 def test_saved_workload_replaces_a_file_only_with_force(run: Run, tmp_path: Path) -> None:
     (tmp_path / "month.swf").write_text("mine")
     result = run("simulate --jobs 40 --save month.swf")

@@ -133,9 +133,10 @@ def statement_entry(
             "0.10",
             "0.10 used; 1.68 written off",
         ),
+        (statement_entry("charge", 1, 1, {}, charged=1, available=599), "0.02", "0.02 used"),
     ],
 )
-def test_entry_without_an_amount_is_described_in_words(
+def test_reason_of_an_entry_agrees_with_its_amount(
     entry: dict[str, Any], out: str, reason: str
 ) -> None:
     shown = {column.head: column for column in COLUMNS}
@@ -145,7 +146,17 @@ def test_entry_without_an_amount_is_described_in_words(
     ) == (out, reason)
     assert shown["IN"].cell(entry, DisplayFormat()) == ""
     exact = {column.head: column for column in with_minutes(COLUMNS)}["OUT-MINUTES"]
-    assert exact.cell(entry, DisplayFormat(exact=True)) == ("6" if out else "")
+    assert exact.cell(entry, DisplayFormat(exact=True)) == (str(entry["amount"]) if out else "")
+
+
+def test_charge_of_a_hold_shows_figures_that_add_up() -> None:
+    """Use 1 minute of a hold of 60: 0.02 of 1 SU, and 0.98 come back."""
+    before = {"deposited": 600, "charged": 0, "held": 60, "available": 540}
+    entry = statement_entry(
+        "charge", 1, 1, {}, charged=1, available=599, before=before, returned=59
+    )
+    shown = {column.head: column.cell(entry, DisplayFormat()) for column in COLUMNS}
+    assert (shown["IN"], shown["REASON"]) == ("0.98", "0.02 used; 0.98 of 1 returned")
 
 
 def test_period_that_begins_in_the_future_is_refused(fairbank: Run) -> None:

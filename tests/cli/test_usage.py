@@ -241,3 +241,17 @@ def test_months_and_days_of_usage_lie_in_the_period_in_every_zone(
     assert [row["ZONE"] for row in csv.DictReader(as_csv.splitlines())] == [zone]
     assert parsable == f"MONTH|ZONE\n2026-07|{zone}\n"
     assert days == f"DAY\n2026-07-{day}\n"
+
+
+@pytest.mark.parametrize(
+    ("unit", "header"),
+    [("h", "SU"), ("m", "SU (SU-minutes)"), ("k", "SU (thousand SU)"), ("M", "SU (million SU)")],
+)
+def test_lines_for_programs_name_the_unit_of_their_amounts(
+    fairbank: Run, unit: str, header: str
+) -> None:
+    """A million SU is shown with two decimals, so the exact minutes stand beside it in CSV."""
+    words = ("usage", "-S", "2026-01-01", "--units", unit)
+    (first, *_) = csv.DictReader(fairbank(*words, "--csv").out.splitlines())
+    assert (header in first, int(first["SU-MINUTES"]) > 0) == (True, True)
+    assert header in fairbank(*words, "-P").out.splitlines()[0].split("|")

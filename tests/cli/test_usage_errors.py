@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 
 import pytest
@@ -80,6 +81,15 @@ def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
     for page in pages:
         assert page.split("Examples:\n")[1].split("\n\n")[0].count("\n") == 2, "three examples"
         assert max(map(len, page.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("words", [("report", "centre"), ("quote",), ("statement",)])
+def test_usage_line_shows_which_arguments_may_be_left_out(
+    fairbank: Run, words: tuple[str, ...]
+) -> None:
+    """As the reference does; argparse knows it only before and after it parses."""
+    (usage,) = re.findall(r"^Usage: fairbank (.*)$", fairbank(*words, "--help").out, re.MULTILINE)
+    assert re.fullmatch(rf"{' '.join(words)} \[[A-Z]+\] \[OPTIONS\]", usage)
 
 
 def test_usage_line_shows_required_options(fairbank: Run) -> None:

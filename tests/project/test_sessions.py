@@ -4,6 +4,7 @@ page.
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,21 @@ def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
         if compares:
             documented = command.output.replace("$PWD", str(tmp_path))
             assert without_times(result.output) == without_times(documented), command.words
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", *filter(_is_session, HOWTOS)])
+def test_allocation_has_the_same_dates_all_over_a_page(page: str) -> None:
+    """The other tests compare no dates."""
+    text = (ROOT / page).read_text()
+    periods: dict[str, set[tuple[str, str]]] = {}
+    for number, *period in re.findall(
+        r"\b[Aa]llocation (\d+):? .*?([\d-]{10}) \.\. ([\d-]{10})", text
+    ):
+        periods.setdefault(number, set()).add((period[0], period[1]))
+    assert {number for number, shown in periods.items() if len(shown) > 1} == set()
+    lasts = {last for shown in periods.values() for _, last in shown}
+    expiries = re.findall(r"\d+% ([\d-]{10}) ", text)
+    assert not lasts or set(expiries) <= lasts
 
 
 def test_session_of_readme_can_be_pasted(tmp_path: Path) -> None:

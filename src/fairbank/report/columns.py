@@ -212,6 +212,24 @@ EXACT = "-MINUTES"
 """End of the header of an amount in whole SU-minutes."""
 
 
+def with_unit(columns: Sequence[Column], unit: str) -> list[Column]:
+    """Return the columns; if the unit is not SU, the headers of amounts name it: `USED (million
+    SU)`.
+
+    Args:
+        columns: columns that were chosen.
+        unit: a key of UNITS.
+    """
+    if unit == DisplayFormat().units:
+        return list(columns)
+    return [
+        column._replace(head=f"{column.head} ({UNITS[unit]})")
+        if isinstance(column.show, Amount)
+        else column
+        for column in columns
+    ]
+
+
 def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
     """Return the columns, then each amount in whole SU-minutes: shown, or `extra` if selected."""
     exact = [

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import UNITS, Summand, with_minutes
+from fairbank.report.columns import UNITS, Summand, with_minutes, with_unit
 from fairbank.report.tables import choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def _show(context: Context, listing: Listing) -> None:
 def _chosen(context: Context, columns: Sequence[Column]) -> list[Column]:
     options = context.options
     wanted = options.format or _default_format(context)
-    return choose(_there(context, columns), wanted, extras=options.long)
+    chosen = choose(_there(context, columns), wanted, extras=options.long)
+    # A table has the unit in its caption, JSON as `unit`.
+    return with_unit(chosen, options.units) if options.form in ("csv", "parsable") else chosen
 
 
 def _default_format(context: Context) -> str | None:

@@ -71,7 +71,11 @@ class Parser(argparse.ArgumentParser):
             if any(action.nargs == "?" and not action.option_strings for action in self._actions)
             else self.parse_known_args
         )
-        options, unknown = read(self._joined(words))
+        try:
+            options, unknown = read(self._joined(words))
+        except HelpRequested:
+            # Only now: while it parses, argparse sets `nargs` of the arguments to another value.
+            raise Shown(self.format_help()) from None
         if unknown:
             word = unknown[0]
             known = list(self._option_string_actions) if word.startswith("-") else []
@@ -110,8 +114,12 @@ class Parser(argparse.ArgumentParser):
         return None
 
 
+class HelpRequested(Exception):
+    """Request for the help of the command that is being parsed."""
+
+
 class HelpAction(argparse.Action):
-    """Action of `-h`: raises Shown."""
+    """Action of `-h`: raises HelpRequested."""
 
     def __call__(
         self,
@@ -120,7 +128,7 @@ class HelpAction(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        raise Shown(parser.format_help())
+        raise HelpRequested
 
 
 _IN_WORDS = {

@@ -94,7 +94,7 @@ def run(context: Context, options: Namespace) -> int:
     workload = _workload(options)
     with Stages(options) as progress:
         outcomes = _simulate(workload, policies, options, progress)
-    check_simulated(context, outcomes[0])
+    check_simulated(context, outcomes[0], synthetic=options.trace is None)
     try:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)

@@ -16,10 +16,18 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.simulation import SimulationResult
 
 
-def check_simulated(context: Context, outcome: SimulationResult) -> None:
+def check_simulated(
+    context: Context, outcome: SimulationResult, *, synthetic: bool = False
+) -> None:
     """Raise InvalidInput, after the notes on what was left out, if no job was simulated."""
     if outcome.figures is None and not _refused(outcome):
         context.note(*omission_notes(outcome))
+        if synthetic:
+            raise InvalidInput(
+                "no job of this workload can be simulated",
+                field="jobs",
+                remedy="more jobs: --jobs N; or more processors: --procs N",
+            )
         raise InvalidInput(
             "no job of this trace can be simulated",
             field="FILE",
