@@ -219,8 +219,10 @@ local function gpu_partitions(policy, open, type)
   return names
 end
 
--- Return the error of GPUs that the partition does not have, or nil.
+-- Return the error of GPUs that the partition does not have, or nil. Those of a partition without
+-- a known node are unknown, and Slurm judges them.
 local function gpu_error(policy, partition, gpus, open)
+  if partition.node_cpus == 0 then return nil end
   if #partition.gpus == 0 then
     local others = gpu_partitions(policy, open, gpus[1].type)
     local remedy = #others > 0

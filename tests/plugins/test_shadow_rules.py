@@ -7,6 +7,7 @@ from itertools import product
 import msgspec
 import pytest
 
+from fairbank.slurm.parsers.values import SlurmNode
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction, SubmissionPolicy, render
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
@@ -43,11 +44,18 @@ def test_plugins_refuse_what_shadow_counts(
         {place.partition.name: place.partition for place in policy.partitions},
         free_states=frozenset(),
     )
-    for account, gid, partition, minutes in product(
+    add_gpus = lua.module("request").add_gpus
+    nodes = [
+        SlurmNode("n", place.node_cpus, 1, (place.partition.name,), tuple(place.gpus))
+        for place in policy.partitions
+        if place.node_cpus  # the nodes of partition long are unknown
+    ]
+    for account, gid, partition, minutes, gpu in product(
         ("wg_astro", "wg_bio", "nobody"),
         (60_651, 60_652, 100),
-        ("cpu", "cpu,gpu", "nowhere", "long,nowhere"),
+        ("cpu", "cpu,gpu", "gpu-t4", "long", "nowhere", "long,nowhere", "cpu,nowhere"),
         (10, None),
+        ("", "a100", "t4"),
     ):
         requested = None if partition == "cpu" else partition
         job = lua.table(
@@ -56,7 +64,7 @@ def test_plugins_refuse_what_shadow_counts(
             account=account,
             partition=requested,
             minutes=minutes or float("inf"),
-            gpus=lua.table(),
+            gpus=add_gpus(lua.table(), gpu and f"gpu:{gpu}", "job"),
         )
         record = a_job(
             1,
@@ -64,12 +72,19 @@ def test_plugins_refuse_what_shadow_counts(
             account=account,
             partition=partition,
             limit_seconds=minutes and minutes * 60,
+            tres=f"cpu=1,gres/gpu:{gpu}=1" if gpu else "cpu=1",
         )
         world = RuleInput(
-            site=site, cluster=cluster, projects=PROJECTS, default_partition="cpu", groups={1: gid}
+            site=site,
+            cluster=cluster,
+            projects=PROJECTS,
+            default_partition="cpu",
+            groups={1: gid},
+            nodes=nodes,
         )
         is_counted = any(
             count.jobs for count in count_by_rule([record], world) if count.action.value == "refuse"
         )
         errors = check(table, job, WRITTEN).errors
-        assert (len(errors) > 0) is is_counted, (account, gid, partition, minutes, dict(errors))
+        where = account, gid, partition, minutes, gpu
+        assert (len(errors) > 0) is is_counted, (where, dict(errors))

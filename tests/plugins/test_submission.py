@@ -578,6 +578,14 @@ def test_gpus_must_be_in_one_of_several_partitions(site: Site) -> None:
     assert submit(lua, partition="cpu,gpu", tres_per_job="gres:gpu:t4:1").code == 2072
 
 
+def test_gpus_of_a_partition_with_unknown_nodes_are_not_refused(site: Site) -> None:
+    """Slurm names no node of partition long: only Slurm knows its GPUs."""
+    lua = site(OPEN_POLICY)
+    for gpus in ("gres:gpu:1080ti:2", "gres:gpu:1"):
+        assert submit(lua, partition="long", tres_per_node=gpus).code == SUCCESS
+        assert submit(lua, partition="cpu", tres_per_node=gpus).code == 2072
+
+
 @pytest.mark.parametrize(
     ("uid", "fields", "account"),
     [

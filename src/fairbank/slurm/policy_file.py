@@ -80,7 +80,8 @@ class PolicyPartition(msgspec.Struct, frozen=True):
     """Partition with what a submission must know. 0 stands for unknown; memory in MiB, times in
     minutes.
 
-    `gpus` are its GPU types, empty without GPUs, each with the number that every node has.
+    `gpus` are its GPU types, each with the number that every node has; empty without GPUs, and
+    where its nodes are unknown (`node_cpus` 0).
     `exclusive` gives each job whole nodes. `memory_per_cpu` is given to jobs that request no
     memory, `default_minutes` to those without a time limit. The size of the nodes gives
     the CPUs and GPUs of jobs on whole nodes and the memory of those with --mem=0.

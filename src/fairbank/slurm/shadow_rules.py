@@ -1,18 +1,21 @@
 """Submissions of the past that each rule of the submission policy would have refused.
 
-Accounting does not record the options of a job, so two counts are limits: whether --partition was
-given is unknown, and of a job that has started accounting has only the partition that it ran in.
+Accounting does not record the options of a job, so some counts are limits: whether --partition was
+given is unknown, of a job that has started accounting has only the partition that it ran in, and
+types of GPUs are recorded only if AccountingStorageTRES lists them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
 import msgspec
 
-from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
+from fairbank.core.tres import parse_counts
+from fairbank.slurm.parsers.machine import ANY_GPU
+from fairbank.slurm.parsers.values import AccountingJob, SlurmNode, UnreadableLine
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
@@ -27,6 +30,7 @@ class SubmissionRule(Enum):
     PARTITION_LISTED = "each partition is in the bank's settings"
     PARTITION_NAMED = "--partition is given"
     ONE_PARTITION = "only one partition is given"
+    GPUS = "the partition, or one of several, has the GPUs"
     TIME_LIMIT = "the time limit is finite"
 
 
@@ -37,16 +41,24 @@ SETTINGS: Mapping[SubmissionRule, str] = {
     SubmissionRule.PARTITION_LISTED: "unlisted",
     SubmissionRule.PARTITION_NAMED: "require_partition",
     SubmissionRule.ONE_PARTITION: "one_partition",
+    SubmissionRule.GPUS: "always",
     SubmissionRule.TIME_LIMIT: "always",
 }
 """Setting of slurm.toml that turns the rule on."""
 
-KNOWN = {SubmissionRule.PARTITION_NAMED: "at most", SubmissionRule.ONE_PARTITION: "at least"}
+KNOWN = {
+    SubmissionRule.PARTITION_NAMED: "at most",
+    SubmissionRule.ONE_PARTITION: "at least",
+    SubmissionRule.GPUS: "at least",
+}
 """Counts that are not exact."""
 
 
 RULE_CELLS = frozenset({"UID", "Account", "Partition", "TimelimitRaw"})
-"""Columns of accounting that the rules judge. An unreadable cell breaks none."""
+"""Columns of accounting that the rules judge. An unreadable cell breaks none.
+
+TRES are not among them: without them the count of GPUs is still the least.
+"""
 
 ROOT = 0
 
@@ -68,6 +80,7 @@ class RuleInput(msgspec.Struct, frozen=True, kw_only=True):
     projects: Sequence[BankProject]
     default_partition: str | None
     groups: Mapping[int, int]
+    nodes: Sequence[SlurmNode]
 
 
 def rule_actions(site: SiteRules) -> Mapping[SubmissionRule, PolicyAction]:
@@ -85,6 +98,7 @@ def rule_actions(site: SiteRules) -> Mapping[SubmissionRule, PolicyAction]:
         SubmissionRule.PARTITION_LISTED: site.unlisted,
         SubmissionRule.PARTITION_NAMED: refused_if(site.require_partition),
         SubmissionRule.ONE_PARTITION: refused_if(site.one_partition),
+        SubmissionRule.GPUS: PolicyAction.REFUSE,
         SubmissionRule.TIME_LIMIT: PolicyAction.REFUSE,
     }
 
@@ -96,8 +110,12 @@ def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleC
     """
     submissions = {job.job_id: job for job in jobs if job.owner not in {ROOT, *world.site.exempt}}
     projects = {project.account: project for project in world.projects}
+    partitions, gpu_types = world.cluster.partitions, _gpu_types(world.nodes)
     counts = Counter(
         rule for job in submissions.values() for rule in _broken_rules(job, world, projects)
+    )
+    counts[SubmissionRule.GPUS] = sum(
+        _lacks_gpus(job, partitions, gpu_types) for job in submissions.values()
     )
     return [
         RuleCount(rule=rule, action=action, jobs=counts[rule], of=len(submissions))
@@ -143,3 +161,36 @@ def _broken_rules(
         yield SubmissionRule.ONE_PARTITION
     if job.limit_seconds is None and not any(gap.field == "TimelimitRaw" for gap in job.gaps):
         yield SubmissionRule.TIME_LIMIT
+
+
+def _gpu_types(nodes: Sequence[SlurmNode]) -> Mapping[str, set[str]]:
+    """Return the GPU types of each partition that has a known node."""
+    types: dict[str, set[str]] = {}
+    for node in nodes:
+        for name in node.partitions:
+            types.setdefault(name, set()).update(kind.lower() for kind in node.gpus)
+    return types
+
+
+def _lacks_gpus(
+    job: AccountingJob, partitions: Collection[str], gpu_types: Mapping[str, set[str]]
+) -> bool:
+    """Return True if no listed partition of the job has the GPUs that it holds or requests.
+
+    Args:
+        job: submission.
+        partitions: names of the bank's partitions.
+        gpu_types: GPU types by partition; without those whose nodes are unknown.
+    """
+    listed = [name for name in job.partition.split(",") if name in partitions]
+    if "gpu" not in job.tres or not listed:
+        return False
+    requested = {name for name, count in parse_counts(job.tres).items() if count > 0}
+    if "gres/gpu" not in requested:
+        return False
+    types = {name.removeprefix("gres/gpu:") for name in requested if name.startswith("gres/gpu:")}
+
+    def lacks(known: set[str] | None) -> bool:
+        return known is not None and (not known or not (ANY_GPU in known or types <= known))
+
+    return all(lacks(gpu_types.get(name)) for name in listed)

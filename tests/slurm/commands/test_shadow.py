@@ -101,8 +101,10 @@ def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
         site.job(3, partition="gpu", limit_seconds=None, **owner),
         site.job(4, state="PENDING", partition="gpu,elsewhere", **owner),
         site.job(5, owner=0),
+        site.job(6, tres="cpu=1,gres/gpu=1", **owner),
     )
-    site.slurm.set_output("sacct-groups", line(1, 50_001) + line(2, 50_001) + line(3, 100))
+    groups = ((1, 50_001), (2, 50_001), (3, 100), (6, 50_001))
+    site.slurm.set_output("sacct-groups", "".join(line(job, group) for job, group in groups))
     path = site.bank.folder / "strict.toml"
     path.write_text('profile = "hadm"')
     words = ("shadow", "--rules", "--json")
@@ -112,11 +114,12 @@ def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
         ('account = "member"', "exact", "ignore"): 2,
         ('account = "group"', "exact", "refuse"): 2,
         ("unlisted", "exact", "refuse"): 1,
-        ("require_partition", "at most", "refuse"): 2,
+        ("require_partition", "at most", "refuse"): 3,
         ("one_partition", "at least", "refuse"): 1,
+        ("always", "at least", "refuse"): 1,
         ("always", "exact", "refuse"): 1,
     }
-    assert {row["of"] for row in rows} == {4}
+    assert {row["of"] for row in rows} == {5}
     actions = {row["setting"]: row["action"] for row in json.loads(site.output(*words))["data"]}
     assert (actions["one_partition"], actions['account = "member"']) == ("ignore", "refuse")
     assert "--site does nothing by itself" in site.run("shadow", "--site", str(path), code=2).err

@@ -149,6 +149,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
             projects=bank.projects(),
             default_partition=default_partition(partitions),
             groups=groups,
+            nodes=slurm.nodes().rows,
         ),
     )
     show(
