@@ -6,6 +6,7 @@ import json
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND
@@ -53,6 +54,22 @@ def test_status_as_text_and_as_json(site: Site, agent: RunningAgent, plugin: Plu
         "refused": 1,
     }
     assert status["outbox"]["reports"] == 0
+
+
+def test_cluster_that_the_bank_does_not_know_is_shown_with_its_remedy(
+    site: Site, agent: RunningAgent
+) -> None:
+    end = epilog_event(1)
+    with Plugin(agent.socket, "renamed") as plugin:
+        plugin.exchange(msgspec.structs.replace(end, run=end.run._replace(cluster="renamed")))
+        wait_until(lambda: agent.status()["denied"], "an answer of the bank")
+        shown = agent.command("agent", "status")
+    assert shown.returncode == FOUND
+    lines = " ".join(shown.stdout.split())
+    assert "bank answers since 20" in lines
+    assert "1 reports of cluster renamed are set aside since 20" in lines
+    assert "try: add [clusters.renamed] to the bank's settings" in lines
+    assert site.server.command("jobs", "--refused", "-P", "-n").stdout == ""
 
 
 def test_release_is_off_by_default_and_shows_errors(site: Site, agent: RunningAgent) -> None:

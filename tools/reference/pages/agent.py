@@ -62,7 +62,7 @@ def agent_page() -> str:
         "```",
         "",
     ]
-    lines += CLOCKS.splitlines()
+    lines += (CLUSTERS + CLOCKS).splitlines()
     lines += [
         "## Metrics",
         "",
@@ -79,6 +79,17 @@ def agent_page() -> str:
     ]
     return "\n".join(lines) + "\n"
 
+
+CLUSTERS = """\
+## Clusters that the bank does not accept
+
+Reports of a cluster that the bank's settings do not have, perhaps because it was renamed, or that
+this agent may not report, are set aside in the outbox. The bank counts as up, and the reports of
+other clusters go on. `fairbank agent status` exits with 8 and shows the cluster, the number of its
+reports and the remedy. One report at a time, at least once a minute, tests whether the bank accepts
+the cluster; then all are sent. Until then the outage policy of the partition decides on its jobs.
+
+"""
 
 CLOCKS = f"""\
 ## When a clock is set

@@ -69,8 +69,8 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         RefusalKind.NOT_FOUND,
         "the settings have no price for this run",
         "A job ended, but its cluster or partition is no longer in the settings of the bank, so"
-        " there are no weights for its price. The report is kept, and counts when it is sent"
-        " again.",
+        " there are no weights for its price. The report counts when it is sent again, which the"
+        " agent does if the cluster is missing.",
         ("partition",),
         "have the cluster and the partition added to the settings, by staff, then send the report"
         " again",
