@@ -105,6 +105,8 @@ def test_reason_and_remedy_are_those_of_the_bank(
     assert "x credit: needs a hold of 168 SU" in text
     assert f" Remedy {refusal['remedies'][0]}" in text
     assert ("short by" in text) == (reason in ("INSUFFICIENT_CREDIT", "CAPPED"))
+    assert "Start unknown as long as the bank refuses it" in text
+    assert (data["expected"], data["likely"], "Reserved start" in text) == (None, None, False)
     if held_as is None:
         assert f" The bank would refuse it: {detail}" in text
         assert refusal["release"] is None

@@ -1037,3 +1037,15 @@ def test_unreadable_input_is_reported_and_left_out(run: Run, tmp_path: Path) -> 
     assert result.code == 8
     assert "! not read: scontrol show job, line" in result.err
     assert "user dave, account wg_chem" in result.out
+
+
+def test_unreadable_line_of_the_job_itself_is_reported(run: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    jobs = tmp_path / "some" / "jobs.txt"
+    jobs.write_text(jobs.read_text() + "JobId=99 JobState=PENDING\nJobId=900 JobName=x\n")
+    result = run(99, folder=tmp_path / "some")
+    error = " ".join(result.err.split())
+    assert result.code == 3
+    assert "the line of job 99 could not be read: scontrol show job, line" in error
+    assert "scontrol --oneliner show job 99" in error
+    assert "slurmctld has no job 98 that waits" in run(98, folder=tmp_path / "some").err

@@ -278,10 +278,13 @@ def test_credit_check_uses_the_figures_of_the_bank() -> None:
         "- credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122"
         in check_lines(poor)
     )
+    waits, start, _ = rich.headline.partition(" Reserved start: ")
+    assert start
     assert (
-        poor.headline == f"{rich.headline} The bank would refuse it: not enough credit: requested"
-        " 384 SU, available 262 SU, short by 122 SU."
+        poor.headline == f"{waits} The bank would refuse it: not enough credit: requested 384 SU,"
+        " available 262 SU, short by 122 SU."
     )
+    assert (poor.expected, poor.likely) == (None, None)
     observed = with_conditions(credit=replace(POOR, accepted=True))
     assert (
         "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, which the"

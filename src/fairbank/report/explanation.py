@@ -147,7 +147,7 @@ def _computed_start(why: Explanation, now: int, form: DisplayFormat) -> str:
     likely, expected = why.likely, why.expected
     if likely is None:
         if expected is None:
-            return "unknown"
+            return "unknown" if why.refusal is None else "unknown as long as the bank refuses it"
         return (
             f"{_soon(expected, now, form)}, at the latest if no job comes before it: when every job"
             " uses its whole time limit"

@@ -7,6 +7,7 @@ the bank the price of the job. If either does not answer, a note says so and the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -43,6 +44,7 @@ from fairbank.slurm.explain.components import pending_components
 from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit, release_of
 from fairbank.slurm.explain.queue_input import read_queue
 from fairbank.slurm.output import cluster_missing
+from fairbank.slurm.parsers.job_lines import COMMAND as JOB_COMMAND
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
@@ -96,15 +98,22 @@ class NotPending(Conflict):
 
 
 class NotListed(NotFound):
-    """No job of this name waits or runs on the cluster."""
+    """No job of this name waits or runs on the cluster, as far as its lines could be read.
 
-    def __init__(self, job_id: str, cluster: str | None) -> None:
+    `unread` says what is wrong with the line of the job; None if it has none.
+    """
+
+    def __init__(self, job_id: str, cluster: str | None, unread: str | None = None) -> None:
         super().__init__(
-            f"slurmctld has no job {job_id} that waits",
+            f"slurmctld has no job {job_id} that waits"
+            if unread is None
+            else f"the line of job {job_id} could not be read: {unread}",
             field="JOBID",
             remedy=(
                 "give a job that waits, as squeue --states=PENDING has it; "
                 "sacct knows those that are over"
+                if unread is None
+                else f"see what Slurm has there: scontrol --oneliner show job {job_id}"
             ),
         )
         self.cluster = cluster
@@ -141,7 +150,7 @@ def explain(
     cluster = snapshot.config.get("ClusterName") or None
     job, notes = _find_pending(job_id, queue), list(queue.notes)
     if job is None:
-        raise _not_waiting(job_id, queue, cluster, unreadable)
+        raise _not_waiting(job_id, queue, cluster, unreadable, texts["jobs"])
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     credit = _credit(job, queue, cluster, directory, quote, notes)
     facts = _job_facts(job, queue, plan, credit, texts["jobs"])
@@ -235,12 +244,18 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob | None:
 
 
 def _not_waiting(
-    job_id: str, queue: LiveQueue, cluster: str | None, unreadable: Sequence[str]
+    job_id: str, queue: LiveQueue, cluster: str | None, unreadable: Sequence[str], answer: str
 ) -> FairbankError:
-    """Return the error for a job that does not wait."""
+    """Return the error for a job that does not wait; `answer` has the lines of all jobs."""
     for slurm_job in queue.slurm_jobs.values():
         if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
             return NotPending(slurm_job, cluster, queue.now, unreadable)
+    name = re.compile(rf"\b(?:Array|Het)?JobId={re.split('[_+]', job_id)[0]}\b", re.ASCII)
+    for number, line in enumerate(answer.splitlines(), 1):
+        start = f"{JOB_COMMAND}, line {number},"
+        unread = next((text for text in unreadable if text.startswith(start)), None)
+        if unread is not None and name.search(line):
+            return NotListed(job_id, cluster, unread)
     return NotListed(job_id, cluster)
 
 

@@ -6,6 +6,7 @@ import re
 import resource
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 from fairbank.core.errors import Conflict
 from fairbank.rest.auth.peers import peer_at
@@ -45,24 +46,30 @@ def shortage(files: int) -> Conflict | None:
     )
 
 
-def demand_enough(path: Path) -> None:
-    """Check the limit of open files of the server that listens at `path`, if one does.
+class ServerProcess(NamedTuple):
+    """Process of a server, and its limit of open files."""
 
-    Raises:
-        Conflict: the limit is lower than the server needs.
-    """
-    line = re.search(r"^Max open files +(\d+)", _limits_of(path), re.MULTILINE)
-    if line and (low := shortage(int(line[1]))):
-        raise low
+    number: int
+    files: int
+
+    def demand_enough(self) -> None:
+        """Raise Conflict if the limit is lower than the server needs."""
+        if low := shortage(self.files):
+            raise low
 
 
-def _limits_of(path: Path) -> str:
-    """Return the kernel's limits of the process that listens at `path`."""
+def server_process(path: Path) -> ServerProcess | None:
+    """Return the process that listens at `path`; None if none does, or its limit is unknown."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1.0)
             probe.connect(str(path))
             listener = peer_at(probe)
-        return "" if listener is None else Path(f"/proc/{listener.pid}/limits").read_text()
+        limits = "" if listener is None else Path(f"/proc/{listener.pid}/limits").read_text()
     except OSError:
-        return ""
+        return None
+    line = re.search(r"^Max open files +(\d+|unlimited)", limits, re.MULTILINE)
+    if listener is None or line is None:
+        return None
+    files = resource.RLIM_INFINITY if line[1] == "unlimited" else int(line[1])
+    return ServerProcess(listener.pid, files)

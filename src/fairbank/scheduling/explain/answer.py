@@ -85,8 +85,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     ahead       numbers of the jobs ahead that want some of the nodes of its partitions, in order
     waiting     number of jobs in the queue
     expected    start if all running jobs use their whole time limit and no job comes before it;
-                None if unknown
-    likely      None if it was not requested, or there is none
+                None if unknown, as it is for a job that the bank refuses
+    likely      None if it was not requested, or there is none, as for a job that the bank refuses
     missing_range_reason
                 reason why there is none; None if there is one, or it was not requested
     advice      change that starts it earlier; None if it was not requested

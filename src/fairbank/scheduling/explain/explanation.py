@@ -125,8 +125,9 @@ def explain_on_nodes(
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),
-        expected=None if view.reservation is None else view.reservation.at,
-        likely=start_range,
+        # It is unknown when the bank will accept a job that it refuses.
+        expected=None if view.reservation is None or refusal is not None else view.reservation.at,
+        likely=None if refusal is not None else start_range,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
         advice=advice,
         refusal=refusal,
@@ -193,7 +194,9 @@ def _wait_and_refusal(view: JobView, waits: str, refusal: BankRefusal | None) ->
     if refusal is not None and refusal.held_as is not None:
         return f"Job {view.job.name} is held by the bank ({refusal.held_as}): {refused}."
     expected = (
-        f" Reserved start: {iso(view.reservation.at)}." if view.reservation is not None else ""
+        f" Reserved start: {iso(view.reservation.at)}."
+        if view.reservation is not None and refusal is None
+        else ""
     )
     would_refuse = f" The bank would refuse it: {refused}." if refused else ""
     return f"Job {view.job.name} {waits} ({view.code}).{expected}{would_refuse}"
