@@ -78,6 +78,11 @@ def test_written_heads_are_read_back(
     assert services.calls == [("verify", None, heads)] * 3
 
 
+def test_file_of_heads_without_an_end_is_refused(fairbank: Run) -> None:
+    result = fairbank("audit", "verify", "--heads", "/dev/zero")
+    assert (result.code, "/dev/zero has more than 256 MiB" in result.err) == (2, True)
+
+
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
 def test_invalid_heads_are_reported_with_their_line(
     fairbank: Run, tmp_path: Path, line: str

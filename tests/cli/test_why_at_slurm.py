@@ -6,6 +6,7 @@ tests/cli/test_why_at_slurm.py` and read the diff.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ from fairbank.core.time import parse_instant
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.explain.earlier_start import SHORTER
 from fairbank.scheduling.reason import explain_reason
+from fairbank.slurm.explain.allowed_changes import RECORDED_POLICY_FILE
+from fairbank.slurm.output import RECORDING_MAX
 from fairbank.slurm.policy_file import PolicyBalance, render
 from fairbank.slurm.queue_explanation import QueueExplanation, explain
 from tests.cli.conftest import CommandResult, Run, runner, session
@@ -1027,6 +1030,32 @@ def test_missing_file_is_reported(run: Run, tmp_path: Path) -> None:
     command = "record it: TZ=UTC scontrol --all --oneliner show assoc_mgr flags=assoc,qos >"
     assert command in output
     assert run(JOBS["second"], folder=tmp_path / "none").code == 3
+
+
+def test_recorded_file_without_an_end_is_refused(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    copytree(QUEUE, folder)
+
+    def refusal(path: Path) -> str:
+        result = run(JOBS["second"], folder=folder)
+        path.unlink()
+        assert result.code == 2, result
+        return " ".join(result.err.split())
+
+    nodes, policy = folder / "nodes.txt", folder / RECORDED_POLICY_FILE
+    text = nodes.read_text()
+    nodes.unlink()
+    nodes.symlink_to("/dev/zero")
+    assert "nodes.txt is no regular file" in refusal(nodes)
+    os.mkfifo(nodes)
+    assert "nodes.txt is no regular file" in refusal(nodes)
+    nodes.touch()
+    os.truncate(nodes, RECORDING_MAX + 1)
+    assert "nodes.txt has more than 1 GiB" in refusal(nodes)
+    nodes.write_text(text)
+    os.mkfifo(policy)
+    result = run(JOBS["second"], "--no-likely", folder=folder)
+    assert f"{RECORDED_POLICY_FILE} is no regular file" in " ".join(result.err.split())
 
 
 def test_unreadable_input_is_reported_and_left_out(run: Run, tmp_path: Path) -> None:

@@ -14,21 +14,22 @@ BYTES_MAX = 16 << 20
 """Largest accepted file. A device such as /dev/zero has no end."""
 
 
-def read_whole(file: BinaryIO, name: str, *, field: str) -> bytes:
+def read_whole(file: BinaryIO, name: str, *, field: str, most: int = BYTES_MAX) -> bytes:
     """Return the content of an open file.
 
     Args:
         file: the file, opened for bytes.
         name: the name of the file, for messages.
         field: the option or setting that named the file.
+        most: the largest accepted size, in whole MiB.
 
     Raises:
-        InvalidInput: the file is larger than BYTES_MAX.
+        InvalidInput: the file is larger.
     """
-    content = file.read(BYTES_MAX + 1)
-    if len(content) > BYTES_MAX:
+    content = file.read(most + 1)
+    if len(content) > most:
         raise InvalidInput(
-            f"{name} has more than {BYTES_MAX >> 20} MiB", field=field, remedy="name a text file"
+            f"{name} has more than {most >> 20} MiB", field=field, remedy="name a text file"
         )
     return content
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from fairbank.core.errors import InvalidInput, NotFound
@@ -26,6 +27,8 @@ from fairbank.slurm.parsers.values import (
     SlurmQos,
 )
 
+RECORDING_MAX = 1 << 30
+"""Largest recorded file in bytes: the lines of about a million jobs."""
 PENDING_QUEUE = ("squeue", "--all", "--noheader", "--states=PENDING")
 
 
@@ -200,6 +203,26 @@ def cluster_differs(cluster: str | None, named: str) -> InvalidInput:
     )
 
 
+def require_regular(path: Path) -> None:
+    """Check that a recorded file has an end. Raises OSError, InvalidInput.
+
+    A device or a pipe may have none, or wait for someone to write.
+    """
+    status = path.stat()
+    if not S_ISREG(status.st_mode):
+        raise InvalidInput(
+            f"{path} is no regular file",
+            field="--from",
+            remedy="record the output of the command in a file",
+        )
+    if status.st_size > RECORDING_MAX:
+        raise InvalidInput(
+            f"{path} has more than {RECORDING_MAX >> 30} GiB",
+            field="--from",
+            remedy="record the output of the command again",
+        )
+
+
 class RecordedOutput(SlurmOutput):
     """Directory of files with earlier output.
 
@@ -263,7 +286,9 @@ class RecordedOutput(SlurmOutput):
         path = self._path(name)
         remedy = f"record it: {recording}"
         try:
-            return path.read_text(errors="replace")
+            require_regular(path)
+            with path.open(errors="replace") as file:
+                return file.read(RECORDING_MAX)
         except FileNotFoundError as error:
             raise NotFound(
                 f"there is no {name} in {self._directory}", field="--from", remedy=remedy

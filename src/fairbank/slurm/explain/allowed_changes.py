@@ -20,7 +20,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.admission_rules import AdmissionRules, read_admission_rules
 from fairbank.slurm.explain.job_credit import Quote, quotes
 from fairbank.slurm.host.slurm_conf import conf_path
-from fairbank.slurm.output import show_command
+from fairbank.slurm.output import require_regular, show_command
 from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.limits import QosRecord
@@ -47,6 +47,8 @@ def read_policy(config: Mapping[str, str], directory: str | None) -> AdmissionRu
     name = RECORDED_POLICY_FILE if directory else POLICY_FILE
     path = (Path(directory) if directory else conf_path(config).parent) / name
     try:
+        if directory:
+            require_regular(path)
         with path.open("rb") as file:
             return read_admission_rules(file.read(POLICY_SIZE_MAX))
     except FileNotFoundError:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
 
 SHOWN = 50
+_HEADS_MAX = 256 << 20
+"""Largest file of last entries in bytes: those of more than a million journals."""
 COLUMNS = (
     Column("JOURNAL", text("journal"), right=True),
     Column("ENTRY", text("entry"), right=True),
@@ -98,13 +100,15 @@ def _place(journal: int | None) -> str:
 def read_heads(path: str) -> dict[int, Head]:
     """Return the last entry of each journal, as written earlier. Raises NotFound, InvalidInput."""
     from fairbank.bank.audit import Head
+    from fairbank.core.settings_file import read_whole
 
     try:
         if path == "-":
-            lines = sys.stdin.readlines()
+            lines = sys.stdin.read(_HEADS_MAX).splitlines()
         else:
-            with open(path, encoding="ascii") as file:
-                lines = file.readlines()
+            with open(path, "rb") as file:
+                content = read_whole(file, path, field="--heads", most=_HEADS_MAX)
+            lines = content.decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise NotFound(
