@@ -1046,16 +1046,16 @@ def test_recorded_file_without_an_end_is_refused(run: Run, tmp_path: Path) -> No
     text = nodes.read_text()
     nodes.unlink()
     nodes.symlink_to("/dev/zero")
-    assert "nodes.txt is no regular file" in refusal(nodes)
+    assert "nodes.txt: it is no regular file" in refusal(nodes)
     os.mkfifo(nodes)
-    assert "nodes.txt is no regular file" in refusal(nodes)
+    assert "nodes.txt: it is no regular file" in refusal(nodes)
     nodes.touch()
     os.truncate(nodes, RECORDING_MAX + 1)
     assert "nodes.txt has more than 1 GiB" in refusal(nodes)
     nodes.write_text(text)
     os.mkfifo(policy)
     result = run(JOBS["second"], "--no-likely", folder=folder)
-    assert f"{RECORDED_POLICY_FILE} is no regular file" in " ".join(result.err.split())
+    assert f"{RECORDED_POLICY_FILE}: it is no regular file" in " ".join(result.err.split())
 
 
 def test_unreadable_input_is_reported_and_left_out(run: Run, tmp_path: Path) -> None:
