@@ -99,7 +99,7 @@ def test_usage_line_shows_required_options(fairbank: Run) -> None:
         in page
     )
     assert (
-        "Usage: fairbank deposit ALLOC AMOUNT --reason TEXT [OPTIONS]\n"
+        "Usage: fairbank deposit [ALLOC] AMOUNT --reason TEXT [OPTIONS]\n"
         in fairbank("deposit", "--help").out
     )
 

@@ -132,7 +132,12 @@ def test_size_that_costs_nothing_is_not_needed() -> None:
         ),
         ("cpu=1,gres/gpu=1,gres/gpu:v100=1", None, GPU, None),  # the settings name no types
         ("cpu=1,gpu:t=4", None, MIXED, None),
-        ("cpu=1,gpu:v=1", None, MIXED, "the nodes of partition mixed have no gres/gpu:v"),
+        (
+            "cpu=1,gpu:v=1",
+            None,
+            MIXED,
+            "the job asks for gres/gpu:v, and the nodes of partition mixed have none",
+        ),
         (
             "cpu=1",
             Memory(200 * 1024),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, literal, select
 
-from fairbank.core.tres import gpu_count, parse_counts, tres_name
+from fairbank.core.tres import gpu_count, parse_quantities, tres_name
 from fairbank.store.sql.conditions import GpuCount
 
 NAMES = (
@@ -30,7 +30,7 @@ texts = st.lists(
 
 @given(texts)
 def test_gpus_are_those_of_the_parsed_text(text: str) -> None:
-    counts = parse_counts(text) if text else {}
+    counts = parse_quantities(text, field="tres") if text else {}
     types = sum(int(count) for name, count in counts.items() if name.startswith("gres/gpu:"))
     assert gpu_count(text) == int(counts.get("gres/gpu", types))
 
