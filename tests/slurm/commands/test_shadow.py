@@ -131,7 +131,7 @@ def test_job_with_the_limit_of_its_partition_is_not_refused(site: CommandSite) -
     waiting = site.job(1, state="PENDING", owner=60_601)
     site.set_accounting_cells(waiting, TimelimitRaw="Partition_Limit")
     rows = json.loads(site.output("shadow", "--rules", "--json"))["data"]
-    assert [row["jobs"] for row in rows if row["setting"] == "always"] == [0]
+    assert [row["jobs"] for row in rows if row["rule"] == "the time limit is finite"] == [0]
     (row,) = json.loads(site.output("shadow", "--json"))["data"]
     assert (row["refused"], row["held"]) == (0, 120)
 
