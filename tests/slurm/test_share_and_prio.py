@@ -24,8 +24,8 @@ RULES = {"fair tree": fairshare_recorder.FAIR_TREE, "classic": fairshare_recorde
 OURS = {"sshare": "share", "sprio": "prio"}
 OTHER_SPELLING = {"-h": "--noheader"}
 """Options with another spelling: -h is help here."""
-OTHER_MESSAGES = {"unknown-field", "by-nice", "no-jobs"}
-"""Forms with other error messages: unknown column, sorting by S, unknown job."""
+OTHER_MESSAGES = {"unknown-field", "unknown-account", "unknown-user", "by-nice", "no-jobs"}
+"""Forms with other error messages: unknown column, account or user, sorting by S, unknown job."""
 FINER_FORMS = {("classic", name) for name in ("format-widths", "format-left", "by-fair-share")}
 """Forms that show or sort by digits of a factor that Slurm's output does not have."""
 REQUIRED_FORMS = {
