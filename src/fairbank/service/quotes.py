@@ -85,7 +85,7 @@ class Quotes(UseCases):
         Raises:
             NotFound: no such project, cluster or partition.
             InvalidInput: the settings lack a size of nodes, or a default partition; or no partition
-                has nodes that can run the job.
+                has nodes that can run the job, whose request for nodes is known.
         """
         cluster = find_cluster(self._context.clusters, request.cluster)
         project = self._project_cache.by_account(account)
@@ -105,18 +105,20 @@ class Quotes(UseCases):
             for candidate in requests
         ]
         reasons = list(dict.fromkeys(reason for reason in unfit if reason))
-        if None not in unfit:
+        has_request = request.node_requests or request.memory or request.max_nodes is not None
+        if None not in unfit and has_request:
             raise InvalidInput(
                 f"Slurm cannot run this job: {'; '.join(reasons)}",
                 field="partition",
                 remedy="Slurm says: Requested node configuration is not available. Request what a"
                 " node has, or name a partition with larger nodes",
             )
-        # Slurm passes over partitions whose nodes cannot run the job.
+        # Slurm passes over partitions whose nodes cannot run the job. TRES alone may be those that
+        # it has allocated, and then the settings are out of date: they are priced with a note.
         offers = [
             self._offer(project, candidate, cluster, tasks, uid)
             for candidate, wrong in zip(requests, unfit, strict=True)
-            if wrong is None
+            if wrong is None or None not in unfit
         ]
         quotes = [offer.quote for offer in offers]
         decided = deciding(quotes)

@@ -112,6 +112,30 @@ def test_quote_in_a_partition_of_whole_nodes_is_that_of_exclusive() -> None:
     ]
 
 
+def test_tres_that_slurm_has_allocated_are_priced_on_nodes_of_other_settings() -> None:
+    """The agent quotes what a held job would hold, to release it; the settings may be older."""
+    std = msgspec.structs.replace(
+        CLUSTERS["alpha"].partitions["std"], size=NodeSize(16, 65_536, {"gres/gpu:a100": 4})
+    )
+    alpha = msgspec.structs.replace(CLUSTERS["alpha"], partitions={"std": std})
+    job = {
+        "account": "chem",
+        "partition": "std",
+        "tres": "cpu=1,gres/gpu:h100=1",
+        "time_limit": 3_600,
+    }
+    with create_world(clusters={"alpha": alpha}) as world:
+        quote = world.ask("POST", "/quote", MEMBER, json=job).json()["data"]
+        request = {**job, "node_requests": {"--gres": "gres/gpu:h100=1"}}
+        refused = world.ask("POST", "/quote", MEMBER, json=request)
+    assert (quote["amount"], quote["fits"]) == (60, True)
+    assert (
+        "the job asks for gres/gpu:h100, and the nodes of partition std have none" in quote["notes"]
+    )
+    assert refused.status_code == 400
+    assert refused.json()["detail"].startswith("Slurm cannot run this job: --gres asks for")
+
+
 def freeze(world: World) -> None:
     change = {"event": "freeze", "comment": "x"}
     path = f"/alloc/{world.own['allocation']}"
