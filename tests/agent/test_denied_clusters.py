@@ -4,6 +4,8 @@ aside; the others go on.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 import pytest
 
@@ -176,10 +178,38 @@ def test_end_in_a_cluster_that_the_bank_does_not_know_is_kept_and_charged_later(
     assert (denied_status(renamed), renamed.bank.sums()[0]) == ([], 60)
 
 
-def test_job_held_before_its_cluster_left_the_settings_is_charged(world: World) -> None:
-    world.deliver(of_old_cluster(prolog_request(1)))
+def test_job_held_before_its_cluster_left_the_settings_is_charged_by_its_qos_later(
+    world: World,
+) -> None:
+    partitions = world.bank.clusters[CLUSTER].partitions
+    cluster = Cluster(OLD_CLUSTER, partitions, {"high": Fraction(3)})
+    world.bank.clusters[OLD_CLUSTER] = cluster
+    for job in (1, 2):
+        world.deliver(of_old_cluster(prolog_request(job, qos="high")))
     settle(world, 2)
+    assert world.bank.sums() == (0, 2 * 180)
     del world.bank.clusters[OLD_CLUSTER]
-    world.deliver(of_old_cluster(epilog_event(1)))
-    settle(world, 2)
-    assert (denied_status(world), world.bank.sums()) == ([], (60, 0))
+    for message in (
+        limit_event(1, 1_800, qos="high"),
+        epilog_event(1, qos="high"),
+        epilog_event(2, qos="high", state="NODE_FAIL"),
+    ):
+        world.deliver(of_old_cluster(message))
+        settle(world, 2)
+    settle(world, 2 * LONGEST_PAUSE)
+    (denied,) = denied_status(world)
+    assert (denied["reports"], world.bank.sums(), world.bank.refusals()) == (3, (0, 2 * 180), [])
+    assert world.engine.counts["reports_answered", "complete", "granted"] == 0, "all are set aside"
+    world.bank.clusters[OLD_CLUSTER] = cluster
+    settle(world, LONGEST_PAUSE + 5)
+    assert (denied_status(world), world.bank.sums()) == ([], (180, 0))
+
+
+def test_agent_without_the_right_learns_that_its_cluster_is_missing(
+    denying: World, renamed: World
+) -> None:
+    denying.deliver(of_old_cluster(epilog_event(1)))
+    settle(denying, 5)
+    (denied,) = denied_status(renamed)
+    assert str(denied["error"]).endswith("of cluster old, which the settings do not have")
+    assert "with that table if they lack it" in str(denied["remedy"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 import pytest
 
@@ -10,7 +12,7 @@ from fairbank.bank.requests import CreateProject
 from fairbank.bank.rules import Done
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.units import SuMinutes
 from tests.service.reporting_agent import (
     ALICE,
@@ -173,12 +175,55 @@ def test_run_in_a_renamed_partition_is_refused_until_it_is_known_again(site: Rep
     assert again.again
 
 
-def test_run_of_an_unknown_cluster_without_a_hold_is_stored(site: ReportingSite) -> None:
+FACTOR = {"partition": "old", "resource": None, "qos": "high"}
+"""Fields of the agent's reports: their price needs the cluster."""
+MISSING = (404, {"field": "cluster", "cause": "there is no cluster 'darwin'"}, None)
+"""Status, facts and entry of an end whose cluster the settings lack."""
+
+
+@pytest.mark.parametrize("fields", [FACTOR, {**FACTOR, "resource": "cpu"}])
+def test_price_that_needs_a_missing_cluster_is_refused_as_the_start_of_its_run(
+    site: ReportingSite, fields: dict[str, object]
+) -> None:
+    def change(report: RunReport, **more: object) -> RunReport:
+        return msgspec.structs.replace(report, **fields, **more)
+
+    cluster = Cluster("darwin", {"old": Partition("old", "cpu")}, {"high": Fraction(9)})
+    site.clusters["darwin"] = cluster
+    site.project("chem", 1, credit=1_000)
+    held = site.report_run(change(run_started("chem")))
+    assert isinstance(held, Done)
+    assert held.amount == 9 * 60
+    del site.clusters["darwin"]
+    for report in (change(run_started("chem"), job_id=2), change(limit_changed("chem", 1_800))):
+        with pytest.raises(NotFound) as missing:
+            site.report_run(report)
+        assert missing.value.field == "cluster"
+    end = change(run_ended("chem"))
+    for report in (end, change(run_ended("chem"), state="NODE_FAIL")):
+        refusal = site.report_run(report)
+        assert isinstance(refusal, Refusal)
+        assert (refusal.kind.status, refusal.facts, refusal.entry) == MISSING
+    site.clusters["darwin"] = cluster
+    done = site.report_run(end)
+    assert isinstance(done, Done)
+    assert (done.amount, done.available) == (9 * 10, 1_000 - 9 * 10)
+
+
+def test_run_with_an_amount_is_charged_without_its_cluster(site: ReportingSite) -> None:
+    site.project("chem", 1, credit=100)
+    fields = {"amount": 30, "qos": "high"}
+    assert isinstance(site.report_run(msgspec.structs.replace(run_started("chem"), **fields)), Done)
+    done = site.report_run(msgspec.structs.replace(run_ended("chem"), **fields))
+    assert isinstance(done, Done)
+    assert (done.amount, done.available) == (30, 70)
+
+
+def test_counted_run_of_an_unknown_cluster_is_charged_once_it_is_known(site: ReportingSite) -> None:
     site.project("chem", 1, credit=100)
     refusal = site.report_run(msgspec.structs.replace(run_ended("chem"), **COUNTED))
     assert isinstance(refusal, Refusal)
-    assert (refusal.reason, refusal.allocation, refusal.project) == (Reason.UNPRICED, None, 1)
-    assert site.stored_refusal(refusal.entry) == refusal
+    assert (refusal.kind.status, refusal.facts, refusal.entry) == MISSING
     site.clusters["darwin"] = Cluster("darwin", {"old": Partition("old", "cpu")})
     assert isinstance(site.report_run(msgspec.structs.replace(run_ended("chem"), **COUNTED)), Done)
 

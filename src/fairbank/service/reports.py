@@ -72,7 +72,7 @@ class RunReports(UseCases):
         for report in reports:
             try:
                 check_report(report)
-                check_cluster(identity, report.cluster)
+                check_cluster(identity, report.cluster, self._context.clusters)
                 prepared.append(
                     SubmittedRequest(
                         self._request(report),
@@ -93,7 +93,7 @@ class RunReports(UseCases):
         Sent again, they mean the same report. Raises Forbidden, InvalidInput.
         """
         cluster = body.cluster or _cluster_of(identity) or only_cluster(self._context.clusters)
-        check_cluster(identity, cluster)
+        check_cluster(identity, cluster, self._context.clusters)
         now = self._clock.now()
         with self._store.reading() as reader:
             query = RunQuery(cluster=cluster, job_id=body.job_id)
@@ -181,9 +181,12 @@ class RunReports(UseCases):
             "cluster_known": report.cluster in self._context.clusters,
         }
         try:
+            if report.amount is None:
+                self._factor(report)  # a free end, too, is answered as its hold would be
             amount = SuMinutes(0) if free else self._price(report, counts, report.elapsed)
         except NotFound as unknown:
-            # The partition was renamed since: the usage is not lost, it is recorded as refused.
+            # The settings changed since. Without the partition the usage is recorded as refused;
+            # without the cluster nothing is, and the agent sends the end again.
             return Unpriced(why=unknown.message, **end)
         if not amount:
             return Release(**end)
@@ -235,8 +238,12 @@ class RunReports(UseCases):
         return billing(counts, partition.weights, partition.billing_rule)
 
     def _factor(self, report: RunReport) -> Fraction:
-        cluster = self._context.clusters.get(report.cluster)
-        return cluster.qos_factor(report.qos) if cluster else Fraction(1)
+        """Return the QOS factor. Raises NotFound if the settings lack the cluster, unless the
+        report needs nothing of it.
+        """
+        if report.resource is not None and report.qos is None:
+            return Fraction(1)
+        return self._cluster(report).qos_factor(report.qos)
 
     def _resource(self, report: RunReport) -> str:
         if report.resource is not None:
@@ -255,7 +262,7 @@ class RunReports(UseCases):
 
     def _cluster(self, report: RunReport) -> Cluster:
         return find_cluster(
-            self._context.clusters, report.cluster, otherwise="; or send resource and billing"
+            self._context.clusters, report.cluster, otherwise="; or send resource and amount"
         )
 
 

@@ -28,7 +28,7 @@ class ShareHistory(UseCases):
             Forbidden: the user may not report for the cluster.
             Busy, Unavailable: the store cannot write now.
         """
-        check_cluster(identity, cluster, "record the fair share")
+        check_cluster(identity, cluster, self._context.clusters, "record the fair share")
         return (
             len(self._unrecorded(figures))
             if self._context.is_dry_run

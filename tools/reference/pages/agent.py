@@ -87,7 +87,8 @@ Reports of a cluster that the bank's settings do not have, perhaps because it wa
 this agent may not report, are set aside in the outbox. The bank counts as up, and the reports of
 other clusters go on. `fairbank agent status` exits with 8 and shows the cluster, the number of its
 reports and the remedy. One report at a time, at least once a minute, tests whether the bank accepts
-the cluster; then all are sent. Until then the outage policy of the partition decides on its jobs.
+the cluster; then all are sent. Until then the outage policy of the partition decides on its jobs,
+and the holds of jobs that have ended stay.
 
 """
 

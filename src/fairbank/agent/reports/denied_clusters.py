@@ -135,6 +135,7 @@ def remedy(cluster: str, kind: ResultKind) -> str:
             "ClusterName of slurm.conf; the agent then sends these reports itself"
         )
     return (
-        f"add the agent's user to agents under [clusters.{cluster}] in the bank's settings, or "
-        f"give it a token with the scope agent:{cluster}; the agent then sends these reports itself"
+        f"add the agent's user to agents under [clusters.{cluster}] in the bank's settings, "
+        f"with that table if they lack it, or give it a token with the scope agent:{cluster}; "
+        "the agent then sends these reports itself"
     )

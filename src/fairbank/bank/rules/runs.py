@@ -9,7 +9,7 @@ from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
 from fairbank.bank.policy import Split, is_countable
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
-from fairbank.bank.requests import Adjust, Charge, Hold, Lapse, Release, Unpriced
+from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Lapse, Release, Unpriced
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done, obstacle, put_run
 from fairbank.bank.rules.repeated import (
     again,
@@ -205,10 +205,14 @@ def release(context: RuleContext, request: Release) -> Outcome:
 
 
 def record_unpriced(context: RuleContext, request: Unpriced) -> Outcome:
-    """Record the end of a run without a price. Its key stays free, to be sent again."""
+    """Record the end of a run without a price, unless its cluster is missing. Its key stays free,
+    to be sent again.
+    """
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, 0)
+    if not request.cluster_known:
+        return _refuse_unknown_cluster(request, 0)
     held_in = context.data.allocations[known.allocation] if known else None
     objection = Detail.NOT_PRICED, Facts(cause=request.why)
     return refuse_report(
@@ -250,6 +254,18 @@ def _refuse_future(
     """Refuse a report that may count later. The hold stays, and the key stays free."""
     return refuse_report(
         context.without_key(), request, Reason.TIMESTAMP_IN_FUTURE, allocation, objection=objection
+    )
+
+
+def _refuse_unknown_cluster(request: Ending, cost: int) -> Refusal:
+    """Refuse an end whose cluster is missing from the settings. The hold stays.
+
+    There is no entry, as for the hold: the agent sets the end aside and sends it again until the
+    settings have the cluster, and each attempt would be another entry.
+    """
+    facts = Facts(field="cluster", cause=f"there is no cluster {request.run.cluster!r}")
+    return Refusal(
+        Reason.UNPRICED, Detail.NOT_PRICED, facts=facts, run=str(request.run), requested=cost
     )
 
 
@@ -323,13 +339,7 @@ def _resolve_without_hold(
     # key stays free.
     keyless = context.without_key()
     if request.resource is None and not request.cluster_known:
-        # Not kept, like the hold: the agent sets the end aside and sends it again until the
-        # settings have the cluster, and each attempt would be another entry.
-        cause = f"there is no cluster {request.run.cluster!r}"
-        facts = Facts(field="cluster", cause=cause)
-        return Refusal(
-            Reason.UNPRICED, Detail.NOT_PRICED, facts=facts, run=str(request.run), requested=cost
-        )
+        return _refuse_unknown_cluster(request, cost)
     if request.resource is None:
         return refuse_report(keyless, request, Reason.NO_HOLD, None)
     candidates = data.candidates(request.chain, request.resource, start)

@@ -231,7 +231,8 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     Allowed for the agents of the cluster and for superusers. Large clusters send several requests.
     """
     # Before the rows are checked.
-    check_cluster(request.identity, data.cluster, "record the fair share")
+    clusters = request.services.clusters
+    check_cluster(request.identity, data.cluster, clusters, "record the fair share")
     at = parse_when(data.at, field="at")
     if at > request.services.clock.now() + DAY:
         raise InvalidInput(

@@ -12,6 +12,7 @@ import msgspec
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import Visibility
+from fairbank.cluster.partition import Cluster, cluster_names
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
 
@@ -214,18 +215,25 @@ def _lacks_scope(identity: Identity, what: Action) -> bool:
     return what is not Action.AUDIT and "write" not in identity.scopes
 
 
-def check_cluster(identity: Identity, cluster: str, what: str = "report runs") -> None:
+def check_cluster(
+    identity: Identity, cluster: str, known: Mapping[str, Cluster], what: str = "report runs"
+) -> None:
     """Raise Forbidden unless a user may report for a cluster.
 
     Args:
         identity: an agent of the cluster, or a superuser whose credential has the scope `write`.
         cluster: name of the cluster.
+        known: clusters of the settings, which only agents and staff learn from the error.
         what: name of the action in the message, after "you may not".
     """
     if cluster in identity.clusters or (identity.superuser and "write" in identity.scopes):
         return
+    missing, remedy = "", "use the cluster's agent"
+    if cluster not in known and (identity.clusters or identity.admin or identity.superuser):
+        missing = ", which the settings do not have"
+        remedy = f"{cluster_names(known)}; add [clusters.{cluster}] with the agent's user in agents"
     raise Forbidden(
-        f"you may not {what} of cluster {cluster}",
+        f"you may not {what} of cluster {cluster}{missing}",
         field="cluster",
-        remedy=f"use the cluster's agent, or a token with the scope agent:{cluster}",
+        remedy=f"{remedy}, or a token with the scope agent:{cluster}",
     )
