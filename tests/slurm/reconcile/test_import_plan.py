@@ -29,6 +29,7 @@ from fairbank.slurm.reconcile.import_plan import (
     plan_allocations,
     plan_import,
 )
+from fairbank.slurm.reconcile.node_sizes import size_differences
 from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
 from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
@@ -206,8 +207,26 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
         'node_gres = ""\ndef_mem_per_cpu = 500    # MiB\n'
         "exclusive = true    # OverSubscribe=EXCLUSIVE\n"
     ) in text
-    # The bank refuses `exclusive` without the size of the nodes.
-    assert text.count("exclusive = true") == 1
+
+
+def test_partition_of_whole_nodes_that_slurm_does_not_show_is_noted(tmp_path: Path) -> None:
+    """Nodes of a cloud that are powered down. The bank refuses `exclusive` without their size."""
+    partitions = (SlurmPartition("cloud", nodes="c[1-9]", exclusive=True),)
+    machine = msgspec.structs.replace(MACHINE, partitions=partitions)
+    text = price_settings(machine, [])
+    line = next(line for line in text.splitlines() if "exclusive" in line)
+    assert line.startswith("# exclusive = true    # OverSubscribe=EXCLUSIVE: each job takes whole")
+    assert "quotes count only what jobs request" in line
+
+    def differences(settings: str) -> list[str]:
+        file = tmp_path / "fairbank.toml"
+        file.write_text(example(tmp_path, "memory:") + settings)
+        return list(size_differences(machine, read_settings(file).cluster_map()["lab"]))
+
+    assert differences(text) == [
+        "partition cloud: exclusive is true at Slurm, and the bank's settings lack it"
+    ]
+    assert differences(text.replace(line, "exclusive = true\nnode_cpus = 64")) == []
 
 
 def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) -> None:

@@ -50,7 +50,13 @@ def size_settings(machine: SlurmMachine, partition: SlurmPartition) -> Iterator[
         yield f"node_gres = {_gres_value(size.gres or {})}"
     if (memory := _default_memory(machine, partition)) is not None:
         yield f"{_with_value(memory)}    # MiB"
-    if partition.exclusive and size is not None:  # else the bank refuses the setting
+    if partition.exclusive and size is None:  # the bank refuses the setting without a size
+        yield (
+            "# exclusive = true    # OverSubscribe=EXCLUSIVE: each job takes whole nodes, and Slurm"
+            " shows none; until this is set, together with node_cpus and node_gres, quotes count"
+            " only what jobs request"
+        )
+    elif partition.exclusive:
         yield "exclusive = true    # OverSubscribe=EXCLUSIVE"
 
 
@@ -101,7 +107,7 @@ def _compared(
     if memory is not None and (memory.mebibytes or own_memory is None):
         has = None if own_memory is None else _with_value(own_memory)
         yield "default memory", _with_value(memory), has
-    if (partition.exclusive and size is not None) or bank_partition.exclusive:
+    if partition.exclusive or bank_partition.exclusive:
         at_slurm = "true" if partition.exclusive else "false"
         yield "exclusive", at_slurm, "true" if bank_partition.exclusive else None
 
