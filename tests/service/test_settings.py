@@ -4,6 +4,7 @@ with their place.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -265,11 +266,18 @@ def test_size_of_nodes_is_read_in_units_of_slurm(file: Path) -> None:
 
 
 def test_partition_of_whole_nodes_needs_the_size_of_its_nodes(file: Path) -> None:
-    """Without it no quote has a price there, with --tres neither."""
+    """Without it no quote has a price there, with --tres neither. Each remedy works."""
 
     def missing(lines: str, weights: str = "") -> str | None:
         with pytest.raises(InvalidInput, match="each job takes whole nodes there") as error:
             partition_with(file, f"exclusive = true\n{lines}", weights=weights)
+        remedy = re.match(
+            r"add it, such as ([^,]*),.* or remove exclusive", str(error.value.remedy)
+        )
+        assert remedy is not None
+        added = f"exclusive = true\n{lines}\n{remedy[1]}"
+        assert partition_with(file, added, weights=weights).exclusive
+        assert not partition_with(file, lines, weights=weights).exclusive
         return error.value.field
 
     here, gpus = "clusters.local.partitions.cpu", ",GRES/gpu=1.0"

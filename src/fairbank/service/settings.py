@@ -259,7 +259,10 @@ def _check_whole_nodes(size: NodeSize, weights: Weights, here: str) -> None:
         raise InvalidInput(
             f"each job takes whole nodes there (exclusive), and {setting} is missing",
             field=f"{here}.{setting}",
-            remedy=f"such as {example}; fairbank slurm import --settings FILE writes it",
+            # Not the import at once: it needs a bank that runs.
+            remedy=f"add it, such as {example}, as scontrol show node has it; or remove exclusive,"
+            " start the bank, and take the lines that fairbank slurm import --dry-run --settings"
+            " FILE prints",
         )
 
 
