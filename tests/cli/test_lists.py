@@ -209,6 +209,7 @@ def test_user_named_twice_is_counted_once(fairbank: Run) -> None:
         ("project list", "-A", "you have no project with the account 'nope'"),
         ("project list", "-g", "you have no project with the group 'nope'"),
         ("alloc list", "-g", "you have no project with the group 'nope'"),
+        ("alloc list", "--category", "there is no allocation of category 'nope' that you may see"),
         ("jobs -a", "-p", "there is no partition 'nope' that you may see"),
         ("usage", "-u", "there is no user 'nope' on this host"),
     ],
@@ -219,3 +220,11 @@ def test_unknown_name_in_a_filter_is_refused(
     result = fairbank(*command.split(), option, "nope")
     assert (result.code, result.out) == (3, "")
     assert message in fold(result.err)
+
+
+@pytest.mark.parametrize("command", ["usage", "jobs", "jobs --refused"])
+def test_unknown_allocation_in_a_filter_is_refused(fairbank: Run, command: str) -> None:
+    result = fairbank(*command.split(), "--alloc", "4711")
+    assert (result.code, result.out) == (3, "")
+    assert "there is no allocation 4711 that you may see" in fold(result.err)
+    assert fairbank(*command.split(), "--alloc", "1").code == 0

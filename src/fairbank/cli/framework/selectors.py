@@ -191,17 +191,19 @@ _OF_JOBS = ("/job", "/failure")
 def check_listed(
     context: Context, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
 ) -> None:
-    """Check that what -A, -r and -M name exists, as far as no row shows it. Raises NotFound.
+    """Check that what the filters name exists, as far as no row shows it. Raises NotFound.
 
     Args:
         context: the command, with its options.
         rows: the rows that the command prints.
-        of_jobs: the rows are jobs: check also -M and --partition, and accept a project if the user
-            sees other jobs of it.
+        of_jobs: the rows are jobs: check also -M and --partition, and accept a project or an
+            allocation if the user sees other jobs of it.
     """
     options = vars(context.options)
     if not rows:
         check_group(context, options.get("group"))
+        check_category(context, options.get("category"))
+        check_payer(context, options.get("alloc"))
     check_accounts(context, options["account"], {row["account"] for row in rows}, of_jobs=of_jobs)
     check_resources(
         context, options.get("resource"), {row["resource"] for row in rows if "resource" in row}
@@ -255,6 +257,22 @@ def check_resources(
         if name not in known:
             remedy = "list them with: fairbank alloc list"
             raise not_visible("resource", name, "--resource", known, remedy)
+
+
+def check_category(context: Context, category: str | None) -> None:
+    """Check that a visible allocation has this category. Raises NotFound."""
+    query = {"category": category, "limit": 1}
+    if category is not None and not context.get("/alloc", query)["data"]:
+        known = sorted({str(row["category"]) for row in context.rows("/alloc")})
+        remedy = "list them with: fairbank alloc list"
+        raise not_visible("allocation of category", category, "--category", known, remedy)
+
+
+def check_payer(context: Context, allocation: int | None) -> None:
+    """Check that an allocation is visible, or a job that it pays for. Raises NotFound."""
+    query = {"allocation": allocation, "limit": 1}
+    if allocation is not None and not any(context.get(path, query)["data"] for path in _OF_JOBS):
+        context.one(f"/alloc/{allocation}", "--alloc")
 
 
 def not_visible(

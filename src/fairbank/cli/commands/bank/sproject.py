@@ -14,6 +14,7 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.screen import Shown
 from fairbank.cli.framework.selectors import (
     check_accounts,
+    check_category,
     check_group,
     check_resources,
     group_query,
@@ -165,6 +166,7 @@ class View(NamedTuple):
             check_group(context, options.group)
             check_accounts(context, [options.account] if options.account else None, of_jobs=True)
             check_resources(context, [options.resource] if options.resource else None)
+            check_category(context, options.category)
         columns = self._chosen(options)
         if options.sort:
             rows = sort_rows(columns, rows, options.sort, context.format)

@@ -15,7 +15,7 @@ from fairbank.cli.framework.options import (
     number,
 )
 from fairbank.cli.framework.output import Listing, caption, show, window
-from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
+from fairbank.cli.framework.selectors import check_accounts, check_payer, check_resources, spread
 from fairbank.core.time import iso
 from fairbank.report import usage
 from fairbank.report.cells import plain
@@ -135,6 +135,8 @@ def _read_usage(
     accounts, resources = query["account"], query["resource"]
     check_accounts(context, accounts, seen, of_jobs=True)  # type: ignore[arg-type]
     check_resources(context, resources, seen)  # type: ignore[arg-type]
+    if not totals:
+        check_payer(context, context.options.alloc)
     users = {row["group"] for row in rows} if by == "user" else set()
     names = {uid: user_name(uid) for uid in users}
     return usage.usage_table(rows, by, names, limit, totals)
