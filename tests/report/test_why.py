@@ -120,6 +120,10 @@ def test_advice_and_actual_start_are_shown() -> None:
         "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, if the queue does not change",
         "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
     ]
+    left_out = EarlierStart("--exclusive", 0, leaves_out=True)
+    row = JOB._replace(why=why(advice=EarlierStartAdvice(left_out, ())))
+    assert shown_lines(row)[-1] == "Sooner    without --exclusive it would start at once"
+    assert as_data(row)["suggestion"]["option"] == "without --exclusive"
 
 
 def test_tried_changes_are_listed_if_none_helps() -> None:

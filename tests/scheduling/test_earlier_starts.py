@@ -47,7 +47,7 @@ def in_the_gap(limit: int) -> int:
 
 def test_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
     (result,) = shorter_limit(5 * HOUR, in_the_gap)
-    assert result.option == "a shorter -t"
+    assert result.name == "a shorter -t"
     assert (
         result.start_before(10 * HOUR)
         == result.start_before(None)

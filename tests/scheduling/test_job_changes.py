@@ -291,7 +291,7 @@ def applied(job: PendingJob, option: str) -> PendingJob:
     elif name == "--mem":
         changes = {"memory_per_node": int(value.removesuffix("M"))}
     else:
-        assert option == "without --exclusive"
+        assert option == "--exclusive"  # the only one that is left out
         changes = {"exclusive": False}
     new = replace(wanted, **changes)
     return replace(job, wanted=new, tres={"cpu": new.cpus, "node": new.nodes})

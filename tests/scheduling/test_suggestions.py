@@ -99,7 +99,7 @@ def test_zero_memory_is_never_suggested() -> None:
 def test_node_that_is_shared() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
     assert suggested(scene.waits(2, memory_per_node=1_000), 2) == EarlierStart(
-        "without --exclusive", NOW
+        "--exclusive", NOW, leaves_out=True
     )
 
 

@@ -204,15 +204,13 @@ def _sooner(advice: EarlierStartAdvice, now: int, form: DisplayFormat) -> str:
     if suggestion is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
-    option = suggestion.option
-    if not option.startswith("without "):
-        option = f"with {option}"
+    change = suggestion.name if suggestion.leaves_out else f"with {suggestion.option}"
     when = (
         "at once"
         if suggestion.at <= now
         else f"by {form.moment(suggestion.at)}, if the queue does not change"
     )
-    return f"{option} it would start {when}"
+    return f"{change} it would start {when}"
 
 
 def as_data(row: JobExplanation) -> dict[str, Any]:
@@ -237,7 +235,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         "expected": _iso(why.expected),
         "slurm_expects": _iso(row.expected_start),
         "likely": likely and start_range_data(likely),
-        "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
+        "suggestion": suggestion and {"option": suggestion.name, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
         "refusal": None
         if refusal is None

@@ -41,18 +41,31 @@ class NoStartRange(Enum):
     NO_START = "it does not start in simulated runs that go on until nothing more happens"
 
 
+def change_name(option: str, *, leaves_out: bool) -> str:
+    """Return the name of a change of the request, for people."""
+    return f"without {option}" if leaves_out else option
+
+
 class EarlierStart(msgspec.Struct, frozen=True):
-    """Option of sbatch that starts the job earlier, and the start with it as things are."""
+    """Option of sbatch that starts the job earlier if it is added to the request, or with
+    `leaves_out` is left out of it, and the start with that change as things are.
+    """
 
     option: str
     at: int
+    leaves_out: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the change, for people."""
+        return change_name(self.option, leaves_out=self.leaves_out)
 
 
 class EarlierStartAdvice(msgspec.Struct, frozen=True):
     """Result of the search for a change that starts a job earlier. `suggestion` None: no change
     that was tried helps.
 
-        tried    each change, as an option of sbatch or in words
+        tried    names of all changes, for people
     """
 
     suggestion: EarlierStart | None

@@ -13,6 +13,7 @@ from fairbank.scheduling.explain.answer import (
     EarlierStartAdvice,
     NoStartRange,
     StartRange,
+    change_name,
 )
 
 SHORTER = "a shorter -t"
@@ -20,11 +21,11 @@ SHORTER = "a shorter -t"
 
 
 class Candidate(NamedTuple):
-    """Change, as an option of sbatch or in words, and a function that returns the start with it if
-    that is before a time (None: never).
+    """Name of a change, for people, and a function that returns the start with it if that is
+    before a time (None: never).
     """
 
-    option: str
+    name: str
     start_before: Callable[[int | None], EarlierStart | None]
 
 
@@ -42,23 +43,31 @@ def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> Earl
     """Return the earliest start before `expected` (None: never). Of equal ones the first wins."""
     suggestion, tried = None, list[str]()
     for candidate in tries:
-        tried.append(candidate.option)
+        tried.append(candidate.name)
         suggestion = (
             candidate.start_before(expected if suggestion is None else suggestion.at) or suggestion
         )
     return EarlierStartAdvice(suggestion, tuple(tried))
 
 
-def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
-    """Return a change of the request. `start` returns the start with it; None: never."""
+def request_change(
+    option: str, start: Callable[[], int | None], *, leaves_out: bool = False
+) -> Candidate:
+    """Return a change of the request.
+
+    Args:
+        option: option of sbatch.
+        start: returns the start with the change; None: never.
+        leaves_out: the option is left out of the request instead of added.
+    """
 
     def before(other: int | None) -> EarlierStart | None:
         start_time = start()
         if start_time is not None and (other is None or start_time < other):
-            return EarlierStart(option, start_time)
+            return EarlierStart(option, start_time, leaves_out)
         return None
 
-    return Candidate(option, before)
+    return Candidate(change_name(option, leaves_out=leaves_out), before)
 
 
 def largest_amount(

@@ -117,6 +117,9 @@ def _candidates(
     """
     for option, changed in _changes(job, snapshot, allowed):
         yield request_change(option, partial(start, changed))
+    if job.wanted.exclusive:
+        shared = with_request(job, exclusive=False)
+        yield request_change("--exclusive", partial(start, shared), leaves_out=True)
     yield from shorter_limit(
         _limit(job, snapshot), lambda seconds: start(replace(job, limit=seconds, time_min=None))
     )
@@ -128,7 +131,7 @@ def _candidates(
 def _changes(
     job: PendingJob, snapshot: OnNodes, allowed: AllowedChanges
 ) -> Iterator[tuple[str, PendingJob]]:
-    """Yield the changes of which there is one each."""
+    """Yield the options to add of which there is one each."""
     wanted, memory = job.wanted, job.wanted.memory_per_node
     for name, rules in snapshot.machine.cluster.rules.items():
         is_new = name not in job.partitions and rules.can_start_jobs
@@ -151,8 +154,6 @@ def _changes(
         yield f"--mem={memory // 2}M", with_request(job, memory_per_node=memory // 2)
     elif (by_cpu := wanted.memory_per_cpu or 0) > 1:
         yield f"--mem-per-cpu={by_cpu // 2}M", with_request(job, memory_per_cpu=by_cpu // 2)
-    if wanted.exclusive:
-        yield "without --exclusive", with_request(job, exclusive=False)
 
 
 def _limit(job: PendingJob, snapshot: OnNodes) -> int:

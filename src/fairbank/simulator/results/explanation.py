@@ -11,7 +11,6 @@ import msgspec
 
 from fairbank.core.time import iso, show_duration
 from fairbank.scheduling.explain.answer import (
-    EarlierStart,
     EarlierStartAdvice,
     Explanation,
     JobCheck,
@@ -202,7 +201,7 @@ def _advise(
     advice = find_earlier_start(expected, _tries(state, job, partition))
     suggestion = advice.suggestion
     return EarlierStartAdvice(
-        suggestion and EarlierStart(suggestion.option, zero + suggestion.at), advice.tried
+        suggestion and msgspec.structs.replace(suggestion, at=zero + suggestion.at), advice.tried
     )
 
 
