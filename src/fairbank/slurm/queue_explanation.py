@@ -48,6 +48,7 @@ from fairbank.slurm.parsers.job_lines import COMMAND as JOB_COMMAND
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
+from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
@@ -69,7 +70,7 @@ class QueueExplanation(NamedTuple):
 
     cluster: str | None
     row: JobExplanation
-    unreadable: Sequence[str]
+    unreadable: Sequence[UnreadableLine]
     notes: Sequence[str]
 
 
@@ -79,7 +80,7 @@ class LikelyStarts(NamedTuple):
     """
 
     by_name: Mapping[str, int]
-    unreadable: Sequence[str]
+    unreadable: Sequence[UnreadableLine]
     notes: Sequence[str]
 
 
@@ -87,7 +88,7 @@ class NotPending(Conflict):
     """The job does not wait: it runs, or is completing."""
 
     def __init__(
-        self, job: SlurmJob, cluster: str | None, as_of: int, unreadable: Sequence[str]
+        self, job: SlurmJob, cluster: str | None, as_of: int, unreadable: Sequence[UnreadableLine]
     ) -> None:
         super().__init__(
             f"job {job.squeue_name} does not wait: it is {job.state.lower()}",
@@ -100,10 +101,12 @@ class NotPending(Conflict):
 class NotListed(NotFound):
     """No job of this name waits or runs on the cluster, as far as its lines could be read.
 
-    `unread` says what is wrong with the line of the job; None if it has none.
+    `unread` is the line of the job; None if it has none.
     """
 
-    def __init__(self, job_id: str, cluster: str | None, unread: str | None = None) -> None:
+    def __init__(
+        self, job_id: str, cluster: str | None, unread: UnreadableLine | None = None
+    ) -> None:
         super().__init__(
             f"slurmctld has no job {job_id} that waits"
             if unread is None
@@ -244,17 +247,20 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob | None:
 
 
 def _not_waiting(
-    job_id: str, queue: LiveQueue, cluster: str | None, unreadable: Sequence[str], answer: str
+    job_id: str,
+    queue: LiveQueue,
+    cluster: str | None,
+    unreadable: Sequence[UnreadableLine],
+    answer: str,
 ) -> FairbankError:
     """Return the error for a job that does not wait; `answer` has the lines of all jobs."""
     for slurm_job in queue.slurm_jobs.values():
         if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
             return NotPending(slurm_job, cluster, queue.now, unreadable)
     name = re.compile(rf"\b(?:Array|Het)?JobId={re.split('[_+]', job_id)[0]}\b", re.ASCII)
+    lines = {entry.line: entry for entry in unreadable if entry.command == JOB_COMMAND}
     for number, line in enumerate(answer.splitlines(), 1):
-        start = f"{JOB_COMMAND}, line {number},"
-        unread = next((text for text in unreadable if text.startswith(start)), None)
-        if unread is not None and name.search(line):
+        if (unread := lines.get(number)) is not None and name.search(line):
             return NotListed(job_id, cluster, unread)
     return NotListed(job_id, cluster)
 

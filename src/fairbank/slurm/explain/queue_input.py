@@ -16,6 +16,7 @@ from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.config import Version
 from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 from fairbank.slurm.queue_snapshot.settings import usage_thresholds
 
@@ -27,7 +28,7 @@ classic formula.
 
 def read_queue(
     job_id: str, directory: str | None
-) -> tuple[Mapping[str, str], QueueAnswers, Sequence[str]]:
+) -> tuple[Mapping[str, str], QueueAnswers, Sequence[UnreadableLine]]:
     """Return the output of Slurm's commands, what it says, and lines that could not be read."""
     source = output_of(directory)
     source.require((), COMMANDS)

@@ -28,7 +28,7 @@ from fairbank.slurm.parsers.machine import (
     read_partition_rules,
     read_reservations,
 )
-from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,15 +83,15 @@ not lie before the other output.
 """
 
 
-def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
+def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[UnreadableLine, ...]]:
     """Read all output, and return also the lines that could not be read.
 
     Raises InvalidInput without a time.
     """
-    unreadable: list[str] = []
+    unreadable: list[UnreadableLine] = []
 
     def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
-        unreadable.extend(map(str, answer.unreadable))
+        unreadable.extend(answer.unreadable)
         return answer.rows
 
     fields: dict[str, Any] = {

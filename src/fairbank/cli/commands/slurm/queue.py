@@ -94,7 +94,7 @@ def run(context: Context, options: Namespace) -> int:
     source.require(("waiting", "config"), _needed_for_starts(options))
     answer, now = source.all_waiting_jobs(), source.clock()
     context.as_of, context.cluster = iso(now), source.config.get("ClusterName") or None
-    code = print_unreadable(context, list(map(str, answer.unreadable)), QUESTION)
+    code = print_unreadable(context, answer.unreadable, QUESTION)
     there = {name for job in answer.rows for name in job.partitions}
     check_partitions(context, there, source.partition_names)
     jobs = [
@@ -158,7 +158,7 @@ def _likely_starts(context: Context, directory: str | None) -> tuple[Mapping[str
     from fairbank.slurm.queue_explanation import likely_starts
 
     starts = likely_starts(directory)
-    code = print_unreadable(context, list(map(str, starts.unreadable)), "scontrol -a -d show job")
+    code = print_unreadable(context, starts.unreadable, "scontrol -a -d show job")
     context.note(*(f"! {note}" for note in starts.notes))
     return starts.by_name, code
 

@@ -77,12 +77,12 @@ def check_names(what: str, named: Iterable[str], known: Collection[str]) -> None
             raise not_visible(what, name, f"--{what}", sorted(known), remedy)
 
 
-def print_unreadable(context: Context, unreadable: Sequence[str], command: str) -> int:
+def print_unreadable(context: Context, unreadable: Sequence[object], command: str) -> int:
     """Print the lines that could not be read and return the exit code, 8 if there are any.
 
     Args:
         context: of the command.
-        unreadable: the lines.
+        unreadable: the lines; their text says what is wrong.
         command: that shows them in Slurm.
     """
     context.note(*(f"! not read: {line}" for line in unreadable[:LINES_MAX]))
