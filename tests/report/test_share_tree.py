@@ -135,7 +135,7 @@ def test_usage_without_half_life_never_decays_and_only_a_reset_clears_it() -> No
 
 def test_share_without_weight_says_which_factors_decide() -> None:
     """Levels are then no reason why a job waits, so no regime is explained."""
-    unweighted = FAIR_TREE._replace(weights={"age": 10_000.0, "QOS": 2_000.0})
+    unweighted = FAIR_TREE._replace(weights={"age": 10_000.0, "qos": 2_000.0})
     texts = reading_guide(ROWS, unweighted)
     assert texts[1] == (
         "Fair share has no weight here (PriorityWeightFairshare=0), so levels move no job. By"
@@ -145,7 +145,7 @@ def test_share_without_weight_says_which_factors_decide() -> None:
     assert texts[1] in assumptions(unweighted)
     (text,) = [text for text in assumptions(FAIR_TREE._replace(weights={})) if "weight" in text]
     assert text.endswith("the order of submission decides, and nice values.")
-    weighed = FAIR_TREE._replace(weights={"fair share": 1.0})
+    weighed = FAIR_TREE._replace(weights={"fair_share": 1.0})
     assert reading_guide(ROWS, weighed) == reading_guide(ROWS, FAIR_TREE)
 
 
@@ -175,7 +175,7 @@ def test_regimes_of_fasrc_in_words(level: float, words: str) -> None:
 
 def test_age_lifts_jobs_of_an_account_without_share_left_if_it_has_weight() -> None:
     rows = [ShareRow("root"), ShareRow("a", parent="root", shares=1, level=0.01)]
-    rule = FAIR_TREE._replace(weights={"fair share": 5.0, "age": 1.0})
+    rule = FAIR_TREE._replace(weights={"fair_share": 5.0, "age": 1.0})
     assert reading_guide(rows, rule)[1].endswith(
         "those of all siblings, until their age lifts them."
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, decimal, text
+from fairbank.report.sprio import FACTORS
 from fairbank.report.sshare import ShareRow
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class RankingRule(NamedTuple):
 
     `half_life` of usage in seconds, 0 for no decay; `dampening` is FairShareDampeningFactor;
     `reset_in` is the number of seconds until usage is reset, None for never. `weights` are those of
-    the factors of priorities that have one, the largest first; None if they are unknown.
+    the factors of priorities that have one, by field or TRES, the largest first; None if they are
+    unknown.
     """
 
     fair_tree: bool
@@ -38,7 +40,7 @@ class RankingRule(NamedTuple):
     @property
     def counts(self) -> bool:
         """True if fair share has a weight in priorities."""
-        return self.weights is None or "fair share" in self.weights
+        return self.weights is None or "fair_share" in self.weights
 
     @property
     def target_level(self) -> float:
@@ -101,7 +103,11 @@ def weight_sentences(rule: RankingRule) -> list[str]:
             "Fair share has no weight here (PriorityWeightFairshare=0), nor has any other factor:"
             " the order of submission decides, and nice values."
         ]
-    names = ", then ".join(f"{name} ({weight:,.0f})" for name, weight in rule.weights.items())
+    words = {factor.field: factor.words for factor in FACTORS}
+    names = ", then ".join(
+        f"{words.get(name, f'requested {name}')} ({weight:,.0f})"
+        for name, weight in rule.weights.items()
+    )
     return [
         "Fair share has no weight here (PriorityWeightFairshare=0), so levels move no job. By"
         f" weight these decide: {names}."

@@ -15,8 +15,11 @@ BAR = 24
 
 
 class PriorityPart(NamedTuple):
-    """Summand of a priority: name, value, and maximum (None: unbounded)."""
+    """Summand of a priority: its field or TRES, name for people, value, and maximum (None:
+    unbounded).
+    """
 
+    field: str
     name: str
     value: float
     weight: float | None
@@ -34,17 +37,17 @@ def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
     if row.direct is not None:
         return []
     summands = [
-        PriorityPart(factor.words, factor.value(row), factor.weight(weights))
+        PriorityPart(factor.field, factor.words, factor.value(row), factor.weight(weights))
         for factor in FACTORS
         if factor.weight(weights)
     ]
     summands += [
-        PriorityPart(name, value, weights.tres.get(name))
+        PriorityPart(name, name, value, weights.tres.get(name))
         for name, value in row.tres.items()
         if value
     ]
-    summands += [PriorityPart("site factor", float(row.site), None)] if row.site else []
-    return summands + ([PriorityPart("nice", float(-row.nice), None)] if row.nice else [])
+    summands += [PriorityPart("site", "site factor", float(row.site), None)] if row.site else []
+    return summands + ([PriorityPart("nice", "nice", float(-row.nice), None)] if row.nice else [])
 
 
 def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
@@ -85,7 +88,7 @@ def explain_priority(
         row: the best row of the job.
         queue: all pending jobs of its partition, in order.
         weights: the weights of the factors.
-        notes: on factors, by their names.
+        notes: on factors, by their fields.
     """
     who = ", ".join(
         part for part in (row.user, row.account, f"partition {row.partition_name}") if part
@@ -125,8 +128,8 @@ def _bars(row: PriorityRow, weights: WeightRow, notes: Mapping[str, FactorNote])
     lines = []
     for part in summands:
         lines.append(_line(part, round(abs(part.value) / longest * BAR)))
-        if part.name in notes:
-            lines.append(f"    {notes[part.name].text}")
+        if part.field in notes:
+            lines.append(f"    {notes[part.field].text}")
     return (
         lines
         if sum(part.value for part in summands) >= 1
@@ -222,11 +225,10 @@ def explained_data(
         row: the best row of the job.
         queue: all pending jobs of its partition, in order.
         weights: the weights of the factors.
-        notes: notes on factors, by their names; None: no notes are known.
+        notes: notes on factors, by their fields; None: no notes are known.
     """
     ahead = with_job_ahead(row, queue)[1:]
-    fields = {factor.words: factor.field for factor in FACTORS}
-    shown = {part.name for part in parts(row, weights)}
+    shown = {part.field for part in parts(row, weights)}
     return as_data(row) | {
         "position": None if row.runs else bisect_left(queue, _order(row), key=_order) + 1,
         "waiting": len(queue),
@@ -234,9 +236,9 @@ def explained_data(
         "notes": None
         if notes is None
         else {
-            fields[name]: {"text": note.text, **note.facts}
-            for name, note in notes.items()
-            if name in shown and not row.runs
+            field: {"text": note.text, **note.facts}
+            for field, note in notes.items()
+            if field in shown and not row.runs
         },
     }
 

@@ -149,14 +149,14 @@ def test_age_rises_by_the_weight_over_the_maximum() -> None:
 
 def test_priorities_name_their_owner_and_the_highest() -> None:
     sentences = notes(job(1, qos=["high"], since=NOON))
-    assert sentences["QOS"] == "priority 25 of QOS high, divided by 100, that of QOS low"
+    assert sentences["qos"] == "priority 25 of QOS high, divided by 100, that of QOS low"
     assert sentences["association"] == (
         "priority 10 of association bob in wg_bio, divided by 40, that of account bio"
     )
-    assert notes(job(1, qos=["low"], since=NOON))["QOS"] == "priority 100 of QOS low, the highest"
+    assert notes(job(1, qos=["low"], since=NOON))["qos"] == "priority 100 of QOS low, the highest"
     raw = MultifactorSettings(flags=frozenset({Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_ASSOC}))
     sentences = notes(job(1, qos=["high"], since=NOON), settings=raw)
-    assert sentences["QOS"] == "priority 25 of QOS high, not divided (NO_NORMAL_QOS)"
+    assert sentences["qos"] == "priority 25 of QOS high, not divided (NO_NORMAL_QOS)"
     assert sentences["association"].endswith("bob in wg_bio, not divided (NO_NORMAL_ASSOC)")
 
 
@@ -171,7 +171,7 @@ def test_priority_is_divided_only_by_a_highest_one(
     settings = MultifactorSettings(flags=frozenset({flag} if flag else ()))
     qos = [NORMAL, QosFactors("low", highest, None, None, None)]
     inputs = FactorInputs(settings, FairShare(), True, [job(1)], qos, ACCOUNTS)
-    note = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)["QOS"]
+    note = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)["qos"]
     assert note.facts["divided"] is divided
 
 
@@ -180,11 +180,11 @@ def test_priority_is_divided_only_by_a_highest_one(
 )
 def test_fair_share_says_that_usage_never_decays(reset: Reset, clears: str) -> None:
     never = FairShare(half_life_seconds=0, reset=reset)
-    assert notes(job(1), fair_share=never)["fair share"] == (
+    assert notes(job(1), fair_share=never)["fair_share"] == (
         "usage never decays (PriorityDecayHalfLife=0):"
         f" PriorityUsageResetPeriod={reset.value} {clears} it"
     )
-    assert "fair share" not in notes(job(1))
+    assert "fair_share" not in notes(job(1))
 
 
 def test_fixed_priority_has_no_notes() -> None:

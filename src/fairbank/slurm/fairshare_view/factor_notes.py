@@ -20,8 +20,8 @@ from fairbank.report.sprio import PriorityRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors
 
-AGE, ASSOCIATION, FAIR_SHARE, QOS = "age", "association", "fair share", "QOS"
-"""Factors by their names in an explanation."""
+AGE, ASSOCIATION, FAIR_SHARE, QOS = "age", "association", "fair_share", "qos"
+"""Fields of factors (`report.sprio.FACTORS`)."""
 FIRST_PASS_SECONDS = 60
 """Time after a submission up to which nothing but the scheduler's pass delayed the age."""
 

@@ -82,8 +82,8 @@ def ranking_rule(
 def _by_weight(factors: MultifactorSettings) -> Mapping[str, float]:
     """Return the weights of the factors that count, the largest first."""
     weights = weights_of(factors.counted, "")
-    counted = {factor.words: float(factor.weight(weights)) for factor in FACTORS}
-    counted |= {f"requested {name}": weight for name, weight in weights.tres.items()}
+    counted = {factor.field: float(factor.weight(weights)) for factor in FACTORS}
+    counted |= weights.tres
     positive = [(name, weight) for name, weight in counted.items() if weight]
     return dict(sorted(positive, key=lambda pair: -pair[1]))
 
