@@ -15,7 +15,13 @@ import pytest
 
 from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.node import Node
-from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState, PreemptMode
+from fairbank.cluster.partition_rules import (
+    AccessList,
+    OverSubscribe,
+    PartitionRules,
+    PartitionState,
+    PreemptMode,
+)
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
@@ -691,6 +697,7 @@ def test_each_partition_of_a_job_is_quoted() -> None:
         "account": "bio",
         "cluster": "lab",
         "tres": "cpu=4,mem=1000M,gres/gpu=1",
+        "exclusive": False,
         "time_limit": 3_600,
         "qos": "normal",
         "owner_uid": None,
@@ -701,15 +708,60 @@ def test_each_partition_of_a_job_is_quoted() -> None:
     ]
 
 
+def test_job_that_gets_whole_nodes_is_quoted_with_them() -> None:
+    """Slurm shows the TRES that it requests. Whole nodes have the memory of all their CPUs."""
+    sharing = (OverSubscribe.NO, OverSubscribe.FORCE, OverSubscribe.EXCLUSIVE)
+    rules = {kind.value: PartitionRules(name=kind.value, sharing=kind) for kind in sharing}
+    tres = {"cpu": 4, "mem": 4_000}
+
+    def quoted(**wanted: Any) -> list[tuple[object, ...]]:
+        request = ResourceRequest(cpus_per_task=4, **wanted)
+        job_of_all = PendingJob(
+            number=7, partitions=tuple(rules), limit=600, wanted=request, tres=tres
+        )
+        requests = quote_requests(job_of_all, job(7), "lab", rules)
+        return [(body["exclusive"], body["tres"], body.get("mem_per_cpu")) for body in requests]
+
+    requested = (False, "cpu=4,mem=4000M", None)
+    by_cpu, by_node = (True, "cpu=4", "1000M"), (True, "cpu=4,mem=4000M", None)
+    assert quoted(memory_per_cpu=1_000, exclusive=True) == [by_cpu, requested, by_cpu]
+    assert quoted(memory_per_node=4_000, exclusive=True) == [by_node, requested, by_node]
+    assert quoted(memory_per_cpu=1_000) == [requested, requested, by_cpu]
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_unknown_whole_nodes_are_payable_at_no_price(fits: bool) -> None:
+    """If the bank lacks their size, it still refuses a job whose own request is too dear."""
+    request = ResourceRequest(exclusive=True)
+    pending = PendingJob(number=7, partitions=("cpu",), limit=600, wanted=request)
+
+    def quote(request: Mapping[str, object]) -> Mapping[str, Any]:
+        if request["exclusive"]:
+            raise InvalidInput("--exclusive takes whole nodes", field="exclusive")
+        return answer_of_bank("cpu", fits=fits)
+
+    if fits:
+        with pytest.raises(InvalidInput, match="takes whole nodes"):
+            job_credit(pending, job(7), "lab", {}, quote)
+    else:
+        assert not job_credit(pending, job(7), "lab", {}, quote).is_enough
+
+
+def answer_of_bank(resource: str, *, fits: bool) -> Mapping[str, Any]:
+    """Return the answer to a quote."""
+    reason = None if fits else "INSUFFICIENT_CREDIT"
+    values = (resource, 10, 20 if fits else 5, fits, reason, None, ())
+    names = ("resource", "amount", "available", "fits", "reason", "detail", "remedies")
+    return {"account": "bio", **dict(zip(names, values, strict=True))}
+
+
 def test_partition_whose_nodes_cannot_run_the_job_does_not_hide_its_credit() -> None:
     pending = PendingJob(number=7, partitions=("cpu", "gpu"), limit=600)
 
     def quote(request: Mapping[str, object]) -> Mapping[str, Any]:
         if request["partition"] == "cpu":
             raise InvalidInput("the nodes have no GPU", field="partition")
-        values = ("gpu", 10, 20, True, None, None, ())
-        names = ("resource", "amount", "available", "fits", "reason", "detail", "remedies")
-        return {"account": "bio", **dict(zip(names, values, strict=True))}
+        return answer_of_bank("gpu", fits=True)
 
     assert job_credit(pending, job(7), "lab", {}, quote).resource == "gpu"
     with pytest.raises(InvalidInput, match="the nodes have no GPU"):

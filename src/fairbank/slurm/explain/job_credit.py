@@ -47,9 +47,6 @@ def quote_requests(
         cluster: name of the cluster in the bank; None: the bank's only one.
         rules: the limits of the partitions, by name; a partition that is missing has none.
     """
-    tres = ",".join(
-        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
-    )
     for partition in job.partitions:
         there = rules.get(partition, PartitionRules(name=partition))
         limit = job.limit or there.default_seconds or there.max_seconds
@@ -61,11 +58,39 @@ def quote_requests(
             "account": slurm_job.account,
             "cluster": cluster,
             "partition": partition,
-            "tres": tres,
+            **_resources(job, is_exclusive=there.is_exclusive(job.wanted)),
             "time_limit": limit,
             "qos": job.qos or None,
             "owner_uid": slurm_job.uid,
         }
+
+
+def _resources(job: PendingJob, *, is_exclusive: bool) -> dict[str, object]:
+    """Return the TRES that the job requests, and whether it gets whole nodes."""
+    by_cpu = job.wanted.memory_per_cpu if is_exclusive else None
+    tres = ",".join(
+        f"{name}={count}{'M' if name == 'mem' else ''}"
+        for name, count in job.tres.items()
+        if name != "mem" or by_cpu is None  # whole nodes have more CPUs, each with its memory
+    )
+    memory = {} if by_cpu is None else {"mem_per_cpu": f"{by_cpu}M"}
+    return {"tres": tres, "exclusive": is_exclusive, **memory}
+
+
+def _answer(request: Mapping[str, object], quote: Quote) -> Mapping[str, Any]:
+    """Return the bank's answer. Raises FairbankError.
+
+    A bank that does not know the size of the nodes may still refuse what the job requests.
+    """
+    try:
+        return quote(request)
+    except InvalidInput as error:
+        if error.field != "exclusive":
+            raise
+        data = quote({**request, "exclusive": False})
+        if data["fits"]:  # the whole nodes may cost more
+            raise
+        return data
 
 
 def quotes(
@@ -86,7 +111,7 @@ def quotes(
     unfit, answers = None, 0
     for request in quote_requests(job, slurm_job, cluster, rules):
         try:
-            data = quote(request)
+            data = _answer(request, quote)
         except InvalidInput as error:
             if error.field != "partition":
                 raise
