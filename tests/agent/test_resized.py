@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from fairbank.agent.protocol import EpilogEvent, LimitEvent
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import AgentRunState
+from fairbank.bank.run import RunRecord
+from fairbank.cluster.job import UNKNOWN_CPUS, UNKNOWN_TRES, JobDetails
 from tests.agent.plugin import HOUR, START, epilog_event, limit_event, prolog_request
 from tests.agent.world import World
 
@@ -86,6 +89,42 @@ def test_suspended_time_before_a_resize_is_not_charged(world: World) -> None:
     assert world.bank.sums() == (8 + 29, 0)
 
 
+def test_resize_at_the_same_price_changes_no_amount_and_leaves_no_hours(world: World) -> None:
+    """The hours of the last size for the whole time would be wrong, so none are counted."""
+    world.deliver(prolog_request(1, billing=EIGHT, tres="cpu=8,mem=64G"))
+    world.run_until_idle()
+    (before,) = world.bank.runs()
+    assert details_of(before).cpus == 8
+    smaller: dict[str, Any] = {"billing": EIGHT, "tres": "cpu=2,mem=64G", "resized": START + HALF}
+    for _ in range(2):
+        world.deliver(limit_event(1, HOUR, **smaller))
+        world.run_until_idle()
+    assert world.bank.runs() == [before], "the hold is right already, so there is no entry"
+    world.deliver(epilog_event(1, **smaller))
+    world.run_until_idle()
+    assert world.bank.sums() == (480, 0)
+    (after,) = world.bank.runs()
+    assert (details_of(after).cpus, details_of(after).tres) == (UNKNOWN_CPUS, UNKNOWN_TRES)
+    assert world.bank.is_sound()
+
+
+def test_resized_run_of_a_lost_outbox_has_no_hours(world: World) -> None:
+    """The billing before the change is unknown, so that at the end stands for it."""
+    world.deliver(prolog_request(1, billing=EIGHT, tres="cpu=8"))
+    world.run_until_idle()
+    world.lose_outbox()
+    world.deliver(epilog_event(1, billing=ONE, tres="cpu=1", resized=START + HALF))
+    world.run_until_idle()
+    assert world.bank.sums() == (60, 0)
+    (run,) = world.bank.runs()
+    assert details_of(run).cpus == UNKNOWN_CPUS
+
+
+def details_of(run: RunRecord) -> JobDetails:
+    assert run.job_details is not None
+    return run.job_details
+
+
 RESIZES = st.lists(st.tuples(st.integers(1, 5_000), st.integers(0, 64)), max_size=6)
 
 
@@ -102,8 +141,5 @@ def test_pieces_add_up_to_the_time_of_the_last_resize(
             pieces = known.pieces_of(message)
             known = KnownRun(AgentRunState.HELD, billing=str(size), pieces=pieces)
         billing = size
-    total = sum(piece.seconds for piece in known.pieces)
-    rest = at - total  # since a last change without another price
-    assert rest >= 0
-    spent = sum(piece.seconds * int(piece.billing or 0) for piece in known.pieces)
-    assert spent + rest * int(known.billing) == minutes
+    assert sum(piece.seconds for piece in known.pieces) == at
+    assert sum(piece.seconds * int(piece.billing or 0) for piece in known.pieces) == minutes

@@ -51,7 +51,13 @@ from fairbank.agent.reports.report import (
     hold_facts,
 )
 from fairbank.agent.run_events import Occurrence
-from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
+from fairbank.agent.run_memory import (
+    UNKNOWN_RUN,
+    KnownRun,
+    PrologQuestion,
+    PrologQuestions,
+    replies_to,
+)
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import FairbankError, Forbidden, NotFound
 from fairbank.core.units import exact_decimal
@@ -122,7 +128,7 @@ class Engine:
         run = str(message.run)
         known = self.flow.memory.get(run)
         cause = Occurrence(run, now, message=message, receipt=Receipt(connection, message.number))
-        cause.pieces = known.pieces_of(message) if known is not None else ()
+        cause.pieces = (known or UNKNOWN_RUN).pieces_of(message)
         match message:
             case PrologRequest():
                 terms = self.terms_of(message.partition)

@@ -48,15 +48,18 @@ class KnownRun(msgspec.Struct, frozen=True, gc=False):
     def pieces_of(self, message: PluginMessage) -> tuple[RunPiece, ...]:
         """Return the pieces of the run before its last change of resources.
 
-        The time of a change comes with each later message. A change without another price is none.
+        The time of a change comes with each later message. A change without another price makes a
+        piece too: the run had another size before. If the billing before it is unknown, the piece
+        has that of the message.
         """
-        if message.resized is None or isinstance(message, PrologRequest) or not self.billing:
+        if message.resized is None or isinstance(message, PrologRequest):
             return self.pieces
         before = sum(piece.seconds for piece in self.pieces)
         seconds = message.resized - message.start - message.suspended_seconds - before
-        if seconds <= 0 or self.billing == exact_decimal(message.billing):
+        if seconds <= 0:
             return self.pieces
-        return (*self.pieces, RunPiece(seconds=seconds, billing=Decimal(self.billing)))
+        billing = Decimal(self.billing or exact_decimal(message.billing))
+        return (*self.pieces, RunPiece(seconds=seconds, billing=billing))
 
 
 class OutboxChanges(msgspec.Struct, eq=False):
@@ -74,6 +77,7 @@ class OutboxChanges(msgspec.Struct, eq=False):
         return bool(self.reports or self.runs or self.credit or self.replies)
 
 
+UNKNOWN_RUN = KnownRun(AgentRunState.NEW)
 _ENDED = KnownRun(AgentRunState.ENDED)
 
 

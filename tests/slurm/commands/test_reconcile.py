@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import pwd
 import time
+from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
 
+from fairbank.agent.reports.report import ReportKind, report_body
+from fairbank.agent.run_memory import KnownRun
+from fairbank.agent.run_states import AgentRunState
+from fairbank.cluster.job import Run
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client.response import Refused
@@ -17,6 +23,7 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler
+from tests.agent.plugin import epilog_event
 from tests.slurm.commands.site import HOUR, MY_UID, CommandSite
 from tests.slurm.reconcile.jobs import sacct_json, sacct_row
 from tests.support.recorded_slurm import line
@@ -376,6 +383,25 @@ def test_each_piece_of_a_resized_job_is_charged_once(site: CommandSite) -> None:
     assert (row["kind"], row["amount"], row["done"]) == ("MISSING", 60 * 4 + 60 * 2, "yes")
     assert site.available() == 600 - 360
     assert site.reconcile("--fix") == []
+
+
+def test_resize_at_the_same_price_agrees_and_counts_no_hours(site: CommandSite) -> None:
+    """The dearer memory stays, the processors do not, so their hours are unknown."""
+    first = site.now - 2 * HOUR
+    before = site.job(1, submitted=first, state="RESIZING", tres="cpu=4,mem=16G,node=1")
+    after = site.job(1, submitted=first + 600, tres="cpu=2,mem=16G,node=1")
+    site.report(before, billing=8)
+    job: dict[str, Any] = {"run": Run("lab", 1, first, 0), "start": first, "tres": after.tres}
+    message = epilog_event(
+        1, 1_200, **job, uid=MY_UID, billing=Fraction(8), end=after.end, resized=first + 600
+    )
+    pieces = KnownRun(AgentRunState.HELD, billing="8").pieces_of(message)
+    site.client.post("/job", json.loads(report_body(message, ReportKind.COMPLETE, "key1", pieces)))
+    site.set_accounting(before, after)
+    assert site.reconcile() == []
+    assert site.available() == 600 - 20 * 8
+    (row,) = json.loads(site.output("usage", "-S", "now-1day", "--json"))["data"]
+    assert (row["charged"], row["core_seconds"], row["gpu_seconds"]) == (20 * 8, 0, 0)
 
 
 def test_piece_without_the_next_record_is_reported(site: CommandSite) -> None:
