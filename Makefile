@@ -128,6 +128,8 @@ lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
 	$(call say,lock)
 	$(COMPILE) --group setup --output-file requirements-setup.lock
 	$(COMPILE) pyproject.toml --output-file requirements.lock
+	$(COMPILE) --group client --constraints requirements.lock \
+		--output-file requirements-client.lock
 	$(COMPILE) pyproject.toml --group dev --constraints requirements.lock \
 		--output-file requirements-dev.lock
 

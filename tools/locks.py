@@ -17,7 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-RUNTIME, DEV, SETUP = "requirements.lock", "requirements-dev.lock", "requirements-setup.lock"
+RUNTIME, CLIENT = "requirements.lock", "requirements-client.lock"
+DEV, SETUP = "requirements-dev.lock", "requirements-setup.lock"
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _ENTRY = re.compile(r"^[A-Za-z0-9].*(?:\n    .*)*", re.MULTILINE)
 
@@ -28,7 +29,9 @@ def main() -> int:
     """Print the faults of the lock files in the working directory and return 1, or return 0."""
     here = Path()
     project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))
-    locks = {name: (here / name).read_text(encoding="utf-8") for name in (RUNTIME, DEV, SETUP)}
+    locks = {
+        name: (here / name).read_text(encoding="utf-8") for name in (RUNTIME, CLIENT, DEV, SETUP)
+    }
     wrong = list(faults(project, locks))
     for line in wrong:
         print(line, file=sys.stderr)
@@ -44,6 +47,13 @@ def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str
     # The tests use every extra.
     yield from _unmet(DEV, [*runtime, *extras, *groups["dev"]], pins[DEV])
     yield from _unmet(SETUP, groups["setup"], pins[SETUP])
+    yield from _unmet(CLIENT, groups["client"], pins[CLIENT])
+    for requirement in groups["client"]:
+        if requirement not in runtime:
+            yield f"pyproject.toml: {requirement} of the group client is no dependency"
+    for name, versions in pins[CLIENT].items():
+        if pins[RUNTIME].get(name) != versions:
+            yield f"{CLIENT}: {name} is not the version of {RUNTIME}; run `make lock`"
     for name, versions in pins[RUNTIME].items():
         if pins[DEV].get(name) != versions:
             yield f"{DEV}: {name} is not the version of {RUNTIME}; run `make lock`"

@@ -142,6 +142,7 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
         (Conflict("x", field="f", remedy="r"), 7),
         (Corrupt("x"), 8),
         (KeyError("x"), 1),
+        (ModuleNotFoundError("x", name="sqlalchemy.orm"), 6),
     ],
 )
 def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, code: int) -> None:

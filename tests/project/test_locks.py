@@ -6,21 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tools.locks import DEV, RUNTIME, SETUP, faults, main
+from tools.locks import CLIENT, DEV, RUNTIME, SETUP, faults, main
 
 PROJECT = {
-    "project": {"dependencies": ["Bank-Lib>=1.2"]},
-    "dependency-groups": {"dev": ["ruler"], "setup": ["installer==3"]},
+    "project": {"dependencies": ["Bank-Lib>=1.2", "teller"]},
+    "dependency-groups": {"client": ["teller"], "dev": ["ruler"], "setup": ["installer==3"]},
 }
 HASH = " \\\n    --hash=sha256:00\n"
 GOOD = {
-    RUNTIME: f"bank-lib==1.4{HASH}",
-    DEV: f"bank-lib==1.4{HASH}ruler==2{HASH}",
+    RUNTIME: f"bank-lib==1.4{HASH}teller==5{HASH}",
+    CLIENT: f"teller==5{HASH}",
+    DEV: f"bank-lib==1.4{HASH}ruler==2{HASH}teller==5{HASH}",
     SETUP: f"installer==3{HASH}",
 }
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEV, SETUP])
+@pytest.mark.parametrize("lock", [RUNTIME, CLIENT, DEV, SETUP])
 def test_locks_contain_no_download_address(checkout: Path, lock: str) -> None:
     assert "://" not in (checkout / lock).read_text()
 
@@ -30,6 +31,13 @@ def test_locks_match_the_project(
 ) -> None:
     monkeypatch.chdir(checkout)
     assert (main(), capsys.readouterr().err) == (0, "")
+
+
+def test_client_group_is_a_part_of_the_dependencies() -> None:
+    groups = {**PROJECT["dependency-groups"], "client": ["teller>=5"]}
+    assert list(faults({**PROJECT, "dependency-groups": groups}, GOOD)) == [
+        "pyproject.toml: teller>=5 of the group client is no dependency"
+    ]
 
 
 def test_valid_locks_have_no_faults() -> None:
@@ -51,6 +59,12 @@ def test_extra_missing_from_the_development_lock_is_reported() -> None:
             DEV,
             f"bank-lib==1.5{HASH}ruler==2{HASH}",
             "requirements-dev.lock: bank-lib is not the version of requirements.lock",
+        ),
+        (CLIENT, "", "requirements-client.lock: does not satisfy teller"),
+        (
+            CLIENT,
+            f"teller==6{HASH}",
+            "requirements-client.lock: teller is not the version of requirements.lock",
         ),
         (SETUP, f"installer==4{HASH}", "requirements-setup.lock: does not satisfy installer==3"),
         (SETUP, "installer==3\n", "requirements-setup.lock: installer==3 has no hash"),

@@ -174,6 +174,47 @@ def test_package_installed_as_in_the_guide(installed: Path) -> None:
     assert {file.name for file in (share / "systemd").iterdir()} == {*UNITS, *TIMERS}
 
 
+@pytest.mark.slow
+def test_client_needs_no_server_library(installed: Path, checkout: Path) -> None:
+    """Commands of users, of slurmctld's host and the agent start with the client's lock file. (They
+    end, because this machine has no bank and perhaps no Slurm.) One of the bank's host names what
+    is missing.
+    """
+    python = installed / "client" / "bin" / "python"
+    (wheel,) = installed.glob("*.whl")
+    install = ("pip", "install", "--offline", "--quiet", "--python", str(python))
+    for words in (
+        ("venv", "--offline", "--quiet", str(installed / "client")),
+        (*install, "--require-hashes", "-r", "requirements-client.lock"),
+        (*install, "--no-deps", str(wheel)),
+    ):
+        subprocess.run([UV, *words], check=True, cwd=checkout, capture_output=True)
+
+    def error(*words: str) -> tuple[int, str]:
+        process = subprocess.run(
+            [str(python), "-m", "fairbank.cli", *words],
+            env={"PATH": os.defpath, "HOME": str(installed), "FAIRBANK_SERVER": "unix:/no/bank"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return process.returncode, process.stderr
+
+    for line in (
+        "balance",
+        "quote -c1 -t10",
+        "why 1",
+        "share",
+        "reconcile",
+        "agent run --config /no/toml",
+    ):
+        code, text = error(*line.split())
+        assert (code in (3, 6), "not installed here" in text) == (True, False), text
+    code, text = error("init", str(installed / "bank"))
+    assert code == 6
+    assert "this command needs sqlalchemy, which is not installed here" in text
+
+
 def test_commands_of_the_guide_are_valid(checkout: Path) -> None:
     """Each command line is parsed with its options and not run."""
     guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()

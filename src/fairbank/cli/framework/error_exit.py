@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
 from fairbank.cli.framework.screen import Shown, terminal_width
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.units import show_su
 from fairbank.report.cells import folded, plain
@@ -56,6 +56,8 @@ def run_to_exit(command: Callable[[], int], words: Sequence[str], program: str =
         name = error.filename
         action = f"cannot use {name}" if name else "the output cannot be written"
         return print_error(translate_os_error(error, action), NOT_DONE)
+    except ModuleNotFoundError as missing:
+        return print_error(_error_of_missing_library(missing), Unavailable.exit_code)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
         return print_error(_error_of_bug(bug), NOT_DONE)
     return code
@@ -137,6 +139,15 @@ def _error_of_bug(bug: Exception) -> FairbankError:
     return FairbankError(
         f"this should not have happened: {type(bug).__name__}: {bug}"[:200],
         remedy="the same with FAIRBANK_DEBUG=1, and report what it prints",
+    )
+
+
+def _error_of_missing_library(missing: ModuleNotFoundError) -> FairbankError:
+    """Return the error of a command of the bank's host where only the client is installed."""
+    library = (missing.name or "").partition(".")[0]
+    return Unavailable(
+        f"this command needs {library or 'a library'}, which is not installed here",
+        remedy="on the bank's host, or with the libraries of requirements.lock",
     )
 
 
