@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.cli.framework.host import Local
 from fairbank.core.errors import InvalidInput
+from fairbank.core.time import iso
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable
 from fairbank.slurm.parsers.job_csv import JobFileRules, parse_job_table
 from fairbank.slurm.parsers.values import AccountingJob
@@ -225,6 +226,9 @@ def read_job(cells: dict[str, str], zone: tzinfo) -> AccountingJob:
         ("2026-11-01T01:30 2026-11-01T02:30 1:00:00", "2026-11-01T06:30:00Z", 3_600),
         ("2026-11-01T01:30-05:00 2026-11-01T02:30", "2026-11-01T06:30:00Z", 3_600),
         ("2026-11-01T00:30 2026-11-01T02:30", "2026-11-01T04:30:00Z", 10_800),
+        # The end follows the start.
+        ("2026-11-01T01:50 2026-11-01T01:10", "2026-11-01T05:50:00Z", 1_200),
+        ("2026-11-01T01:20-05:00 2026-11-01T01:30", "2026-11-01T06:20:00Z", 600),
         ("2026-03-08T01:30 2026-03-08T03:30", "2026-03-08T06:30:00Z", 3_600),
     ],
 )
@@ -237,6 +241,27 @@ def test_time_over_the_change_of_summer_time_is_taken_if_it_is_certain(
     assert (job.submitted, job.start, job.end) == (began, began, began + length)
     assert job.elapsed == length
     assert read_job(cells | {"submitted": cells["start"]}, zone) == job
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=["host", "tz database"])
+@pytest.mark.parametrize(
+    ("cells", "submitted", "start"),
+    [
+        ("submitted=2026-11-01T01:40 start=2026-11-01T01:20-05:00", "05:40", "06:20"),
+        ("submitted=2026-11-01T01:50 start=2026-11-01T01:10", "05:50", "06:10"),
+        ("submitted=2026-11-01T06:05Z start=2026-11-01T01:30", "06:05", "06:30"),
+    ],
+)
+def test_submission_before_the_start_makes_a_time_that_occurs_twice_certain(
+    zone: tzinfo, cells: str, submitted: str, start: str
+) -> None:
+    written = dict(cell.split("=") for cell in cells.split()) | {"elapsed": "60"}
+    job = read_job(written, zone)
+    assert (iso(job.submitted), iso(job.start or 0), job.elapsed) == (
+        f"2026-11-01T{submitted}:00Z",
+        f"2026-11-01T{start}:00Z",
+        60,
+    )
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=["host", "tz database"])
@@ -262,7 +287,10 @@ def test_time_that_a_clock_shows_twice_or_never_is_refused(
     with pytest.raises(InvalidInput, match=message) as error:
         read_job(dict(cell.split("=") for cell in cells.split()), zone)
     assert error.value.field == field
-    assert "write it with Z or an offset" in (error.value.remedy or "")
+    remedy = error.value.remedy or ""
+    assert "write it with Z or an offset" in remedy
+    offsets = {offset: f"T01:30:00{offset}" in remedy for offset in ("-04:00", "-05:00")}
+    assert set(offsets.values()) == {message == "occurs twice"}
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,21 @@ def test_remedy_of_a_wrong_time_names_the_option(changing: Run) -> None:
     output_of(changing("release", 60))
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("hold", 61, "-t", "60", *JOB, "-S", "2026-11-01T01:30"),
+        ("charge", 61, *JOB, "-S", "2026-11-01T00:30", "-E", "2026-11-01T01:30"),
+    ],
+)
+def test_time_that_occurs_twice_is_not_guessed(changing: Run, command: tuple[object, ...]) -> None:
+    before = available(changing, CPU)
+    error = fold(output_of(changing(*command), 2))
+    assert "'2026-11-01T01:30' occurs twice, at the change from summer time" in error
+    assert "2026-11-01T01:30:00-04:00 or 2026-11-01T01:30:00-05:00" in error
+    assert available(changing, CPU) == before
+
+
 def test_hold_and_charge_of_a_stranger_warn(changing: Run) -> None:
     """The run is held, as Slurm decides who may use an account: the user may be a typing error."""
     stranger = (*JOB[:4], "-u", STRANGER, *JOB[6:])

@@ -141,3 +141,37 @@ def test_instant_without_a_zone_is_utc_by_default() -> None:
     assert parse_instant("2026-11-01T00:00", zone=EAST) == int(
         datetime(2026, 11, 1, 5, tzinfo=UTC).timestamp()
     )
+
+
+NEW_YORK = ZoneInfo("America/New_York")
+"""Where 01:00 to 02:00 occurs twice on 2026-11-01, and 02:00 to 03:00 never on 2026-03-08."""
+
+
+@pytest.mark.parametrize("text", ["2026-11-01T01:30", "2026-11-01 01:30:00", "1:30"])
+def test_time_that_occurs_twice_is_refused_with_both_readings(text: str) -> None:
+    noon = int(datetime(2026, 11, 1, 12, tzinfo=NEW_YORK).timestamp())
+    with pytest.raises(InvalidInput, match="occurs twice") as error:
+        parse_moment(text, noon, NEW_YORK, field="-S")
+    remedy = str(error.value.remedy)
+    readings = remedy.removeprefix("write it with Z or an offset: ").split(" or ")
+    assert [iso(parse_moment(reading, noon, NEW_YORK)) for reading in readings] == [
+        "2026-11-01T05:30:00Z",
+        "2026-11-01T06:30:00Z",
+    ]
+    assert error.value.field == "-S"
+
+
+def test_time_that_no_clock_shows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="is left out by the change to summer time"):
+        parse_moment("2026-03-08T02:30", NOW, NEW_YORK)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "begin"),
+    [
+        ("2026-11-01", "America/Havana", "2026-11-01T04:00:00Z"),  # midnight occurs twice
+        ("2026-09-06", "America/Santiago", "2026-09-06T04:00:00Z"),  # and never
+    ],
+)
+def test_day_begins_once_also_where_its_midnight_does_not(text: str, zone: str, begin: str) -> None:
+    assert iso(parse_moment(text, NOW, ZoneInfo(zone))) == begin

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import NewType, Protocol
@@ -54,30 +54,43 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
         field: name for the error.
 
     Raises:
-        InvalidInput: the text is not a time between 1970 and 9999.
+        InvalidInput: the text is not a time between 1970 and 9999, or the clocks of the zone show
+            it twice or never.
     """
     return _instant(text, zone, field, _WRITE)
 
 
-def parse_clock_time(text: str, zone: tzinfo, *, field: str) -> tuple[Instant, ...]:
+def parse_clock_time(
+    text: str, zone: tzinfo, *, field: str, remedy: str | None = None
+) -> tuple[Instant, ...]:
     """Return all times that a text of `parse_instant` can mean.
 
     A clock shows some times twice when summer time ends, and none of those that are left out when
-    it begins.
+    it begins. A day without a time is its beginning.
 
     Args:
         text: in a form of `parse_instant`.
         zone: time zone of a text without one.
         field: name for the error.
+        remedy: what to write instead of a text that is no time.
 
     Raises:
         InvalidInput: the text is not a time between 1970 and 9999.
     """
-    first = parse_instant(text, zone=zone, field=field)
-    if _SECONDS.fullmatch(text) or (shown := datetime.fromisoformat(text)).tzinfo:
+    try:
+        if _SECONDS.fullmatch(text):
+            return (_in_range(int(text.removeprefix("@")), text, field),)
+        read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
+        seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
+    except (ValueError, OverflowError) as bad:
+        if _BEYOND.fullmatch(text):
+            raise _out_of_range(text, field) from bad
+        raise _not_a_time(text, field, remedy or _WRITE) from bad
+    first = _in_range(seconds, text, field)
+    if read.tzinfo or zone is UTC or ":" not in text:
         return (first,)
-    second = int(shown.replace(tzinfo=zone, fold=1).timestamp())
-    shown = shown.replace(microsecond=0)
+    second = int(read.replace(tzinfo=zone, fold=1).timestamp())
+    shown = read.replace(microsecond=0)
     return tuple(
         Instant(at)
         for at in sorted({first, second})
@@ -85,18 +98,37 @@ def parse_clock_time(text: str, zone: tzinfo, *, field: str) -> tuple[Instant, .
     )
 
 
+def only_instant(text: str, readings: Collection[Instant], zone: tzinfo, *, field: str) -> Instant:
+    """Return the time that a text means.
+
+    Args:
+        text: the text, for the error.
+        readings: the times that it can mean.
+        zone: their time zone.
+        field: name for the error.
+
+    Raises:
+        InvalidInput: there is not just one; the error has each with its offset.
+    """
+    if len(readings) == 1:
+        return next(iter(readings))
+    if not readings:
+        raise InvalidInput(
+            f"{text!r} is left out by the change to summer time",
+            field=field,
+            remedy="write it with Z or an offset, such as 2026-10-25T02:30:00+01:00",
+        )
+    written = " or ".join(datetime.fromtimestamp(at, zone).isoformat() for at in readings)
+    raise InvalidInput(
+        f"{text!r} occurs twice, at the change from summer time",
+        field=field,
+        remedy=f"write it with Z or an offset: {written}",
+    )
+
+
 def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
-    try:
-        if _SECONDS.fullmatch(text):
-            seconds = int(text.removeprefix("@"))
-        else:
-            read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
-            seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
-    except (ValueError, OverflowError) as bad:
-        if _BEYOND.fullmatch(text):
-            raise _out_of_range(text, field) from bad
-        raise _not_a_time(text, field, remedy) from bad
-    return _in_range(seconds, text, field)
+    readings = parse_clock_time(text, zone, field=field, remedy=remedy)
+    return only_instant(text, readings, zone, field=field)
 
 
 _AGO = re.compile(r"now(?:([+-])(\d{1,9})([a-z]*))?", re.ASCII)
@@ -121,7 +153,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
         field: name for the error.
 
     Raises:
-        InvalidInput: the text is not a time.
+        InvalidInput: the text is not a time, or the clocks of the zone show it twice or never.
     """
     word = text.strip().lower()
     match = _AGO.fullmatch(word)
@@ -130,8 +162,11 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
         seconds = now + count * unit
     elif match and (months := _unit(match[3], _MONTHS)):
         seconds = _months_later(text, now, count * months, zone, field)
-    elif word in _WALL or _CLOCK.fullmatch(word):
-        seconds = _on_the_wall(word, now, zone, field)
+    elif word in _WALL:
+        seconds = int(datetime.combine(_day(word, now, zone), _WALL[word], zone).timestamp())
+    elif _CLOCK.fullmatch(word):
+        clock = word if word[2] == ":" else f"0{word}"  # ISO 8601 has two digits of the hour
+        return _instant(f"{_day(word, now, zone)}T{clock}", zone, field, _SAY)
     else:
         return _instant(text.strip(), zone, field, _SAY)
     return _in_range(seconds, text, field)
@@ -153,14 +188,8 @@ def _months_later(text: str, now: int, months: int, zone: tzinfo, field: str) ->
     return int(at.replace(year=year, month=month + 1, day=min(at.day, last_day)).timestamp())
 
 
-def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
-    today = datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
-    try:
-        # fromisoformat wants two digits of the hour.
-        clock = _WALL.get(word) or time.fromisoformat(word if word[2] == ":" else f"0{word}")
-    except ValueError as bad:
-        raise _not_a_time(word, field, _SAY) from bad
-    return int(datetime.combine(today, clock, zone).timestamp())
+def _day(word: str, now: int, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
 
 
 _WRITE = "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"

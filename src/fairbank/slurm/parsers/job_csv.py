@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from datetime import UTC, tzinfo
+from itertools import product
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +14,7 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, final_state
 from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
-from fairbank.core.time import LIMIT_MAX_SECONDS, parse_clock_time
+from fairbank.core.time import LIMIT_MAX_SECONDS, Instant, only_instant, parse_clock_time
 from fairbank.core.tres import parse_counts, parse_job_tres
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
 from fairbank.slurm.parsers.values import AccountingJob
@@ -45,7 +47,6 @@ _EXIT_MAX = 256 + 127
 _ELAPSED = re.compile(r"(?:(\d{1,4})-)?(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
 _CLOCK_STEP_SECONDS = 3_600
 """By how much a run may have lasted longer than from its start to its end, as the bank allows."""
-_WITH_ZONE = "write it with Z or an offset, such as 2026-10-25T02:30:00+01:00"
 
 
 class JobFileRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,11 +91,11 @@ def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
     for field in JOB_FIELDS.required:
         if field not in cells:
             raise InvalidInput("the cell is empty", field=field, remedy="every job needs a value")
-    start, end, elapsed = _times(row, rules)
+    submitted, start, end, elapsed = _times(row, rules)
     user = cells["user"]
     return AccountingJob(
         job_id=_job_id(cells["job_id"]),
-        submitted=_submitted(row, start, rules) if "submitted" in cells else start,
+        submitted=submitted,
         start=start,
         end=end,
         elapsed=elapsed,
@@ -112,26 +113,30 @@ def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
     )
 
 
-def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int]:
-    """Return start, end and elapsed seconds; the file has the end, the seconds, or both."""
+class _Times(NamedTuple):
+    """Times of a line, by their columns; None: there is none, or it is the start."""
+
+    start: int
+    end: int | None
+    submitted: int | None
+
+
+def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int, int]:
+    """Return submission, start, end and elapsed seconds.
+
+    The file has the end, the seconds, or both.
+    """
     cells = row.cells
     elapsed = _elapsed(cells["elapsed"]) if "elapsed" in cells else None
-    starts = _instants(row, "start", rules)
-    ends = _instants(row, "end", rules) if "end" in cells else ()
-    if elapsed is not None:  # in the hour that occurs twice it may tell which of them is meant
-        fitting = [(start, end) for start in starts for end in ends if end - start == elapsed]
-        if len(fitting) == 1:
-            starts, ends = fitting[0][:1], fitting[0][1:]
-    start = _only(row, "start", starts)
-    end: int
-    if "end" in cells:
-        end = _only(row, "end", ends)
-    elif elapsed is not None:
+    start, end, submitted = _certain(row, elapsed, rules)
+    if end is None:
+        if elapsed is None:
+            raise InvalidInput(
+                "the job has neither an end nor elapsed time",
+                field="end",
+                remedy="give one of them",
+            )
         end = start + elapsed
-    else:
-        raise InvalidInput(
-            "the job has neither an end nor elapsed time", field="end", remedy="give one of them"
-        )
     _check_order(row, start, end, rules.now)
     if elapsed is None:
         elapsed = end - start
@@ -141,14 +146,44 @@ def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int]:
             field="elapsed" if "elapsed" in cells else "end",
             remedy="check start and end",
         )
-    return start, end, elapsed
+    return start if submitted is None else submitted, start, end, elapsed
 
 
-def _submitted(row: CsvRow, start: int, rules: JobFileRules) -> int:
-    # Written as the start, it is the start: their hour may occur twice.
-    if row.cells["submitted"] == row.cells["start"]:
-        return start
-    return _only(row, "submitted", _instants(row, "submitted", rules))
+def _certain(row: CsvRow, elapsed: int | None, rules: JobFileRules) -> _Times:
+    """Return the times of the line.
+
+    In the hour that occurs twice, their order and the elapsed time may tell which is meant.
+    Raises InvalidInput.
+    """
+    cells = row.cells
+    # Written as the start, the submission is the start.
+    is_start = cells.get("submitted", cells["start"]) == cells["start"]
+    ends = _instants(row, "end", rules) if "end" in cells else (None,)
+    submissions = (None,) if is_start else _instants(row, "submitted", rules)
+    readings = [
+        _Times(*times) for times in product(_instants(row, "start", rules), ends, submissions)
+    ]
+    ordered = [times for times in readings if _is_ordered(times, elapsed, rules.now)]
+    exact = [times for times in ordered if times.end == times.start + (elapsed or 0)]
+    possible = (exact if elapsed is not None else []) or ordered or readings
+    for field in _Times._fields:
+        instants = sorted({getattr(times, field) for times in possible})
+        if instants != [None]:
+            only_instant(cells[field], instants, rules.zone, field=field)
+    return possible[0]
+
+
+def _is_ordered(times: _Times, elapsed: int | None, now: int) -> bool:
+    """Return whether submission, start, end and the present follow each other."""
+    submitted, start, end = times.submitted, times.start, times.end
+    last = start + (elapsed or 0) if end is None else end
+    return (submitted is None or submitted <= start) and start <= last <= now
+
+
+def _instants(row: CsvRow, field: str, rules: JobFileRules) -> tuple[Instant, ...]:
+    """Return the times that a cell can mean, at least one. Raises InvalidInput."""
+    instants = parse_clock_time(row.cells[field], rules.zone, field=field)
+    return instants or (only_instant(row.cells[field], (), rules.zone, field=field),)
 
 
 def _check_order(row: CsvRow, start: int, end: int, now: int) -> None:
@@ -164,28 +199,6 @@ def _check_order(row: CsvRow, start: int, end: int, now: int) -> None:
         raise InvalidInput(
             f"{shown!r} is in the future", field=field, remedy="list only jobs that have ended"
         )
-
-
-def _instants(row: CsvRow, field: str, rules: JobFileRules) -> tuple[int, ...]:
-    """Return the time of a cell, or both times that a clock shows it. Raises InvalidInput."""
-    instants = parse_clock_time(row.cells[field], rules.zone, field=field)
-    if not instants:
-        raise InvalidInput(
-            f"{row.cells[field]!r} is left out by the change to summer time",
-            field=field,
-            remedy=_WITH_ZONE,
-        )
-    return instants
-
-
-def _only(row: CsvRow, field: str, instants: tuple[int, ...]) -> int:
-    if len(instants) > 1:
-        raise InvalidInput(
-            f"{row.cells[field]!r} occurs twice, at the change from summer time",
-            field=field,
-            remedy=_WITH_ZONE,
-        )
-    return instants[0]
 
 
 def _elapsed(text: str) -> int:
