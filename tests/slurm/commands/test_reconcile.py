@@ -333,6 +333,26 @@ def test_run_without_tres_is_named_by_its_line(site: CommandSite, printed: str) 
     assert site.available() == 600
 
 
+def test_each_cell_without_which_a_run_has_no_price_is_named(site: CommandSite) -> None:
+    """A job that never started needs none of them."""
+    blanks = {"account": "", "partition": "", "tres": ""}
+    never_ran = msgspec.structs.replace(site.job(2, **blanks), state="CANCELLED", start=None)
+    site.set_accounting(site.job(1, **blanks), never_ran)
+    answer = json.loads(site.output("reconcile", "--json", code=8))
+    assert answer["unreadable"] == [
+        f"sacct, line 1, {cell}: is empty" for cell in ("Partition", "Account", "AllocTRES")
+    ]
+    assert [(row["job_id"], row["kind"]) for row in answer["data"]] == [(1, "INCOMPLETE")]
+
+
+def test_blank_account_is_all_that_a_run_lacks(site: CommandSite) -> None:
+    site.set_accounting(site.job(1, account=""))
+    for words in (("reconcile",), ("reconcile", "--fix"), ("slurm", "import", "-S", "now-1day")):
+        assert "! not read: sacct, line 1, Account: is empty" in site.run(*words, code=8).err
+    (row,) = json.loads(site.output("shadow", "--json"))["data"]
+    assert (row["account"], row["jobs"], row["refused"]) == ("", 1, 1)
+
+
 def test_job_of_an_unknown_state_is_not_offered_for_repair(site: CommandSite) -> None:
     """Nor is its hold released, or an allocation created for it."""
     site.report(site.job(2, state="COMPLETED"))

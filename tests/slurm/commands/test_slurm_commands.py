@@ -151,5 +151,5 @@ def test_undecodable_text_is_reported_by_its_line(recorded: RecordedSlurm, tmp_p
     row = sacct_row(a_job(1)).encode()
     (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
     jobs = slurm_of(recorded).jobs(0, 1)
-    gaps = [job.gap and (job.gap.line, job.gap.field) for job in jobs.rows]
-    assert (gaps, jobs.rows[0].account) == ([(1, "Account"), None], "")
+    gaps = [[(gap.line, gap.field) for gap in job.price_gaps] for job in jobs.rows]
+    assert (gaps, jobs.rows[0].account) == ([[(1, "Account")], []], "")

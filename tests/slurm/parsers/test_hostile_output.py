@@ -121,7 +121,7 @@ def test_unreadable_cell_leaves_the_job_readable(field: str, is_price_known: boo
     (read,) = sacct.JOBS.read("\x1f".join((cells | {field: "\x7f"}).values())).rows
     (gap,) = read.gaps
     assert (gap.field, gap.job_id) == (field, 7)
-    assert read.gap == (None if is_price_known else gap)
+    assert read.price_gaps == (() if is_price_known else (gap,))
     assert (read.job_id, read.submitted, read.end) == (job.job_id, job.submitted, job.end)
     assert read.is_complete is is_price_known
 
@@ -133,7 +133,8 @@ def test_run_without_tres_has_a_gap(printed: str) -> None:
         zip(sacct.JOBS.columns, sacct_row(a_job(7)).rstrip("\n").split("\x1f"), strict=True)
     )
     (read,) = sacct.JOBS.read("\x1f".join((cells | {"AllocTRES": printed}).values())).rows
-    assert (str(read.gap), read.tres) == ("sacct, line 1, AllocTRES: is empty", "")
+    (gap,) = read.price_gaps
+    assert (str(gap), read.tres) == ("sacct, line 1, AllocTRES: is empty", "")
 
 
 @pytest.mark.parametrize("state", ["SOMESTATE", "REQUEUE_HOLD"])

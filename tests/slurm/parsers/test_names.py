@@ -72,7 +72,7 @@ def test_long_tres_of_a_job_are_read() -> None:
     tres = ",".join(["cpu=1", *(f"gres/gpu:type_{number:03}=1" for number in range(26))])
     assert len(tres) > 514
     (job,) = sacct.JOBS.read(sacct_row(a_job(1, tres=tres))).rows
-    assert (job.tres, job.gap) == (tres, None)
+    assert (job.tres, job.price_gaps) == (tres, ())
 
 
 def test_gpu_type_that_begins_with_a_digit_is_a_type() -> None:

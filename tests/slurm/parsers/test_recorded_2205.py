@@ -234,7 +234,8 @@ def test_incomplete_json_job_affects_only_itself() -> None:
     parsed = sacct.read_json(json.dumps(jobs).encode())
     assert [(line.line, line.field) for line in parsed.unreadable] == [(3, "Submit"), (5, "State")]
     assert len(parsed.rows) == len(jobs["jobs"]) - 2
-    assert [(job.gap.line, job.gap.field) for job in parsed.rows if job.gap] == [(6, "AllocTRES")]
+    gaps = [(gap.line, gap.field) for job in parsed.rows for gap in job.price_gaps]
+    assert gaps == [(6, "AllocTRES")]
 
 
 def test_unset_or_infinite_limit_is_none() -> None:

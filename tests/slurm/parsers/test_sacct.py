@@ -63,7 +63,7 @@ def test_job_that_never_started_needs_no_partition_account_qos_or_tres(
     columns = sacct.JOBS.read(sacct_row(job))
     from_json = sacct.read_json(json.dumps({"jobs": [sacct_json(job)]}).encode())
     for (read,) in (columns.rows, from_json.rows):
-        assert (read.partition, read.account, read.gap) == (partition, account, None)
+        assert (read.partition, read.account, read.price_gaps) == (partition, account, ())
 
 
 @given(st.sampled_from(["", "1x", "-1", str(2**40)]), st.sampled_from(["Submit", "State", "End"]))

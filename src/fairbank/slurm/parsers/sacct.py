@@ -18,6 +18,7 @@ from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
 from fairbank.slurm.parsers.values import (
+    EMPTY,
     RESIZING,
     UNFINISHED_STATES,
     AccountingJob,
@@ -47,7 +48,8 @@ def read_job(cells: Cells, command: str = "sacct") -> AccountingJob:
             return blank
 
     start = cells.read("Start", words.instant)
-    # A job that ran had a partition and TRES. slurmdbd may lack them, or never receive them.
+    # A job that ran had a partition and TRES, and an account, unless Slurm demands none. slurmdbd
+    # may lack them, or never receive them.
     partition = read_or_blank("Partition", _partitions if start is None else _partition, "")
     uid = read_or_blank("UID", _uid_or_none, None)
     return AccountingJob(
@@ -61,7 +63,7 @@ def read_job(cells: Cells, command: str = "sacct") -> AccountingJob:
         # Before slurmdbd has received the start of a job, it knows the user's name from the
         # association, and 0 as the uid.
         owner=uid if uid or partition else None,
-        account=read_or_blank("Account", words.name_or_blank, ""),
+        account=read_or_blank("Account", words.name_or_blank if start is None else _account, ""),
         partition=partition,
         qos=read_or_blank("QOS", words.name_or_none, None),
         limit_seconds=read_or_blank("TimelimitRaw", words.minutes, None),
@@ -125,6 +127,10 @@ def _partition(text: str, field: str) -> str:
     return _not_blank(_partitions(text, field), field)
 
 
+def _account(text: str, field: str) -> str:
+    return _not_blank(words.name_or_blank(text, field), field)
+
+
 def _allocated_tres(text: str, field: str) -> str:
     return _not_blank(words.tres(text, field), field)
 
@@ -132,7 +138,7 @@ def _allocated_tres(text: str, field: str) -> str:
 def _not_blank(text: str, field: str) -> str:
     """Return the text. Raises InvalidInput if it is empty."""
     if not text:
-        raise InvalidInput("is empty", field=field)
+        raise InvalidInput(EMPTY, field=field)
     return text
 
 

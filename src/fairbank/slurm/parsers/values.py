@@ -31,6 +31,9 @@ class UnreadableLine(msgspec.Struct, frozen=True):
 PRICE_CELLS = frozenset({"Account", "Partition", "QOS", "AllocTRES", "ReqTRES"})
 """Cells without which the price of a job, or its payer, is unknown. Its times are always known."""
 
+EMPTY = "is empty"
+"""Reason of a gap where accounting has nothing."""
+
 
 class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Line of accounting: one execution of a job, or one that is pending.
@@ -41,7 +44,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     A job that never started may have several partitions, with commas between them, and no account.
     `pieces` are those of a resized job before its last change; `tres` is the last piece's.
     `has_own_limit` is false without --time until the job starts: then the limit is its partition's.
-    `gaps` are cells that could not be read, and whose values are blank.
+    `gaps` are cells that could not be read, or are missing. Their values are blank.
     """
 
     job_id: int
@@ -63,9 +66,9 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gaps: tuple[UnreadableLine, ...] = ()
 
     @property
-    def gap(self) -> UnreadableLine | None:
-        """The first unreadable cell that the price needs."""
-        return next((gap for gap in self.gaps if gap.field in PRICE_CELLS), None)
+    def price_gaps(self) -> tuple[UnreadableLine, ...]:
+        """The cells without which the price, or its payer, is unknown."""
+        return tuple(gap for gap in self.gaps if gap.field in PRICE_CELLS)
 
     @property
     def has_ended(self) -> bool:
@@ -84,7 +87,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.state == RESIZING:
             return False
         has_tres = self.start is None or all([self.tres, *(piece.tres for piece in self.pieces)])
-        return self.gap is None and bool(self.account and self.partition) and has_tres
+        return bool(not self.price_gaps and self.account and self.partition and has_tres)
 
 
 class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -107,7 +107,7 @@ class Reconciler:
         unreadable = tuple(dict.fromkeys((*unreadable, *history.unreadable)))
         sides = self._with_history(sides, comparison, history)
         comparison = compare(sides)
-        unreadable += _gaps(comparison)
+        unreadable += tuple(_gaps(comparison))
         repairer = Repairer(
             self._bank,
             prices,
@@ -342,13 +342,11 @@ def _job_ids(comparison: ReconcileComparison, categories: Collection[Category]) 
     return sorted({record.job_id for record in records if record is not None})
 
 
-def _gaps(comparison: ReconcileComparison) -> tuple[UnreadableLine, ...]:
-    """Return the unreadable cells for which a job cannot be priced."""
-    return tuple(
-        finding.job.gap
-        for finding in comparison.findings
-        if finding.category is Category.INCOMPLETE and finding.job and finding.job.gap
-    )
+def _gaps(comparison: ReconcileComparison) -> Iterator[UnreadableLine]:
+    """Yield the cells for which a job cannot be priced."""
+    for finding in comparison.findings:
+        if finding.category is Category.INCOMPLETE and finding.job is not None:
+            yield from finding.job.price_gaps
 
 
 def _without_repair(outcome: RepairOutcome) -> RepairOutcome:

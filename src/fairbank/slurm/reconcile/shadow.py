@@ -18,7 +18,13 @@ from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
 from fairbank.bank.run import UserSums
 from fairbank.core.units import SuMinutes
-from fairbank.slurm.parsers.values import PRICE_CELLS, AccountingJob, SlurmPartition, UnreadableLine
+from fairbank.slurm.parsers.values import (
+    EMPTY,
+    PRICE_CELLS,
+    AccountingJob,
+    SlurmPartition,
+    UnreadableLine,
+)
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
@@ -128,8 +134,14 @@ def _is_counted(job: AccountingJob) -> bool:
 
 
 def _gaps(job: AccountingJob) -> list[UnreadableLine]:
-    """Return the unreadable cells for which the job cannot be judged: its hold needs the limit."""
-    return [gap for gap in job.gaps if gap.field in {*PRICE_CELLS, "TimelimitRaw"}]
+    """Return the cells for which the job cannot be judged: its hold needs the limit."""
+    fields = {*PRICE_CELLS, "TimelimitRaw"}
+    # A job without an account is judged: no project has it.
+    return [
+        gap
+        for gap in job.gaps
+        if gap.field in fields and (gap.field, gap.why) != ("Account", EMPTY)
+    ]
 
 
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
