@@ -303,6 +303,26 @@ def test_likely_start_is_shown_where_the_queue_is_known(fairbank: Run, queue: Pa
     assert (missing.code, "there is no sshare.txt" in missing.err) == (3, True)
 
 
+def test_likely_start_is_that_on_as_many_nodes_as_the_job_needs(fairbank: Run, queue: Path) -> None:
+    """A node has 64 CPUs. Two nodes are free enough for the 96 CPUs at once."""
+    job = (
+        "quote",
+        "-A",
+        "chem_qmc",
+        "-p",
+        "idle-std",
+        "--tres",
+        "cpu=96,mem=8G",
+        "-t",
+        "1",
+        "--from",
+        queue,
+    )
+    quote = json.loads(fairbank(*job, "--json").out)["quote"]
+    assert "node=2" in quote["partitions"][0]["tres"]
+    assert quote["likely_start"]["median"] == "2026-11-22T18:01:17Z"
+
+
 def test_price_is_that_of_the_cluster_of_the_queue(fairbank: Run, queue: Path) -> None:
     """The settings name darwin. The price would be too high to look into the queue."""
     config = queue / "config.txt"

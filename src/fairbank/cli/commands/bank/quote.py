@@ -167,6 +167,8 @@ def _likely_start(
     if user is None:  # the bank's host does not know them
         return None
     counts = {name: int(count) for name, count in parse_counts(request["tres"]).items()}
+    # As many nodes as the bank finds that its CPUs and GRES need, in each of the partitions.
+    counts["node"] = max(int(parse_counts(row["tres"])["node"]) for row in card["partitions"])
     described = new_job.NewJob(
         cluster=card["cluster"],
         account=card["account"],
