@@ -114,8 +114,8 @@ function M.counts(job, partition)
   end
   local gpus, by_type = gpu_counts(job, nodes)
   cpus = math.max(cpus, (job.cpus_per_gpu or 0) * gpus)
-  local only_type = #partition.gpus == 1 and partition.gpus[1]:lower()
-  if gpus > 0 and only_type and next(by_type) == nil then by_type[only_type] = gpus end
+  local only = #partition.gpus == 1 and partition.gpus[1] or "any"
+  if gpus > 0 and only ~= "any" and next(by_type) == nil then by_type[only:lower()] = gpus end
   if (job.whole_nodes or partition.whole_nodes) and partition.node_cpus > 0 then
     cpus = math.max(cpus, nodes * partition.node_cpus)
     gpus = add_whole_nodes(partition, nodes, gpus, by_type)

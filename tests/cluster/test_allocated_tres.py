@@ -32,6 +32,8 @@ GPU = Partition(
 MIXED = Partition(
     "mixed", "gpu", WEIGHTS, size=NodeSize(8, 1, {"gres/gpu": 4, "gres/gpu:a": 4, "gres/gpu:t": 4})
 )
+TYPED = Partition("typed", "gpu", WEIGHTS, size=NodeSize(8, 1, {"gres/gpu": 4, "gres/gpu:a": 4}))
+PARTLY = Partition("partly", "gpu", WEIGHTS, size=NodeSize(8, 1, {"gres/gpu": 6, "gres/gpu:a": 4}))
 UNKNOWN = Partition("old", "cpu", WEIGHTS)
 
 
@@ -72,6 +74,9 @@ WHOLE, ALL = True, Memory(0)
         (MIXED, "cpu=1,gpu:t=4", None, WHOLE, "cpu=8,node=1,gpu=4,gpu:t=4"),
         (MIXED, "cpu=1,gpu:t=5", None, WHOLE, "cpu=16,node=2,gpu=8,gpu:a=3,gpu:t=8"),
         (MIXED, "cpu=1,gpu=8", None, False, "cpu=1,node=2,gpu=8"),
+        (TYPED, "cpu=1,gpu=2", None, False, "cpu=1,node=1,gpu=2,gpu:a=2"),
+        (TYPED, "cpu=1,gpu=3,gpu:t=1", None, False, "cpu=1,node=1,gpu=3,gpu:t=1"),
+        (PARTLY, "cpu=1,gpu=2", None, False, "cpu=1,node=1,gpu=2"),
         (UNKNOWN, "cpu=70", None, False, "cpu=70,node=1"),
         (UNKNOWN, "cpu=8,mem=4G", None, False, "cpu=8,mem=4096,node=1"),
     ],

@@ -41,3 +41,19 @@ GPU_EXAMPLES = (
     ("1g.10gb:1,a100:2", [("1g.10gb", 1), ("a100", 2)]),
 )
 """Text of --gpus, and the type and count of its GPUs."""
+
+TYPE_EXAMPLES = (
+    ({"a100": 4}, "gpu:2", {"gpu": 2, "gpu:a100": 2}),
+    ({"A100": 4}, "gpu:2", {"gpu": 2, "gpu:a100": 2}),
+    ({"A100": 4}, "gpu:A100:2", {"gpu": 2, "gpu:a100": 2}),
+    ({"a100": 4, "t4": 4}, "gpu:2", {"gpu": 2}),
+    ({"any": 4}, "gpu:2", {"gpu": 2}),
+    ({"a100": 4, "any": 0}, "gpu:2", {"gpu": 2}),
+    ({"a100": 4, "t4": 4}, "gpu:a100:1,gpu:1", {"gpu": 2, "gpu:a100": 1}),
+    # Some nodes have none, or more.
+    ({"a100": 0}, "gpu:2", {"gpu": 2, "gpu:a100": 2}),
+    ({"a100": 4}, "gpu:8", {"gpu": 8, "gpu:a100": 8}),
+    ({"a100": 4}, "gpu:a100:8", {"gpu": 8, "gpu:a100": 8}),
+)
+"""Types of a partition's GPUs with the number that each node has, text of --gres, and the TRES that
+a job on one node is priced by."""

@@ -68,9 +68,10 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
         InvalidInput: the price depends on a size of the nodes that the settings lack.
     """
     counts = dict(job.counts)
-    counts["node"] = Fraction(_nodes(job, partition.size))
+    counts["node"] = Fraction(needed_nodes(job, partition.size))
+    counts |= _only_types(counts, partition.size.gres or {})
     if job.exclusive or partition.exclusive:
-        counts |= _whole_nodes(job, partition, counts["node"])
+        counts |= _whole_nodes(job, partition, counts)
     memory = job.memory
     if memory is None and counts.get("mem") == 0:
         memory = Memory(0)
@@ -81,14 +82,19 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
     return counts
 
 
-def _nodes(job: JobRequest, size: NodeSize) -> int:
+def needed_nodes(job: JobRequest, size: NodeSize) -> int:
     """Return the nodes, more than requested if so few do not have the CPUs and GRES."""
     counts = job.counts
     nodes = max(int(counts.get("node", 1)), 1)
     if size.cpus:
         nodes = max(nodes, ceil(counts["cpu"] / size.cpus))
     for name, per_node in (size.gres or {}).items():
-        nodes = max(nodes, ceil(counts.get(name, 0) / Fraction(per_node)))
+        # A node that must have more is larger than `size`, which may be that of the smallest.
+        of_node = max(
+            [Fraction(per_node), *(one.get(name, 0) for one in job.node_requests.values())]
+        )
+        if of_node:
+            nodes = max(nodes, ceil(counts.get(name, 0) / of_node))
     for option in PER_TASK:
         for name, per_task in job.node_requests.get(option, {}).items():
             # A task lies on one node, so that the rest of a node may be too small for another one.
@@ -98,28 +104,40 @@ def _nodes(job: JobRequest, size: NodeSize) -> int:
     return nodes
 
 
-def _whole_nodes(job: JobRequest, partition: Partition, nodes: Fraction) -> dict[str, Fraction]:
+def _only_types(counts: Counts, gres: Mapping[str, int]) -> dict[str, Fraction]:
+    """Return the counts by type of GRES requested without one, where the nodes have only one."""
+    counts_by_type = {}
+    for base in [name for name in gres if counts.get(name, 0) > 0 and ":" not in name]:
+        types = [name for name in gres if name.startswith(f"{base}:")]
+        is_typed = any(name.startswith(f"{base}:") and counts[name] for name in counts)
+        if len(types) == 1 and gres[types[0]] == gres[base] and not is_typed:
+            counts_by_type[types[0]] = counts[base]
+    return counts_by_type
+
+
+def _whole_nodes(job: JobRequest, partition: Partition, counts: Counts) -> dict[str, Fraction]:
     """Return all CPUs and GRES of the nodes."""
     size = partition.size  # which the settings have for partitions of whole nodes
     if size.cpus is None:
         raise _unknown_size(job, "exclusive", "node_cpus")
     if size.gres is None and any(name.startswith("gres/") for name in partition.weights or ()):
         raise _unknown_size(job, "exclusive", "node_gres")
-    return {"cpu": nodes * size.cpus, **_whole_gres(job.counts, size.gres or {}, nodes)}
+    return {"cpu": counts["node"] * size.cpus, **_whole_gres(counts, size.gres or {})}
 
 
-def _whole_gres(counts: Counts, gres: Mapping[str, int], nodes: Fraction) -> dict[str, Fraction]:
-    """Return the most GRES of the nodes.
+def _whole_gres(counts: Counts, gres: Mapping[str, int]) -> dict[str, Fraction]:
+    """Return the most GRES of the nodes, at least those that are requested.
 
     Where nodes differ in their types, those of the requested type leave less for the other types.
     """
-    most = {}
+    most, nodes = {}, counts["node"]
     for name, per_node in gres.items():
         base, _, kind = name.partition(":")
         other_types = [other for other in counts if other.startswith(f"{base}:") and other != name]
-        taken = sum(counts[other] for other in other_types) if kind else 0
-        if (left := nodes * gres[base] - taken) > 0:
-            most[name] = min(nodes * per_node, left)
+        # GPUs of a type that `gres` has fewer of, as of the smallest node, are on other nodes.
+        taken = sum(min(counts[other], nodes * gres.get(other, 0)) for other in other_types)
+        if (left := nodes * gres[base] - (taken if kind else 0)) > 0:
+            most[name] = max(min(nodes * per_node, left), counts.get(name, Fraction(0)))
     return most
 
 
@@ -178,7 +196,7 @@ def reason_unfit(job: JobRequest, partition: Partition) -> str | None:
     for tres, number in job.counts.items():
         if tres.startswith("gres/") and number > 0 and _on_each_node(size, tres) == 0:
             return f"the job asks for {tres}, and the nodes of partition {name} have none"
-    nodes = _nodes(job, size)
+    nodes = needed_nodes(job, size)
     if job.max_nodes is not None and nodes > job.max_nodes:
         sizes = [_in_words("cpu", size.cpus)] if size.cpus else []
         sizes += [_in_words(tres, number) for tres, number in (size.gres or {}).items()]

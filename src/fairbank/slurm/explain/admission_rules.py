@@ -10,15 +10,23 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize, allocated_tres
+from fairbank.cluster.allocated_tres import (
+    Memory,
+    MemoryUnit,
+    NodeSize,
+    allocated_tres,
+    needed_nodes,
+)
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Partition
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
+from fairbank.core.gres import GPU, Gres, gres_counts
 from fairbank.core.tres import BillingRule, billing
 from fairbank.core.units import round_up
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.machine import ANY_GPU
 from fairbank.slurm.policy_file import PolicyAction, read_header
 
 Rows = Mapping[str, Sequence[Sequence[str]]]
@@ -32,21 +40,39 @@ class PricedPartition(NamedTuple):
     default_minutes: int
 
     def units(self, job: PendingJob) -> Fraction:
-        """Return the billing units of what the job gets there: whole nodes, if it is so."""
-        place, by_cpu = self.partition, job.wanted.memory_per_cpu
+        """Return the billing units of what the plug-ins count for the job there."""
+        place = self.partition
+        return billing(self.counts(job), place.weights, place.billing_rule)
+
+    def counts(self, job: PendingJob) -> Mapping[str, Fraction]:
+        """Return the TRES that the job can hold at least, as `counts` in
+        plugins/fairbank/request.lua.
+        """
+        place, wanted = self.partition, job.wanted
+        nodes = -(-wanted.least_tasks // (wanted.tasks_per_node or wanted.least_tasks))
+        nodes = max(nodes, wanted.nodes)
+        cpus = max(job.tres.get("cpu", wanted.cpus), nodes)
         request = JobRequest(
             cluster="",
             partition=place.name,
-            counts={
-                name: Fraction(count)
-                for name, count in {"cpu": job.wanted.cpus, **job.tres}.items()
-            },
+            counts={"cpu": Fraction(cpus), "node": Fraction(nodes)},
             limit_seconds=0,
             # As the plug-ins, which price what is requested if the size of the nodes is unknown.
-            exclusive=job.wanted.exclusive and place.size.cpus is not None,
-            memory=Memory(by_cpu, MemoryUnit.CPU) if by_cpu else None,
+            exclusive=wanted.exclusive and place.size.cpus is not None,
+            memory=_memory(wanted),
         )
-        return billing(allocated_tres(request, place), place.weights, place.billing_rule)
+        on_node = gres_counts(Gres(GPU, *gpus) for gpus in wanted.gpus)
+        nodes = needed_nodes(request, place.size)
+        gpus = {name: Fraction(nodes * number) for name, number in on_node.items()}
+        requests = {"--gpus-per-node": {name: Fraction(on_node[name]) for name in on_node}}
+        request = replace(request, counts={**request.counts, **gpus}, node_requests=requests)
+        return allocated_tres(request, place)
+
+
+def _memory(wanted: ResourceRequest) -> Memory | None:
+    if wanted.memory_per_cpu:
+        return Memory(wanted.memory_per_cpu, MemoryUnit.CPU)
+    return None if wanted.memory_per_node is None else Memory(wanted.memory_per_node)
 
 
 class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,10 +214,9 @@ def _prices(rows: Rows, written: int) -> PolicyPrices:
 
 
 def _partition(row: Sequence[str], rows: Rows) -> Partition:
-    name, resource, rule, denominator, _, _, cpus, memory, sharing = row
+    name, resource, rule, denominator, memory_per_cpu, _, cpus, memory, sharing = row
+    # `any` stays a type, which no weight has: GPUs without a type are of no other one.
     gpus = {kind: int(number) for place, kind, number in rows["gpu"] if place == name}
-    gres = {f"gres/gpu:{kind}".lower(): gpus[kind] for kind in gpus if kind != ANY_GPU}
-    gres["gres/gpu"] = sum(gpus.values())
     return Partition(
         name,
         resource,
@@ -205,7 +230,9 @@ def _partition(row: Sequence[str], rows: Rows) -> Partition:
         NodeSize(
             int(cpus) or None,
             int(memory),
-            {tres: number for tres, number in gres.items() if number},
+            {"gres/gpu": sum(gpus.values())}
+            | {f"gres/gpu:{kind}".lower(): number for kind, number in gpus.items()},
         ),
+        Memory(int(memory_per_cpu), MemoryUnit.CPU) if int(memory_per_cpu) else None,
         exclusive=sharing == "exclusive" and cpus != "0",
     )
