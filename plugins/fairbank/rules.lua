@@ -201,6 +201,7 @@ local function check_partitions(policy, job, project, verdict, now)
   return partitions
 end
 
+-- Slurm compares types with their case.
 local function has_gpu_type(partition, type)
   for _, gpu_type in ipairs(partition.gpus) do
     if gpu_type == type or gpu_type == "any" then return true end

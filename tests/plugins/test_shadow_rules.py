@@ -11,7 +11,7 @@ from fairbank.slurm.parsers.values import SlurmNode
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction, SubmissionPolicy, render
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
-from fairbank.slurm.shadow_rules import RuleInput, count_by_rule
+from fairbank.slurm.shadow_rules import RuleInput, SubmissionRule, count_by_rule
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import ASTRO, BIO, OPEN_POLICY, SITE_POLICY, WRITTEN
 from tests.slurm.reconcile.jobs import a_job
@@ -88,3 +88,21 @@ def test_plugins_refuse_what_shadow_counts(
         errors = check(table, job, WRITTEN).errors
         where = account, gid, partition, minutes, gpu
         assert (len(errors) > 0) is is_counted, (where, dict(errors))
+
+
+def test_gpu_type_of_accounting_counts_in_any_case() -> None:
+    """Accounting has the name of the TRES, not the type that was requested."""
+    (place,) = (place for place in OPEN_POLICY.partitions if place.gpus == {"a100": 4})
+    name = place.partition.name
+    world = RuleInput(
+        site=SiteRules(),
+        cluster=BankCluster("lab", {name: place.partition}, free_states=frozenset()),
+        projects=PROJECTS,
+        default_partition=None,
+        groups={},
+        nodes=[SlurmNode("n", 48, 1, (name,), ("A100",))],
+    )
+    for kind, lacking in (("a100", 0), ("A100", 0), ("t4", 1)):
+        job = a_job(1, owner=60_601, partition=name, tres=f"cpu=1,gres/gpu:{kind}=1")
+        counts = {count.rule: count.jobs for count in count_by_rule([job], world)}
+        assert counts[SubmissionRule.GPUS] == lacking, kind

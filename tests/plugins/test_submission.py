@@ -35,6 +35,7 @@ from tests.plugins.policies import (
     SITE_POLICY,
     WRITTEN,
 )
+from tests.support.gres import MATCH_EXAMPLES
 
 NONE = 4294967294
 ALICE, BOB = 60_601, 60_602
@@ -576,6 +577,14 @@ def test_gpus_must_be_in_one_of_several_partitions(site: Site) -> None:
     lua = site(OPEN_POLICY)
     assert submit(lua, partition="cpu,gpu", tres_per_job="gres:gpu:a100:1").code == SUCCESS
     assert submit(lua, partition="cpu,gpu", tres_per_job="gres:gpu:t4:1").code == 2072
+
+
+def test_gpu_type_is_compared_with_its_case_as_slurm_does(site: Site) -> None:
+    for of_node, requested, fits in MATCH_EXAMPLES:
+        place = msgspec.structs.replace(GPU, gpus={of_node: 4})
+        lua = site(msgspec.structs.replace(OPEN_POLICY, partitions=(CPU, place)))
+        result = submit(lua, partition="gpu", tres_per_job=f"gres:gpu:{requested}:1")
+        assert result.code == (SUCCESS if fits else 2072), (of_node, requested)
 
 
 def test_gpus_of_a_partition_with_unknown_nodes_are_not_refused(site: Site) -> None:

@@ -24,6 +24,7 @@ from tests.scheduling.clusters import (
     resource_requests,
     rules,
 )
+from tests.support.gres import MATCH_EXAMPLES
 
 
 def test_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few() -> None:
@@ -37,6 +38,14 @@ def test_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few()
     assert machine.start(nodes=1, exclusive=True) == "thin1"
     assert machine.start(nodes=1, exclusive=True) == "n1"
     assert machine.start(nodes=2, exclusive=True) == "n2,fat1"
+
+
+@pytest.mark.parametrize(("of_node", "requested", "fits"), MATCH_EXAMPLES)
+def test_gpu_type_is_compared_with_its_case_as_slurm_does(
+    of_node: str, requested: str, fits: bool
+) -> None:
+    machine = SmallMachine(rack(1, gpus=(Gpus(of_node, 4),)))
+    assert machine.start(gpus=(Gpus(requested, 1),)) == ("n1" if fits else "nowhere")
 
 
 def test_long_reservation_uses_no_more_memory_than_a_short_one() -> None:

@@ -57,3 +57,15 @@ TYPE_EXAMPLES = (
 )
 """Types of a partition's GPUs with the number that each node has, text of --gres, and the TRES that
 a job on one node is priced by."""
+
+MATCH_EXAMPLES = (
+    ("a100", "a100", True),
+    ("A100", "A100", True),
+    ("a100", "A100", False),
+    ("A100", "a100", False),
+    ("a100", "a1", False),
+    ("2080ti", "2080Ti", False),
+)
+"""Type of a node's GPUs, type of a request, and whether Slurm takes it
+(docs/reference/slurm-rules.md, "Billing").
+"""

@@ -164,7 +164,10 @@ def _broken_rules(
 
 
 def _gpu_types(nodes: Sequence[SlurmNode]) -> Mapping[str, set[str]]:
-    """Return the GPU types of each partition that has a known node."""
+    """Return the GPU types of each partition that has a known node.
+
+    They are in lower case: Slurm compares names of TRES, which accounting has, without their case.
+    """
     types: dict[str, set[str]] = {}
     for node in nodes:
         for name in node.partitions:
