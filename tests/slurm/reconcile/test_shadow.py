@@ -10,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.cluster.allocated_tres import NodeSize
+from fairbank.cluster.partition import Partition
+from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers.values import AccountingJob, SlurmPartition
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.shadow import (
@@ -149,6 +152,23 @@ def test_job_without_a_limit_has_that_of_its_partitions(
     unlimited = a_job(2, limit_seconds=None)
     limited, unchanged = with_partition_limits([job, unlimited], partitions)
     assert (limited.limit_seconds, unchanged) == (seconds, unlimited)
+
+
+@pytest.mark.parametrize(("state", "is_refused"), [("PENDING", True), ("RUNNING", False)])
+def test_gpus_without_a_type_have_that_of_their_partition_once_allocated(
+    state: str, is_refused: bool
+) -> None:
+    """Of a running job accounting has the types that Slurm counts."""
+    size = NodeSize(8, 1, {"gres/gpu": 4, "gres/gpu:a100": 4})
+    gpu = Partition("gpu", "gpu", parse_weights("CPU=1,GRES/gpu:a100=12"), size=size)
+    world = ShadowInput(
+        cluster=msgspec.structs.replace(CLUSTER, partitions={"gpu": gpu}),
+        projects=PROJECTS,
+        allocations=[an_allocation(1, 2, 100, resource="gpu")],
+        now=NOW,
+    )
+    job = a_job(1, state=state, partition="gpu", tres="cpu=1,gres/gpu=1")
+    assert bool(simulate([job], world).refused) is is_refused
 
 
 def test_shared_parent_credit_pays_next() -> None:

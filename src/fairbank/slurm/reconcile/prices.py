@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.bank.pricing import cost
-from fairbank.cluster.allocated_tres import Memory
+from fairbank.cluster.allocated_tres import Memory, only_types
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.settings_file import toml_key, toml_string
@@ -39,13 +39,15 @@ class ClusterPrices:
 
     def __init__(self, cluster: BankCluster) -> None:
         self._cluster = cluster
-        self._rates: dict[tuple[str, str, str | None], Fraction | None] = {}
+        self._rates: dict[tuple[str, str, str | None, bool], Fraction | None] = {}
 
     def price(self, job: AccountingJob, seconds: int) -> int | None:
         """Return the SU-minutes of a job for a time; None if the bank does not price its
         partition. Each piece of a resized job is priced by its own TRES and time.
+
+        A job that has not started is priced with the type of GPUs that it will get.
         """
-        rate = self._rate(job.partition, job.tres, job.qos)
+        rate = self._rate(job.partition, job.tres, job.qos, is_allocated=job.start is not None)
         if rate is None:
             return None
         rates = (
@@ -77,18 +79,24 @@ class ClusterPrices:
         )
         return least - SLACK_MINUTES <= charged <= most + SLACK_MINUTES
 
-    def _rate(self, partition: str, tres: str, qos: str | None) -> Fraction | None:
-        kind = (partition, tres, qos)
+    def _rate(
+        self, partition: str, tres: str, qos: str | None, *, is_allocated: bool = True
+    ) -> Fraction | None:
+        kind = (partition, tres, qos, is_allocated)
         if kind not in self._rates:
             self._rates[kind] = self._compute_rate(*kind)
         return self._rates[kind]
 
-    def _compute_rate(self, name: str, tres: str, qos: str | None) -> Fraction | None:
+    def _compute_rate(
+        self, name: str, tres: str, qos: str | None, is_allocated: bool
+    ) -> Fraction | None:
         try:
             partition = self._cluster.partition(name)
         except NotFound:
             return None
         counts = parse_counts(tres) if tres else {}
+        if not is_allocated:
+            counts |= only_types(counts, partition.size.gres or {})
         units = billing(counts, partition.weights, partition.billing_rule)
         return units * self._cluster.qos_factor(qos)
 
