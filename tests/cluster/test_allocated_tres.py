@@ -21,7 +21,8 @@ from fairbank.cluster.allocated_tres import (
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
-from fairbank.core.tres import parse_counts, parse_weights
+from fairbank.core.gres import gres_counts, parse_gres
+from fairbank.core.tres import BillingRule, parse_counts, parse_weights
 
 WEIGHTS = parse_weights("CPU=1,Mem=0.5G,GRES/gpu=12")
 PER_CPU = Memory(1000, MemoryUnit.CPU)
@@ -86,6 +87,33 @@ def test_job_gets_whole_nodes_and_the_memory_of_its_partition(
 ) -> None:
     job = request(tres, memory, exclusive=exclusive)
     assert allocated_tres(job, partition) == parse_counts(allocated)
+
+
+KINDS = tuple(gres_counts(parse_gres(text)) for text in ("gpu:a:4", "gpu:t:4"))
+
+
+@pytest.mark.parametrize("dearer", ["a", "t"])
+@pytest.mark.parametrize(
+    ("tres", "allocated"),
+    [
+        ("cpu=1", "cpu=8,node=1,gpu=4,gpu:{dearer}=4"),
+        ("cpu=2,node=2", "cpu=16,node=2,gpu=8,gpu:{dearer}=8"),
+        ("cpu=1,gpu=1", "cpu=8,node=1,gpu=4,gpu:{dearer}=4"),
+        ("cpu=1,gpu:t=1", "cpu=8,node=1,gpu=4,gpu:t=4"),
+        ("cpu=1,gpu:t=5", "cpu=16,node=2,gpu=8,gpu:t=8"),
+        ("cpu=2,node=2,gpu:a=1,gpu:t=4", "cpu=16,node=2,gpu=8,gpu:a=4,gpu:t=7"),  # at most
+    ],
+)
+def test_whole_nodes_that_differ_cost_what_the_dearest_of_them_does(
+    dearer: str, tres: str, allocated: str
+) -> None:
+    """No node has GPUs of both types, so that no job pays for both on one node."""
+    cheaper = "t" if dearer == "a" else "a"
+    weights = parse_weights(f"CPU=1,GRES/gpu:{dearer}=12,GRES/gpu:{cheaper}=3")
+    size = msgspec.structs.replace(MIXED.size, kinds=KINDS)
+    place = msgspec.structs.replace(MIXED, size=size, weights=weights, billing_rule=BillingRule.SUM)
+    counts = allocated_tres(request(tres, exclusive=True), place)
+    assert counts == parse_counts(allocated.format(dearer=dearer))
 
 
 @pytest.mark.parametrize("partition", [CPU, GPU])

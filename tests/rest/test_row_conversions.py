@@ -116,6 +116,7 @@ partitions = drawn(
         cpus=st.none() | numbers,
         memory=st.none() | numbers,
         gres=st.none() | st.dictionaries(names, numbers, max_size=2),
+        kinds=st.lists(st.dictionaries(names, numbers, max_size=2), max_size=2).map(tuple),
     ),
     default_memory=st.none()
     | st.builds(Memory, counts, st.sampled_from([MemoryUnit.NODE, MemoryUnit.CPU])),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.tres import BY_CPU, Counts
+from fairbank.core.tres import BY_CPU, Counts, billing
 
 if TYPE_CHECKING:
     from fairbank.cluster.job import JobRequest
@@ -40,12 +40,14 @@ class NodeSize(msgspec.Struct, frozen=True):
     """Size of each node of a partition, as far as the settings have it; None: unknown.
 
     Memory is in MiB. `gres` counts generic resources by TRES, without and with their types. If the
-    nodes differ, each number is the most on one node.
+    nodes differ, each number is the most on one node, and `kinds` has the GRES of each kind of
+    node; empty if they are unknown or do not differ.
     """
 
     cpus: int | None = None
     memory: int | None = None
     gres: Mapping[str, int] | None = None
+    kinds: tuple[Mapping[str, int], ...] = ()
 
 
 PER_TASK = "--cpus-per-task", "--gpus-per-task"
@@ -63,10 +65,28 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
     """Return the TRES that the job gets in a partition.
 
     Memory that is unknown and costs nothing there is left out, and so is unknown default memory.
+    Whole nodes that may differ in their GRES are those with the highest price.
 
     Raises:
         InvalidInput: the price depends on a size of the nodes that the settings lack.
     """
+    if job.exclusive or partition.exclusive:
+        kinds = [_of_kind(partition, gres) for gres in partition.size.kinds]
+        fit = [_allocated(job, kind) for kind in kinds if reason_unfit(job, kind) is None]
+        if fit:  # else nodes of several kinds share the job
+            weights, rule = partition.weights, partition.billing_rule
+            return max(fit, key=lambda counts: billing(counts, weights, rule))
+    return _allocated(job, partition)
+
+
+def _of_kind(partition: Partition, gres: Mapping[str, int]) -> Partition:
+    """Return the partition as if it only had nodes with these GRES."""
+    size = NodeSize(partition.size.cpus, partition.size.memory, gres)
+    return msgspec.structs.replace(partition, size=size)
+
+
+def _allocated(job: JobRequest, partition: Partition) -> dict[str, Fraction]:
+    """Return the TRES that the job gets on nodes that do not differ."""
     counts = dict(job.counts)
     counts["node"] = Fraction(needed_nodes(job, partition.size))
     counts |= only_types(counts, partition.size.gres or {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -99,13 +99,13 @@ class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     `node_cpus`, `node_memory` (RealMemory less MemSpecLimit: 256G, or MiB) and `node_gres` (Gres:
     gpu:a100:4, or "" for none) are the size of each node. Where nodes have other types of GPUs than
-    others, `node_gres` is a list: ["gpu:a100:4", "gpu:t4:4"]; a node has the most of each that one
-    text has. Quotes need the size for --exclusive and --mem=0. `def_mem_per_cpu` and
-    `def_mem_per_node` are the memory of jobs that request none: DefMemPerCPU or DefMemPerNode, of
-    which a partition has one; 0 is all memory of the node. The submission policy gives
-    `def_mem_per_cpu` to jobs where Slurm's partition has no default. `exclusive` is
-    OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with --exclusive. It needs `node_cpus`,
-    and `node_gres` where GRES have weights.
+    others, `node_gres` is a list with the text of each kind of node: ["gpu:a100:4", "gpu:t4:4"];
+    whole nodes cost what the dearest kind that has the requested types does. Quotes need the size
+    for --exclusive and --mem=0. `def_mem_per_cpu` and `def_mem_per_node` are the memory of jobs
+    that request none: DefMemPerCPU or DefMemPerNode, of which a partition has one; 0 is all memory
+    of the node. The submission policy gives `def_mem_per_cpu` to jobs where Slurm's partition has
+    no default. `exclusive` is OverSubscribe=EXCLUSIVE: each job takes whole nodes, as with
+    --exclusive. It needs `node_cpus`, and `node_gres` where GRES have weights.
     """
 
     resource: str
@@ -228,10 +228,12 @@ def _partition(
     default_memory: Memory | None,
     here: str,
 ) -> Partition:
+    kinds = _gres_of_nodes(settings.node_gres, f"{here}.node_gres")
     size = NodeSize(
         settings.node_cpus,
         _node_memory(settings.node_memory, f"{here}.node_memory"),
-        None if settings.node_gres is None else _gres(settings.node_gres, f"{here}.node_gres"),
+        None if settings.node_gres is None else most_gres(kinds),
+        kinds if len(kinds) > 1 else (),
     )
     weights = settings.weights and parse_weights(settings.weights, field=f"{here}.weights")
     if settings.exclusive:
@@ -298,10 +300,10 @@ def _mebibytes(value: str | int, field: str) -> int:
     return mebibytes
 
 
-def _gres(texts: str | Sequence[str], field: str) -> dict[str, int]:
-    """Return the most GRES of a node by TRES, without and with their types."""
-    listed = [texts] if isinstance(texts, str) else texts
-    return most_gres(gres_counts(parse_gres(text, field=field)) for text in listed if text)
+def _gres_of_nodes(texts: str | Sequence[str] | None, field: str) -> tuple[Mapping[str, int], ...]:
+    """Return the GRES of each kind of node by TRES, without and with their types."""
+    listed = [texts] if isinstance(texts, str) else texts or ()
+    return tuple(gres_counts(parse_gres(text, field=field)) if text else {} for text in listed)
 
 
 def _capacity(value: str | float, billed: Collection[str], resource: str, field: str) -> Fraction:

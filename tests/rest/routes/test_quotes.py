@@ -203,6 +203,7 @@ def test_cluster_prices_are_exact(world: World) -> None:
                     "node_cpus": None,
                     "node_memory": None,
                     "node_gres": None,
+                    "node_kinds": [],
                     "def_mem": None,
                     "def_mem_per": None,
                     "exclusive": False,

@@ -200,7 +200,7 @@ def test_settings_have_node_sizes_and_default_memory() -> None:
         " these are the largest figures\n"
         "node_cpus = 8\n"
         "node_memory = 4000    # MiB\n"
-        'node_gres = "gpu:t4:1,gpu:1"\n'
+        'node_gres = ["gpu:2", "gpu:t4:1"]\n'
         "def_mem_per_cpu = 500    # MiB\n"
     ) in text
     assert (
@@ -235,7 +235,7 @@ def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) ->
         SlurmNode(
             kind, 8, 1000, ("std",), (kind,), NodeSize(8, 1000, gres_counts(parse_gres(gres)))
         )
-        for kind, gres in (("a100", "gpu:a100:4"), ("t4", "gpu:t4:4"))
+        for kind, gres in (("a100", "gpu:a100:4"), ("t4", "gpu:t4:4"), ("t4", "gpu:t4:2"))
     ]
     partitions = (SlurmPartition("std", weights="CPU=1.0,GRES/gpu=12.0", exclusive=True),)
     machine = msgspec.structs.replace(MACHINE, partitions=partitions, nodes=nodes)
@@ -245,8 +245,14 @@ def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) ->
     file.write_text(example(tmp_path, "memory:") + text)
     cluster = read_settings(file).cluster_map()["lab"]
     gres = {"gres/gpu": 4, "gres/gpu:a100": 4, "gres/gpu:t4": 4}
-    assert cluster.partitions["std"].size == NodeSize(8, 1000, gres)
+    kinds = tuple(gres_counts(parse_gres(text)) for text in ("gpu:a100:4", "gpu:t4:4"))
+    assert cluster.partitions["std"].size == NodeSize(8, 1000, gres, kinds)
     assert list(price_differences(machine, cluster)) == []
+    file.write_text(
+        file.read_text().replace('"gpu:a100:4", "gpu:t4:4"', '"gpu:t4:4", "gpu:a100:4"')
+    )
+    other_order = read_settings(file).cluster_map()["lab"]
+    assert list(size_differences(machine, other_order)) == []
 
 
 def test_prices_that_differ_are_reported() -> None:

@@ -53,7 +53,8 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
     fraction; null: jobs are billed by their CPUs. `adding` is how weighted TRES are combined.
     `node_cpus`, `node_memory` and `node_gres` (by TRES) are the size of a node, `def_mem` the
     memory of jobs that request none, for each CPU or node (`def_mem_per`); memory in MiB, 0 for all
-    of a node; null: the settings do not have it. `exclusive`: each job takes whole nodes.
+    of a node; null: the settings do not have it. `node_kinds` has the GRES of each kind of node, if
+    these differ. `exclusive`: each job takes whole nodes.
     """
 
     name: str
@@ -63,6 +64,7 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
     node_cpus: int | None
     node_memory: int | None
     node_gres: dict[str, int] | None
+    node_kinds: list[dict[str, int]]
     def_mem: int | None
     def_mem_per: Literal["cpu", "node"] | None
     exclusive: bool
@@ -180,6 +182,7 @@ def partition_row(partition: Partition) -> PartitionRow:
         node_cpus=partition.size.cpus,
         node_memory=partition.size.memory,
         node_gres=None if partition.size.gres is None else dict(partition.size.gres),
+        node_kinds=[dict(gres) for gres in partition.size.kinds],
         def_mem=None if default is None else default.mebibytes,
         def_mem_per=(
             None if default is None else "cpu" if default.unit is MemoryUnit.CPU else "node"
@@ -195,7 +198,7 @@ def _partition_record(row: PartitionRow) -> Partition:
         row.resource,
         None if weights is None else {name: Fraction(text) for name, text in weights.items()},
         BillingRule(row.adding),
-        NodeSize(row.node_cpus, row.node_memory, row.node_gres),
+        NodeSize(row.node_cpus, row.node_memory, row.node_gres, tuple(row.node_kinds)),
         None if unit is None else Memory(row.def_mem or 0, MemoryUnit(unit)),
         row.exclusive,
     )

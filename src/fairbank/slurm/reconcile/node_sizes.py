@@ -24,10 +24,25 @@ def largest_node(machine: SlurmMachine, partition: str) -> NodeSize | None:
     sizes = _sizes(machine, partition)
     if not sizes:
         return None
+    kinds = _kinds([size.gres or {} for size in sizes])
     return NodeSize(
         max(size.cpus or 0 for size in sizes),
         max(size.memory or 0 for size in sizes),
-        most_gres(size.gres or {} for size in sizes),
+        most_gres(kinds),
+        kinds if len(kinds) > 1 else (),
+    )
+
+
+def _kinds(nodes: Sequence[Mapping[str, int]]) -> tuple[Mapping[str, int], ...]:
+    """Return the GRES of each kind of node, without those that others have too, and more."""
+    different = [gres for place, gres in enumerate(nodes) if gres not in nodes[:place]]
+    return tuple(
+        gres
+        for gres in different
+        if not any(
+            other is not gres and all(other.get(name, 0) >= gres[name] for name in gres)
+            for other in different
+        )
     )
 
 
@@ -47,7 +62,7 @@ def size_settings(machine: SlurmMachine, partition: SlurmPartition) -> Iterator[
             yield f"# its nodes differ: {differences}; these are the largest figures"
         yield f"node_cpus = {size.cpus}"
         yield f"node_memory = {size.memory}    # MiB"
-        yield f"node_gres = {_gres_value(size.gres or {})}"
+        yield f"node_gres = {_gres_value(size)}"
     if (memory := _default_memory(machine, partition)) is not None:
         yield f"{_with_value(memory)}    # MiB"
     if partition.exclusive and size is None:  # the bank refuses the setting without a size
@@ -101,8 +116,8 @@ def _compared(
             ("node_memory", size.memory, ours.memory),
         ):
             yield setting, str(right), None if own is None else str(own)
-        own_gres = None if ours.gres is None else _gres_value(ours.gres)
-        yield "node_gres", _gres_value(size.gres or {}), own_gres
+        if ours.gres != size.gres or _kind_set(ours) != _kind_set(size):
+            yield "node_gres", _gres_value(size), None if ours.gres is None else _gres_value(ours)
     memory, own_memory = _default_memory(machine, partition), bank_partition.default_memory
     if memory is not None and (memory.mebibytes or own_memory is None):
         has = None if own_memory is None else _with_value(own_memory)
@@ -116,9 +131,15 @@ def _sizes(machine: SlurmMachine, partition: str) -> list[NodeSize]:
     return [node.size for node in machine.nodes if partition in node.partitions]
 
 
-def _gres_value(gres: Mapping[str, int]) -> str:
+def _kind_set(size: NodeSize) -> frozenset[frozenset[tuple[str, int]]]:
+    """Return the kinds in no order, which settings may write in any."""
+    return frozenset(frozenset(gres.items()) for gres in _kinds(size.kinds))
+
+
+def _gres_value(size: NodeSize) -> str:
     """Return the value of `node_gres`: a text, or a list if nodes differ in their types."""
-    texts = [toml_string(text) for text in gres_texts(gres)]
+    kinds = size.kinds or (size.gres or {},)
+    texts = [toml_string(text) for gres in kinds for text in gres_texts(gres)]
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
