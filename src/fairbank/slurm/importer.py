@@ -269,7 +269,7 @@ def _without_passed_over(
     return [
         outcome
         for outcome in outcomes
-        if outcome.problem is None
+        if outcome.is_repaired
         or not (outcome.finding.job and is_passed_over(outcome.finding.job, passed_over))
     ]
 
@@ -370,7 +370,7 @@ def _history_result(
         known: number of runs that the ledger had already.
         unreadable: lines of Slurm that could not be read.
     """
-    repaired = [outcome for outcome in outcomes if outcome.problem is None]
+    repaired = [outcome for outcome in outcomes if outcome.is_repaired]
     return HistoryResult(
         allocations=tuple(allocations),
         charged=tuple(
@@ -381,7 +381,7 @@ def _history_result(
         released=tuple(
             outcome for outcome in repaired if outcome.finding.category in REPAIRED_BY_RELEASE
         ),
-        left=tuple(outcome for outcome in outcomes if outcome.problem is not None),
+        left=tuple(outcome for outcome in outcomes if not outcome.is_repaired),
         known=known,
         unreadable=unreadable,
         booked=BookedAmounts.total(outcome.booked for outcome in outcomes if outcome.booked),

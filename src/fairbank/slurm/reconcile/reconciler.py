@@ -57,7 +57,7 @@ class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_clean(self) -> bool:
         """True if nothing is left to repair or to check."""
-        return not self.unreadable and all(outcome.problem is None for outcome in self.outcomes)
+        return not self.unreadable and all(outcome.is_repaired for outcome in self.outcomes)
 
 
 class Reconciler:
@@ -351,13 +351,13 @@ def _gaps(comparison: ReconcileComparison) -> Iterator[UnreadableLine]:
 
 def _without_repair(outcome: RepairOutcome) -> RepairOutcome:
     """Return a predicted outcome as one that was not attempted; a reason why it fails stays."""
-    return msgspec.structs.replace(outcome, problem=outcome.problem or "")
+    return msgspec.structs.replace(outcome, is_repaired=False)
 
 
 def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:
     """Add the bank's earlier refusal to an end that was not reported now."""
     job = outcome.finding.job
-    if job is None or outcome.problem != "":
+    if job is None or outcome.is_repaired or outcome.problem is not None:
         return outcome
     refusal = refusals.get((job.job_id, job.submitted))
     if refusal is None or refusal.at < (job.end or 0):

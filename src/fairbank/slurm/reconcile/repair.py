@@ -34,13 +34,14 @@ FROM_ACCOUNTING = "reconciled with accounting"
 class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of a repair, done or predicted.
 
-    `problem` is None if the finding is repaired, empty if no repair was attempted, else the reason
-    why it failed. `objection` is the bank's refusal of the report, now or earlier, `booked` what
-    the bank charged, wrote off and released for it.
+    `problem` is the reason why the repair failed; without one an unrepaired finding was not tried.
+    `objection` is the bank's refusal of the report, now or earlier, `booked` what the bank charged,
+    wrote off and released for it.
     """
 
     finding: ReconcileFinding
-    problem: str | None = ""
+    is_repaired: bool = False
+    problem: str | None = None
     objection: ReportObjection | None = None
     booked: BookedAmounts | None = None
 
@@ -109,7 +110,7 @@ class Repairer:
         results = self._bank.report([body for _, body in reported], progress)
         for (finding, _), result in zip(reported, results, strict=True):
             if isinstance(result, BookedAmounts):
-                outcomes.append(RepairOutcome(finding=finding, problem=None, booked=result))
+                outcomes.append(RepairOutcome(finding=finding, is_repaired=True, booked=result))
             else:
                 outcomes.append(
                     RepairOutcome(finding=finding, problem=str(result), objection=result)
@@ -127,8 +128,7 @@ class Repairer:
             except InvalidInput as error:
                 outcomes.append(_failed(finding, error))
             else:
-                problem = "" if body is None else None
-                outcomes.append(RepairOutcome(finding=finding, problem=problem))
+                outcomes.append(RepairOutcome(finding=finding, is_repaired=body is not None))
         return outcomes
 
     def _report(self, finding: ReconcileFinding) -> CompleteReport | None:

@@ -205,7 +205,8 @@ def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool)
 
     form, unit = context.format, UNITS[context.format.units]
     if not fix:
-        price = sum(outcome.finding.amount or 0 for outcome in outcomes if not outcome.problem)
+        payable = [outcome.finding for outcome in outcomes if outcome.problem is None]
+        price = sum(finding.amount or 0 for finding in payable)
         return f"{form.su(price)} {unit}"
     booked = [outcome.booked for outcome in outcomes if outcome.booked is not None]
     is_release = outcomes[0].finding.category in REPAIRED_BY_RELEASE
@@ -217,12 +218,14 @@ def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool)
 
 def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
     open_findings = {
-        outcome.finding.category.name for outcome in result.outcomes if outcome.problem is not None
+        outcome.finding.category.name for outcome in result.outcomes if not outcome.is_repaired
     }
     notes = [advice for name, advice in ADVICE.items() if name in open_findings]
-    # An outcome with a reason is one that --fix cannot repair either.
+    # What has a problem cannot be repaired by --fix either.
     repairable = {
-        outcome.finding.category.name for outcome in result.outcomes if outcome.problem == ""
+        outcome.finding.category.name
+        for outcome in result.outcomes
+        if not outcome.is_repaired and outcome.problem is None
     }
     if repairable & set(REPAIRS) and not fix:
         notes.append("repair them with: fairbank reconcile --fix")
@@ -239,7 +242,7 @@ def _row(outcome: RepairOutcome) -> Row:
         "charged": outcome.booked and outcome.booked.charged,
         "written_off": outcome.booked and outcome.booked.written_off,
         "job": finding.run.id if finding.run else None,
-        "done": "yes" if outcome.problem is None else outcome.problem or "no",
+        "done": "yes" if outcome.is_repaired else outcome.problem or "no",
         # The field is the one that would have to differ.
         "refusal": objection and _fields(objection, "reason", "field", "detail", "remedy"),
     }
