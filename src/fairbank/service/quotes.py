@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -96,30 +96,8 @@ class Quotes(UseCases):
                 remedy="list yours with: fairbank project list",
             )
         uid = identity.uid if owner is None else owner
-        requests = [
-            msgspec.structs.replace(request, partition=name)
-            for name in cluster.partition_names(partitions)
-        ]
-        unfit = [
-            reason_unfit(candidate, cluster.partition(candidate.partition))
-            for candidate in requests
-        ]
-        reasons = list(dict.fromkeys(reason for reason in unfit if reason))
-        has_request = request.node_requests or request.memory or request.max_nodes is not None
-        if None not in unfit and has_request:
-            raise InvalidInput(
-                f"Slurm cannot run this job: {'; '.join(reasons)}",
-                field="partition",
-                remedy="Slurm says: Requested node configuration is not available. Request what a"
-                " node has, or name a partition with larger nodes",
-            )
-        # Slurm passes over partitions whose nodes cannot run the job. TRES alone may be those that
-        # it has allocated, and then the settings are out of date: they are priced with a note.
-        offers = [
-            self._offer(project, candidate, cluster, tasks, uid)
-            for candidate, wrong in zip(requests, unfit, strict=True)
-            if wrong is None or None not in unfit
-        ]
+        fitting, unfit = _fitting_requests(request, cluster, cluster.partition_names(partitions))
+        offers = [self._offer(project, candidate, cluster, tasks, uid) for candidate in fitting]
         quotes = [offer.quote for offer in offers]
         decided = deciding(quotes)
         refusal = next(offer.refusal for offer in offers if offer.quote is decided)
@@ -129,7 +107,7 @@ class Quotes(UseCases):
         if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
             nodes = max(int(request.counts.get("node", 1)), 1)
             cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]
-        notes = dict.fromkeys((*chain.from_iterable(quote.notes for quote in quotes), *reasons))
+        notes = dict.fromkeys((*chain.from_iterable(quote.notes for quote in quotes), *unfit))
         return QuotedJob(cheapest_first(quotes), decided, refusal, cheaper, list(notes))
 
     def _offer(
@@ -159,6 +137,36 @@ class Quotes(UseCases):
             limit_seconds=priced.seconds,
         )
         return _Offer(msgspec.structs.replace(offer, notes=notes), refusal)
+
+
+def _fitting_requests(
+    request: JobRequest, cluster: Cluster, names: Iterable[str]
+) -> tuple[Sequence[JobRequest], Sequence[str]]:
+    """Return the request for each partition whose nodes can run the job, and why others cannot.
+
+    Slurm passes over partitions whose nodes cannot run the job. TRES alone may be those that it has
+    allocated, and then the settings are out of date: without a partition that fits all are priced.
+
+    Raises:
+        InvalidInput: no partition fits, and the job's request for nodes is known.
+    """
+    requests = [msgspec.structs.replace(request, partition=name) for name in names]
+    unfit = [
+        reason_unfit(candidate, cluster.partition(candidate.partition)) for candidate in requests
+    ]
+    reasons = list(dict.fromkeys(reason for reason in unfit if reason))
+    fitting = [
+        candidate for candidate, reason in zip(requests, unfit, strict=True) if reason is None
+    ]
+    has_request = request.node_requests or request.memory or request.max_nodes is not None
+    if not fitting and has_request:
+        raise InvalidInput(
+            f"Slurm cannot run this job: {'; '.join(reasons)}",
+            field="partition",
+            remedy="Slurm says: Requested node configuration is not available. Request what a"
+            " node has, or name a partition with larger nodes",
+        )
+    return fitting or requests, reasons
 
 
 def available_credit(

@@ -21,6 +21,7 @@ from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.bank_settings import SystemClock, open_bank_store, settings_of
 from fairbank.setup.write_queue_process import start_write_queue
+from fairbank.store.contract import Store
 from fairbank.store.sql.schema_check import schema_differences
 from fairbank.store.urls import POSTGRESQL, parse_url
 
@@ -41,12 +42,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     settings = settings_of(config)
     log_to(sys.stderr, settings.server.log)
     clock = SystemClock()
-    store = open_bank_store(config, settings)
-    try:
-        refuse_changed_schema(settings.store.url)
-    except BaseException:
-        store.close()
-        raise
+    store = _open_store(config, settings)
     library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
     munge = (
         Munge(socket=settings.server.munge_socket, library=library)
@@ -84,6 +80,16 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         ready=lambda: ready(addresses),
     )
     return 0
+
+
+def _open_store(config: str | None, settings: BankSettings) -> Store:
+    store = open_bank_store(config, settings)
+    try:
+        refuse_changed_schema(settings.store.url)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def refuse_changed_schema(url: str) -> None:

@@ -16,7 +16,7 @@ from fairbank.core.time import DAY, MINUTE, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
 from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
-from fairbank.slurm.reconcile.bank_records import BankFunds
+from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
 
 STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())
 _TIB_DAYS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
@@ -127,20 +127,18 @@ def import_storage(
     for use in uses:
         run = runs.get((use.account, use.day))
         project = funds.by_account.get(use.account)
-        payers = funds.payers(project.id, resource, use.day) if project else []
-        if run is not None and resources[run.allocation] != resource:
-            why = f"this day was charged on {resources[run.allocation]}"
-            left.append((use, f"{why}; name another storage with --system"))
-        elif run is not None and run.charged + run.written_off != use.amount:
-            left.append((use, "another amount was charged for this day"))
-        elif run is not None:
-            known += 1
+        if run is not None:
+            objection = _objection(use, run, resources[run.allocation], resource)
+            if objection is None:
+                known += 1
+            else:
+                left.append((use, objection))
         elif not use.amount:
             continue
-        elif project is None or not payers:
-            left.append((use, f"there was no allocation of {resource} that could pay"))
-        else:
+        elif project is not None and funds.payers(project.id, resource, use.day):
             reports.append((use, _report(use, project.id, system, resource)))
+        else:
+            left.append((use, f"there was no allocation of {resource} that could pay"))
     results: list[BookedAmounts | ReportObjection] = [BookedAmounts()] * len(reports)
     if not dry_run:
         results = bank.report([report for _, report in reports])
@@ -158,6 +156,15 @@ def import_storage(
         left=left,
         quotas=_quotas(uses, funds, resource),
     )
+
+
+def _objection(use: StorageUse, run: BankRun, charged_on: str, resource: str) -> str | None:
+    """Return why a charged day contradicts the measured use; None if it agrees."""
+    if charged_on != resource:
+        return f"this day was charged on {charged_on}; name another storage with --system"
+    if run.charged + run.written_off != use.amount:
+        return "another amount was charged for this day"
+    return None
 
 
 def _refuse_cluster(bank: BankClient, system: str) -> None:

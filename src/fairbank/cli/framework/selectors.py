@@ -92,14 +92,7 @@ def find_allocation(
         rows = [row for row in balances if row["state"] == "active"] or balances
     if not rows:
         check_accounts(context, [account])
-        from shlex import quote  # 1 ms, only for this message
-
-        raise NotFound(
-            f"{plain(account)} has no allocation{f' of {plain(resource)}' if resource else ''}",
-            field=words.option,
-            remedy=f"fairbank alloc list -A {quote(plain(account))} shows all; name one by its"
-            " number",
-        )
+        raise _no_allocation(account, resource, words)
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']}, {row['state']})" for row in rows[:10])
         raise InvalidInput(
@@ -108,6 +101,16 @@ def find_allocation(
             remedy="give the number, or the resource with -r",
         )
     return int(rows[0]["id"])
+
+
+def _no_allocation(account: str, resource: str | None, words: AllocationWords) -> NotFound:
+    from shlex import quote  # 1 ms, only for this message
+
+    return NotFound(
+        f"{plain(account)} has no allocation{f' of {plain(resource)}' if resource else ''}",
+        field=words.option,
+        remedy=f"fairbank alloc list -A {quote(plain(account))} shows all; name one by its number",
+    )
 
 
 def find_project(context: Context, text: str, field: str = "PROJECT") -> Row:

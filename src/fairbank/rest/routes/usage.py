@@ -97,11 +97,6 @@ def show_usage(
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
     now = request.services.clock.now()
-    offsets: ZoneOffsets = ()
-    if group_by.is_time:
-        # No run ended later, and an open period has no end.
-        until = min(now + DAY, LAST_INSTANT if period.until is None else period.until)
-        offsets = zone_offsets(period.zone, period.since or 0, until)
     query = UsageQuery(
         visibility=request.identity.job_visibility,
         projects=projects,
@@ -110,7 +105,7 @@ def show_usage(
         owner=owner_uid,
         since=period.since,
         until=period.until,
-        offsets=offsets,
+        offsets=_offsets(period, now) if group_by.is_time else (),
     )
     runs = request.services.runs
     if page.largest:
@@ -154,6 +149,12 @@ def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreCa
 
 
 _BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)
+
+
+def _offsets(period: OnePeriod, now: int) -> ZoneOffsets:
+    # No run ended later, and an open period has no end.
+    until = min(now + DAY, LAST_INSTANT if period.until is None else period.until)
+    return zone_offsets(period.zone, period.since or 0, until)
 
 
 def _cursor(row: Usage) -> str:

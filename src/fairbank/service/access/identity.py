@@ -117,19 +117,7 @@ def identity_of(
     """
     uid = actor if acting_as is None else acting_as
     if uid != actor:
-        if actor not in staff.superusers and actor not in staff.admins:
-            raise Forbidden(
-                "only staff may act as another user",
-                field="X-Fairbank-As",
-                remedy="send the request as yourself",
-            )
-        # Else an admin could get the permissions of a superuser.
-        if uid in staff.superusers and actor not in staff.superusers:
-            raise Forbidden(
-                "an admin may not act as a superuser",
-                field="X-Fairbank-As",
-                remedy="name a user without that role",
-            )
+        _check_acting_as(actor, uid, staff)
     own = (
         frozenset()
         if uid != actor
@@ -150,6 +138,23 @@ def identity_of(
         token=token,
         visible_jobs=staff.visible_jobs,
     )
+
+
+def _check_acting_as(actor: int, uid: int, staff: Staff) -> None:
+    """Check that one user may act as another. Raises Forbidden."""
+    if actor not in staff.superusers and actor not in staff.admins:
+        raise Forbidden(
+            "only staff may act as another user",
+            field="X-Fairbank-As",
+            remedy="send the request as yourself",
+        )
+    # Else an admin could get the permissions of a superuser.
+    if uid in staff.superusers and actor not in staff.superusers:
+        raise Forbidden(
+            "an admin may not act as a superuser",
+            field="X-Fairbank-As",
+            remedy="name a user without that role",
+        )
 
 
 # --- permissions ---

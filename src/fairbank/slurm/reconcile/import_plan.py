@@ -80,9 +80,31 @@ def plan_import(
         passed_over: accounts and users to leave out silently (`is_passed_over`).
     """
     by_account = {project.account: project for project in known}
+    projects, notes = _projects(centre, known, gid_of, passed_over)
+    entered = {project.account for project in known if not project.removed}
+    entered.update(project.account for project in projects)
+    users = [
+        association
+        for association in centre.associations
+        if association.user
+        and association.account in entered
+        and not is_passed_over(association, passed_over)
+    ]
+    members, unknown = _members(users, centre.coordinators, by_account, uid_of)
+    return ImportPlan(steps=(*projects, *members), notes=(*notes, *unknown))
+
+
+def _projects(
+    centre: SlurmPeople,
+    known: Sequence[BankProject],
+    gid_of: Callable[[str], int | None],
+    passed_over: Collection[str],
+) -> tuple[list[PlannedProject], list[str]]:
+    """Return the projects that the bank lacks, and notes on accounts that cannot become one."""
+    by_account = {project.account: project for project in known}
     entered = {project.account for project in known if not project.removed}
     names = _TakenNames(known)
-    steps: list[Step] = []
+    planned: list[PlannedProject] = []
     notes: list[str] = []
     for association in _top_down(centre.associations):
         if is_passed_over(association, passed_over):
@@ -106,18 +128,10 @@ def plan_import(
             notes.append(f"account {account}: {taken}")
             continue
         parent = association.parent if association.parent in entered else None
-        steps.append(PlannedProject(account=account, group=account, gid=gid, parent=parent))
+        planned.append(PlannedProject(account=account, group=account, gid=gid, parent=parent))
         names.by_gid[gid] = f"account {account}"
         entered.add(account)
-    users = [
-        association
-        for association in centre.associations
-        if association.user
-        and association.account in entered
-        and not is_passed_over(association, passed_over)
-    ]
-    members, unknown = _members(users, centre.coordinators, by_account, uid_of)
-    return ImportPlan(steps=(*steps, *members), notes=(*notes, *unknown))
+    return planned, notes
 
 
 def is_passed_over(record: SlurmAssociation | AccountingJob, names: Collection[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from operator import attrgetter
 from typing import Any
@@ -58,22 +58,7 @@ class MemoryTables:
 
     def load(self, locks: LockSet) -> TransactionData:
         runs = [self.runs[run] for run in locks.runs if run in self.runs]
-        numbers = locks.allocations.union(run.allocation for run in runs)
-        for project, resource, reach in locks.filters({run.run for run in runs}):
-            numbers.update(
-                number
-                for number in self.by_project.get((project, resource), ())
-                if reach.has(self.allocations[number])
-            )
-        if locks.closing:
-            numbers.update(
-                number
-                for number, allocation in self.allocations.items()
-                if allocation.project in locks.closing
-            )
-        allocations = [
-            self.allocations[number] for number in sorted(numbers) if number in self.allocations
-        ]
+        allocations = self._allocations(locks, runs)
         pairs = locks.caps | {(run.allocation, run.owner) for run in runs}
         for allocation in allocations:
             pairs |= {
@@ -115,6 +100,25 @@ class MemoryTables:
                 tokens=count(max(self.tokens, default=0) + 1) if locks.issues else (),
             ),
         )
+
+    def _allocations(self, locks: LockSet, runs: Sequence[RunRecord]) -> list[Allocation]:
+        """Return the allocations that a transaction may change, by their numbers."""
+        numbers = locks.allocations.union(run.allocation for run in runs)
+        for project, resource, reach in locks.filters({run.run for run in runs}):
+            numbers.update(
+                number
+                for number in self.by_project.get((project, resource), ())
+                if reach.has(self.allocations[number])
+            )
+        if locks.closing:
+            numbers.update(
+                number
+                for number, allocation in self.allocations.items()
+                if allocation.project in locks.closing
+            )
+        return [
+            self.allocations[number] for number in sorted(numbers) if number in self.allocations
+        ]
 
     def apply(self, data: TransactionData) -> None:
         """Apply the changes of a batch."""
