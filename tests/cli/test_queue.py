@@ -78,6 +78,14 @@ def test_unknown_partition_is_refused_with_the_known_ones(run: Run, live: Path) 
     assert run("-p", "cpu,gpu", folder=live).code == 0
 
 
+def test_partition_is_known_whatever_else_its_line_has(run: Run, tmp_path: Path) -> None:
+    folder = copytree(RECORDED, tmp_path / "queue")
+    lines = "PartitionName=cpu Nodes=c1 MaxTime=?\nPartitionName=idle Nodes=c1 MaxTime=?\n"
+    (folder / "partitions.txt").write_text(lines)
+    assert run("-p", "idle", folder=folder).code == 0
+    assert "try: one of cpu, gpu, gpu-t4, idle" in run("-p", "nope", folder=folder).err
+
+
 def test_columns_without_gpus_if_no_job_asks_for_one(run: Run) -> None:
     assert "GPUS" in run("-p", "gpu").out
     assert "GPUS" not in run("-p", "cpu").out

@@ -338,6 +338,14 @@ def test_price_is_that_of_the_cluster_of_the_queue(fairbank: Run, queue: Path) -
         assert sentence in " ".join(result.err.split())
 
 
+def test_lines_that_the_likely_start_leaves_out_are_named(fairbank: Run, queue: Path) -> None:
+    path = queue / "sshare.txt"
+    path.write_text(f"{path.read_text()} chem_qmc|darwin|||much|0.0|100||1.0|||||1|\n")
+    result = fairbank("quote", "-A", "chem_qmc", "-t", "60", "--from", queue)
+    assert "likely start" in result.out
+    assert result.err.count("! not read: sshare, line 2, RawShares") == 1
+
+
 def test_likely_start_is_null_without_a_queue(fairbank: Run, queue: Path) -> None:
     for words in ((), ("--from", queue, "--no-likely")):
         result = fairbank(*JOB, *words, "--json")

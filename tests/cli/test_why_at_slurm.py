@@ -467,6 +467,16 @@ def test_usage_threshold_of_the_qos_is_compared_with_the_weighted_fair_share(
     assert checks["UsageThreshold of QOS normal"] == (False, evidence)
 
 
+def test_fair_share_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
+    folder = queue_with_threshold(tmp_path, LOW, "0.5")
+    (folder / "sprio.txt").write_text(SPRIO.replace("|0.3000000|", "|much|"))
+    (folder / "sshare.txt").write_text(SSHARE.replace("|1|0.25|", "|1|much|"))
+    result = run("12", folder=folder)
+    assert result.code == 8
+    for command in ("sprio", "sshare"):
+        assert f"! not read: {command}, line " in result.err
+
+
 def test_job_above_the_usage_threshold_can_start(run: Run, tmp_path: Path) -> None:
     folder = queue_with_threshold(tmp_path, "None", "29999.5")
     (folder / "sprio.txt").write_text(SPRIO)

@@ -7,7 +7,7 @@ from itertools import product
 import msgspec
 import pytest
 
-from fairbank.slurm.parsers.values import SlurmNode
+from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction, SubmissionPolicy, render
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
@@ -78,9 +78,9 @@ def test_plugins_refuse_what_shadow_counts(
             site=site,
             cluster=cluster,
             projects=PROJECTS,
-            default_partition="cpu",
+            partitions=ParsedRows((SlurmPartition("cpu", is_default=True),)),
             groups={1: gid},
-            nodes=nodes,
+            nodes=ParsedRows(tuple(nodes)),
         )
         is_counted = any(
             count.jobs for count in count_by_rule([record], world) if count.action.value == "refuse"
@@ -98,9 +98,9 @@ def test_gpu_type_of_accounting_counts_in_any_case() -> None:
         site=SiteRules(),
         cluster=BankCluster("lab", {name: place.partition}, free_states=frozenset()),
         projects=PROJECTS,
-        default_partition=None,
+        partitions=ParsedRows(()),
         groups={},
-        nodes=[SlurmNode("n", 48, 1, (name,), ("A100",))],
+        nodes=ParsedRows((SlurmNode("n", 48, 1, (name,), ("A100",)),)),
     )
     for kind, lacking in (("a100", 0), ("A100", 0), ("t4", 1)):
         job = a_job(1, owner=60_601, partition=name, tres=f"cpu=1,gres/gpu:{kind}=1")

@@ -80,6 +80,12 @@ class RecordedSlurm:
         """Set the output of a command from now on."""
         (self._answers / name).write_text(text)
 
+    def change_output(self, name: str, old: str, new: str) -> None:
+        """Replace the first occurrence of a text in the output of a command."""
+        text = (self._answers / name).read_text()
+        assert old in text, (name, old)
+        self.set_output(name, text.replace(old, new, 1))
+
     def remove_output(self, name: str) -> None:
         """Let the command fail from now on."""
         (self._answers / name).unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from fairbank.cluster.node import Node
@@ -12,6 +12,7 @@ from fairbank.core.time import parse_instant
 from fairbank.core.tres import billing
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.machine import read_hosts, read_nodes
+from fairbank.slurm.parsers.values import UnreadableLine
 
 _SINCE = re.compile(r"by [^,]*, (\S+Z)\)$")
 
@@ -43,8 +44,9 @@ def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dic
 
 def read_capacity(
     slurm: SlurmOutput, cluster: Cluster, since: int, until: int
-) -> Mapping[str, tuple[Fraction, int]]:
-    """Return the units of all nodes by resource, and the SU-minutes of a period that are down.
+) -> tuple[Mapping[str, tuple[Fraction, int]], Sequence[UnreadableLine]]:
+    """Return the units of all nodes by resource, and the SU-minutes of a period that are down; and
+    the lines of nodes that could not be read.
 
     Nodes that are down or drained now count from the time of their reason, or for the whole period
     if it has none; earlier outages are not known.
@@ -56,15 +58,17 @@ def read_capacity(
         until: its end, which is excluded.
     """
     text = slurm.text("nodes", "scontrol", "--oneliner", "show", "node")
-    partitions = {node.name: node.partitions for node in read_nodes(text).rows}
+    configured, hosts = read_nodes(text), read_hosts(text)
+    partitions = {node.name: node.partitions for node in configured.rows}
     units: dict[str, Fraction] = {}
     down: dict[str, Fraction] = {}
-    for node in read_hosts(text).rows:
+    for node in hosts.rows:
         for resource, own in node_units(node, partitions.get(node.name, ()), cluster).items():
             units[resource] = units.get(resource, Fraction(0)) + own
             lost = own * _seconds_down(node, since, until) / 60
             down[resource] = down.get(resource, Fraction(0)) + lost
-    return {resource: (own, int(down[resource])) for resource, own in units.items()}
+    capacity = {resource: (own, int(down[resource])) for resource, own in units.items()}
+    return capacity, tuple(dict.fromkeys((*configured.unreadable, *hosts.unreadable)))
 
 
 def _seconds_down(node: Node, since: int, until: int) -> int:

@@ -138,7 +138,8 @@ class Releaser:
 
         Raises the first error at the end of the round.
         """
-        quotes, errors = self._quotes(self._schedule.due(self._slurm.held_jobs().rows, now))
+        held = self._slurm.held_jobs()
+        quotes, errors = self._quotes(self._schedule.due(held.rows, now))
         for job in affordable_jobs(quotes):
             if len(errors) >= ERRORS_MAX:
                 self._schedule.put_back(job)
@@ -151,6 +152,10 @@ class Releaser:
             self._schedule.count_release(job)
             self._released += 1
             _log.info("job %s of %s is released: there is credit for it now", job.name, job.account)
+        errors += [
+            InvalidInput(f"cannot read {line}", remedy="check the job with squeue")
+            for line in held.unreadable
+        ]
         if errors:
             raise errors[0]
 

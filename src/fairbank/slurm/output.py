@@ -146,8 +146,7 @@ class SlurmOutput(ABC):
     def partition_names(self) -> Collection[str]:
         """Return the names of all partitions, hidden ones too."""
         command = ("scontrol", "--all", "--oneliner", "show", "partition")
-        rows = machine.read_partitions(self.text("partitions", *command)).rows
-        return [partition.name for partition in rows]
+        return machine.read_partition_names(self.text("partitions", *command))
 
     def nodes(self) -> ParsedRows[SlurmNode]:
         """Return the nodes."""

@@ -134,13 +134,7 @@ def read_recomputed_priorities(
     source.require(("config", "sprio", "sshare", "jobs", *_OF_FACTORS))
     reported, shares = _priorities(source, now), _shares(source, now, zone)
     settings = source.priority_settings().factors
-    answers = (
-        source.pending_jobs(),
-        source.partitions(),
-        source.nodes(),
-        source.qos(),
-        source.association_priorities(),
-    )
+    answers = (source.pending_jobs(), *_factor_answers(source))
     rows: list[Any] = [answer.rows for answer in answers]
     inputs = PriorityInputs(settings, read_tracked_tres(source.config), *rows)
     unreadable = (
@@ -174,9 +168,12 @@ def read_factor_notes(directory: str | None) -> tuple[FactorNotes, Sequence[str]
     return FactorNotes(inputs), unreadable
 
 
-def new_job_priority(source: SlurmOutput, job: PendingFactors, now: int, zone: tzinfo) -> int:
+def new_job_priority(
+    source: SlurmOutput, job: PendingFactors, now: int, zone: tzinfo
+) -> tuple[int, Sequence[str]]:
     """Return the priority that a job would have just after its submission: the highest of its
-    partitions. Under priority/basic it comes behind all others.
+    partitions. Under priority/basic it comes behind all others. Also return the lines that could
+    not be read.
 
     Args:
         source: output of Slurm.
@@ -186,18 +183,11 @@ def new_job_priority(source: SlurmOutput, job: PendingFactors, now: int, zone: t
     """
     settings = source.priority_settings()
     if not settings.by_factors:
-        return 1
+        return 1, ()
     source.require((*_OF_SHARES, *_OF_FACTORS))
     shares = _shares(source, now, zone)
-    rows: list[Any] = [
-        answer.rows
-        for answer in (
-            source.partitions(),
-            source.nodes(),
-            source.qos(),
-            source.association_priorities(),
-        )
-    ]
+    answers = _factor_answers(source)
+    rows: list[Any] = [answer.rows for answer in answers]
     inputs = PriorityInputs(settings.factors, read_tracked_tres(source.config), [job], *rows)
     computed = compute_priorities(
         [PriorityRow(job.job_id, name, user=job.user) for name in job.partitions],
@@ -205,7 +195,12 @@ def new_job_priority(source: SlurmOutput, job: PendingFactors, now: int, zone: t
         merge_factors(shares.rows, share_view.compute_shares(shares.rows, shares.rule)),
         now,
     )
-    return max((round(row.priority) for row in computed), default=1)
+    unreadable = (*shares.unreadable, *(line for answer in answers for line in _unreadable(answer)))
+    return max((round(row.priority) for row in computed), default=1), unreadable
+
+
+def _factor_answers(source: SlurmOutput) -> tuple[ParsedRows[Any], ...]:
+    return (source.partitions(), source.nodes(), source.qos(), source.association_priorities())
 
 
 def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:

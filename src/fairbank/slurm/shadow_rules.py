@@ -15,10 +15,18 @@ import msgspec
 
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers.machine import ANY_GPU
-from fairbank.slurm.parsers.values import AccountingJob, SlurmNode, UnreadableLine
+from fairbank.slurm.parsers.values import (
+    LIMIT_CELL,
+    AccountingJob,
+    ParsedRows,
+    SlurmNode,
+    SlurmPartition,
+    UnreadableLine,
+)
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
+from fairbank.slurm.reconcile.node_sizes import default_partition
 
 
 class SubmissionRule(Enum):
@@ -54,7 +62,7 @@ KNOWN = {
 """Counts that are not exact."""
 
 
-RULE_CELLS = frozenset({"UID", "Account", "Partition", "TimelimitRaw"})
+RULE_CELLS = frozenset({"UID", "Account", "Partition", LIMIT_CELL})
 """Columns of accounting that the rules judge. An unreadable cell breaks none.
 
 TRES are not among them: without them the count of GPUs is still the least.
@@ -78,9 +86,25 @@ class RuleInput(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteRules
     cluster: BankCluster
     projects: Sequence[BankProject]
-    default_partition: str | None
+    partitions: ParsedRows[SlurmPartition]
     groups: Mapping[int, int]
-    nodes: Sequence[SlurmNode]
+    nodes: ParsedRows[SlurmNode]
+
+    @property
+    def default_partition(self) -> str | None:
+        return default_partition(self.partitions.rows)
+
+    @property
+    def unjudged(self) -> Sequence[SubmissionRule]:
+        """Rules that no submission can be judged by: a line of Slurm's was not read.
+
+        It may have had the default partition, or the GPUs of a partition with other nodes.
+        """
+        no_default = self.partitions.unreadable and self.default_partition is None
+        return [
+            *([SubmissionRule.PARTITION_NAMED] if no_default else ()),
+            *([SubmissionRule.GPUS] if self.nodes.unreadable else ()),
+        ]
 
 
 def rule_actions(site: SiteRules) -> Mapping[SubmissionRule, PolicyAction]:
@@ -106,11 +130,11 @@ def rule_actions(site: SiteRules) -> Mapping[SubmissionRule, PolicyAction]:
 def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleCount]:
     """Count the submissions that break each rule. A requeued job is one submission.
 
-    Root and exempt users are left out, as the policy does.
+    Root and exempt users are left out, as the policy does, and so are rules that cannot be judged.
     """
     submissions = {job.job_id: job for job in jobs if job.owner not in {ROOT, *world.site.exempt}}
     projects = {project.account: project for project in world.projects}
-    partitions, gpu_types = world.cluster.partitions, _gpu_types(world.nodes)
+    partitions, gpu_types = world.cluster.partitions, _gpu_types(world.nodes.rows)
     counts = Counter(
         rule for job in submissions.values() for rule in _broken_rules(job, world, projects)
     )
@@ -120,6 +144,7 @@ def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleC
     return [
         RuleCount(rule=rule, action=action, jobs=counts[rule], of=len(submissions))
         for rule, action in rule_actions(world.site).items()
+        if rule not in world.unjudged
     ]
 
 
@@ -146,7 +171,8 @@ def _broken_rules(
     """Yield the rules that the job breaks. A blank cell of accounting breaks none."""
     project, group = projects.get(job.account), world.groups.get(job.job_id)
     if project is not None:
-        if job.owner is not None and job.owner not in project.members and group != project.gid:
+        is_known = job.owner is not None and group is not None
+        if is_known and job.owner not in project.members and group != project.gid:
             yield SubmissionRule.MEMBER
     elif job.account:
         yield SubmissionRule.PROJECT
@@ -159,7 +185,7 @@ def _broken_rules(
         yield SubmissionRule.PARTITION_NAMED
     if len(partitions) > 1:
         yield SubmissionRule.ONE_PARTITION
-    if job.limit_seconds is None and not any(gap.field == "TimelimitRaw" for gap in job.gaps):
+    if job.limit_seconds is None and not any(gap.field == LIMIT_CELL for gap in job.gaps):
         yield SubmissionRule.TIME_LIMIT
 
 

@@ -35,3 +35,19 @@ def test_used_processor_time_comes_from_accounting_if_the_bank_has_none(site: Co
     without = site.run("eff", "1", "-v", code=0)
     assert "Slurm's accounting does not answer" in without.err
     assert "Used processor time not known: 1." in without.err
+
+
+def test_unreadable_processor_time_is_named(site: CommandSite) -> None:
+    job = site.job(1)
+    site.report(job)
+    site.report(job, do="complete", end=job.end, elapsed=600, state="COMPLETED")
+    site.slurm.set_output("sacct-spent", line(1, iso(job.submitted)[:-1], "0:0", "long"))
+    assert (
+        "! not read: sacct, line 1, TotalCPU: 'long' is no time" in site.run("eff", "1", code=0).err
+    )
+
+
+def test_node_that_is_missing_in_the_capacity_is_named(site: CommandSite) -> None:
+    site.slurm.change_output("scontrol-show-node", "CPUTot=64", "CPUTot=many")
+    result = site.run("report", "centre", code=0)
+    assert "! not read: scontrol show node, line 1, CPUTot" in result.err

@@ -23,7 +23,7 @@ from fairbank.slurm.held_jobs import (
     affordable_jobs,
 )
 from fairbank.slurm.parsers.squeue import HELD_FORMAT, HeldJob, read_held_jobs
-from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from tests.agent.conftest import SU, Site
 from tests.support.server import run_bank
 
@@ -144,12 +144,13 @@ class SimulatedQueue(SlurmCommands):
         self.waiting_jobs = list(jobs)
         self.released: list[str] = []
         self.squeue_error: Unavailable | None = None
+        self.unreadable: tuple[UnreadableLine, ...] = ()
         self.unreleasable: set[str] = set()
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
         if self.squeue_error:
             raise self.squeue_error
-        return ParsedRows(tuple(self.waiting_jobs), ())
+        return ParsedRows(tuple(self.waiting_jobs), self.unreadable)
 
     def release(self, name: str) -> None:
         if name in self.unreleasable:
@@ -187,6 +188,15 @@ def test_failed_release_does_not_stop_others() -> None:
     releaser.run_round(HOUR)
     assert queue.released == ["2", "3", "1"]
     assert releaser.status()["error"] is None
+
+
+def test_held_job_that_cannot_be_read_is_an_error_and_stops_no_other() -> None:
+    queue = SimulatedQueue(*jobs_named("1"))
+    queue.unreadable = (UnreadableLine("squeue", 2, "TimeLimit", "'?' is no time"),)
+    releaser = Releaser(SimulatedBank(), queue, 600)
+    releaser.run_round(0)
+    assert queue.released == ["1"]
+    assert releaser.status()["error"] == "cannot read squeue, line 2, TimeLimit: '?' is no time"
 
 
 def test_aborted_round_continues_in_the_next() -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from tests.slurm.commands.site import CommandSite
 from tests.support.recorded_slurm import line
 
 pytestmark = pytest.mark.slow
+
+PLACES = ("cpu", "gpu", "cpu,gpu")
+
+
+def partition_lines(*, cpu: str, gpu: str) -> str:
+    """Return the lines of the default partition cpu and of gpu with these time limits."""
+    return f"PartitionName=cpu Default=YES MaxTime={cpu}\nPartitionName=gpu MaxTime={gpu}\n"
 
 
 def test_shadow_posts_nothing(site: CommandSite) -> None:
@@ -103,7 +111,7 @@ def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
         site.job(5, owner=0),
         site.job(6, tres="cpu=1,gres/gpu=1", **owner),
     )
-    groups = ((1, 50_001), (2, 50_001), (3, 100), (6, 50_001))
+    groups = ((1, 50_001), (2, 50_001), (3, 100), (4, 100), (6, 50_001))
     site.slurm.set_output("sacct-groups", "".join(line(job, group) for job, group in groups))
     path = site.bank.folder / "strict.toml"
     path.write_text('profile = "hadm"')
@@ -112,7 +120,7 @@ def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
     assert {(row["setting"], row["count"], row["action"]): row["jobs"] for row in rows} == {
         ("unlisted", "exact", "ignore"): 1,
         ('account = "member"', "exact", "ignore"): 2,
-        ('account = "group"', "exact", "refuse"): 2,
+        ('account = "group"', "exact", "refuse"): 3,
         ("unlisted", "exact", "refuse"): 1,
         ("require_partition", "at most", "refuse"): 3,
         ("one_partition", "at least", "refuse"): 1,
@@ -134,6 +142,59 @@ def test_job_with_the_limit_of_its_partition_is_not_refused(site: CommandSite) -
     assert [row["jobs"] for row in rows if row["rule"] == "the time limit is finite"] == [0]
     (row,) = json.loads(site.output("shadow", "--json"))["data"]
     assert (row["refused"], row["held"]) == (0, 120)
+
+
+GPU_PARTITION = "scontrol show partition, line 2, MaxTime"
+
+
+def test_only_jobs_with_the_limit_of_an_unreadable_partition_are_left_out(
+    site: CommandSite,
+) -> None:
+    """The others are judged: in cpu by its own MaxTime."""
+    site.slurm.set_output("scontrol-show-partition", partition_lines(cpu="01:00:00", gpu="?"))
+    none = {"limit_seconds": None, "state": "PENDING"}
+    waiting = [site.job(number, **none, partition=name) for number, name in enumerate(PLACES, 1)]
+    unlimited = [msgspec.structs.replace(job, has_own_limit=False) for job in waiting]
+    site.set_accounting(*unlimited, site.job(9, partition="gpu", state="PENDING"))
+    result = site.run("shadow", "--json", code=0)
+    document = json.loads(result.out)
+    assert [(row["resource"], row["jobs"]) for row in document["data"]] == [("cpu", 1), ("gpu", 1)]
+    left_out = [
+        f"scontrol show partition, line 2, TimelimitRaw: job {number} has the limit of partition"
+        f" {name}, which was not read"
+        for number, name in ((2, "gpu"), (3, "cpu,gpu"))
+    ]
+    assert [line.split(": ")[0] for line in document["unreadable"]][:1] == [GPU_PARTITION]
+    assert document["unreadable"][1:] == left_out
+    notes = " ".join(result.err.split())
+    assert all(f"! not read: {line}" in notes for line in document["unreadable"])
+    site.slurm.set_output("sacct-groups", "")
+    rules = json.loads(site.output("shadow", "--rules", "--json"))
+    (row,) = (row for row in rules["data"] if row["rule"] == "the time limit is finite")
+    assert (row["jobs"], rules["unreadable"]) == (0, document["unreadable"])
+
+
+def test_rules_that_an_unreadable_line_hides_are_not_counted(site: CommandSite) -> None:
+    """Job 2 is judged by its group, and that of job 1 is unknown: it may be the project's."""
+    site.slurm.set_output("scontrol-show-partition", partition_lines(cpu="?", gpu="01:00:00"))
+    site.slurm.change_output("scontrol-show-node", "CPUTot=64", "CPUTot=many")
+    site.set_accounting(*(site.job(number, owner=60_601) for number in (1, 2)))
+    site.slurm.set_output("sacct-groups", line(1, "wheel") + line(2, 100))
+    result = site.run("shadow", "--rules", "--json", code=0)
+    document = json.loads(result.out)
+    assert [text.split(":")[0] for text in document["unreadable"]] == [
+        "sacct, line 1, GID",
+        "scontrol show partition, line 1, MaxTime",
+        "scontrol show node, line 1, CPUTot",
+    ]
+    jobs = {row["rule"]: row["jobs"] for row in document["data"]}
+    hidden = ("--partition is given", "the partition, or one of several, has the GPUs")
+    for rule in hidden:
+        assert rule not in jobs
+        assert f"not counted, as a line was not read: {rule}" in " ".join(
+            site.run("shadow", "--rules", code=0).err.split()
+        )
+    assert jobs["the user is a member of the account's project"] == 1
 
 
 def test_exempt_submissions_are_counted_apart(site: CommandSite) -> None:

@@ -13,7 +13,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.cluster.allocated_tres import NodeSize
 from fairbank.cluster.partition import Partition
 from fairbank.core.tres import parse_weights
-from fairbank.slurm.parsers.values import AccountingJob, SlurmPartition
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, SlurmPartition
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.shadow import (
     ShadowAccount,
@@ -141,11 +141,13 @@ def test_what_the_bank_has_charged_or_holds_is_used_once(state: str, facts: dict
 def test_job_without_a_limit_has_that_of_its_partitions(
     partition: str, seconds: int | None
 ) -> None:
-    partitions = [
-        SlurmPartition("default", default_minutes=30, max_minutes=600),
-        SlurmPartition("max", max_minutes=120),
-        SlurmPartition("none"),
-    ]
+    partitions = ParsedRows(
+        (
+            SlurmPartition("default", default_minutes=30, max_minutes=600),
+            SlurmPartition("max", max_minutes=120),
+            SlurmPartition("none"),
+        )
+    )
     job = msgspec.structs.replace(
         a_job(1, state="PENDING", partition=partition, limit_seconds=None), has_own_limit=False
     )

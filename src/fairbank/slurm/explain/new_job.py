@@ -6,7 +6,7 @@ unknown, and counts as 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from shutil import which
@@ -69,10 +69,11 @@ class NewJob(NamedTuple):
 
 
 class LikelyStart(NamedTuple):
-    """Range of likely starts, as of the time of the queue."""
+    """Range of likely starts, as of the time of the queue, and lines that could not be read."""
 
     as_of: int
     range: StartRange
+    unreadable: Sequence[str] = ()
 
 
 def has_slurm() -> bool:
@@ -96,11 +97,14 @@ def likely_start(
     """
     source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
     source.require((), {**COMMANDS, FILE_NAME: COMMAND})
-    _, answers, _ = read_queue("", directory)
+    _, answers, lines = read_queue("", directory)
     if (cluster := answers.config.get("ClusterName")) != job.cluster:
         raise cluster_differs(cluster, job.cluster)
     number = min(max((queued.job_id for queued in answers.jobs), default=0) + 1, JOB_ID_MAX)
-    priority = new_job_priority(source, _factors(job, number, answers.now), answers.now, zone)
+    factors = _factors(job, number, answers.now)
+    priority, more = new_job_priority(source, factors, answers.now, zone)
+    # The partitions and nodes are read for both.
+    unreadable = tuple(dict.fromkeys((*map(str, lines), *more)))
     answers = msgspec.structs.replace(
         answers, jobs=(*answers.jobs, _slurm_job(job, number, priority, answers.now))
     )
@@ -109,7 +113,8 @@ def likely_start(
     queue = build_queue(answers)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     if any(start.job.number == number for start in plan.starts):
-        return LikelyStart(queue.now, StartRange(queue.now, queue.now, queue.now, 0, 0))
+        now = StartRange(queue.now, queue.now, queue.now, 0, 0)
+        return LikelyStart(queue.now, now, unreadable)
     past = read_history(source.text(FILE_NAME, *COMMAND), queue.now)
     if not past.rows:
         return None  # as long as accounting has no run times, there is no range
@@ -122,7 +127,8 @@ def likely_start(
         runs=SimulatedRuns(run_time_history(past.rows), RUNS, tick),
         allowed=None,
     ).likely
-    return None if likely is None else LikelyStart(queue.now, likely)
+    unreadable += tuple(map(str, past.unreadable))
+    return None if likely is None else LikelyStart(queue.now, likely, unreadable)
 
 
 def _factors(job: NewJob, number: int, now: int) -> PendingFactors:

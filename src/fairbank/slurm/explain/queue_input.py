@@ -11,6 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from fairbank.core.errors import FairbankError
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
@@ -36,7 +37,10 @@ def read_queue(
     answers, unreadable = read_answers(texts)
     groups = groups_of_users(answers, job_id) if directory is None else {}
     pending = [job for job in answers.jobs if job.is_pending]
-    shares = fair_shares(pending, source) if usage_thresholds(answers.qos) else {}
+    shares: dict[int, float] = {}
+    if usage_thresholds(answers.qos):
+        shares, more = fair_shares(pending, source)
+        unreadable = (*unreadable, *more)
     return texts, msgspec.structs.replace(answers, groups=groups, fair_shares=shares), unreadable
 
 
@@ -61,26 +65,34 @@ def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str,
     return {user: names for user, names in groups.items() if names}
 
 
-def fair_shares(jobs: Sequence[SlurmJob], source: SlurmOutput) -> dict[int, float]:
+def fair_shares(
+    jobs: Sequence[SlurmJob], source: SlurmOutput
+) -> tuple[dict[int, float], Sequence[UnreadableLine]]:
     """Return what slurmctld compares with UsageThreshold, by job: the fair share of its priority
     with its weight, or if that is 0 the factor of its association (slurm-rules.md, "Partitions").
-    What Slurm does not tell is left out.
+    What Slurm does not tell is left out; also return the lines that could not be read.
     """
-    shares = dict[int, float]()
+    shares, unreadable = dict[int, float](), list[UnreadableLine]()
     with suppress(FairbankError):  # priority/basic has no factors
         weight = source.priority_settings().factors.counted.fairshare
-        for line in source.factors().rows:
+        factors = source.factors()
+        unreadable += factors.unreadable
+        for line in factors.rows:
             if line.normal["f"] * weight:
                 shares[line.row.job] = line.normal["f"] * weight
     if missing := [job for job in jobs if job.job_id not in shares]:
         with suppress(FairbankError):
-            shares |= _factors(missing, source)
-    return shares
+            associations = source.shares()
+            unreadable += associations.unreadable
+            shares |= _factors(missing, associations.rows, source)
+    return shares, unreadable
 
 
-def _factors(jobs: Sequence[SlurmJob], source: SlurmOutput) -> dict[int, float]:
+def _factors(
+    jobs: Sequence[SlurmJob], shares: Sequence[ShareRow], source: SlurmOutput
+) -> dict[int, float]:
     """Return the factors of the associations of jobs. Raises FairbankError."""
-    associations = {(row.account, row.user, row.partition): row for row in source.shares().rows}
+    associations = {(row.account, row.user, row.partition): row for row in shares}
     dampening = source.priority_settings().fair_share.dampening
     is_own = source.version >= OWN_FACTOR_SINCE
     factors = dict[int, float]()

@@ -181,6 +181,11 @@ def _partition_memory(cells: Cells) -> Memory | None:
     return None
 
 
+def read_partition_names(text: str) -> tuple[str, ...]:
+    """Read the names of all partitions, whatever their other cells are."""
+    return _read("partition", "PartitionName", text, lambda cells: cells["PartitionName"]).rows
+
+
 def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:
     """Read the partitions with their rules."""
     return _read("partition", "PartitionName", text, _partition_rules)

@@ -31,6 +31,9 @@ class UnreadableLine(msgspec.Struct, frozen=True):
 PRICE_CELLS = frozenset({"Account", "Partition", "QOS", "AllocTRES", "ReqTRES"})
 """Cells without which the price of a job, or its payer, is unknown. Its times are always known."""
 
+LIMIT_CELL = "TimelimitRaw"
+"""Cell without which the hold of a job is unknown."""
+
 EMPTY = "is empty"
 """Reason of a gap where accounting has nothing."""
 

@@ -15,7 +15,13 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import DAY
 from fairbank.slurm.bank import BankClient, StoredRefusal
 from fairbank.slurm.commands import IDS_PER_COMMAND, SlurmCommands
-from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.values import (
+    AccountingJob,
+    JobEnd,
+    JobGroup,
+    ParsedRows,
+    UnreadableLine,
+)
 from fairbank.slurm.reconcile.bank_records import CONTRADICTS_HOLD, BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
@@ -311,8 +317,8 @@ def read_history(
 
 def read_job_groups(
     slurm: SlurmCommands, since: int, until: int, progress: StageProgress = no_progress
-) -> dict[int, int]:
-    """Return the Unix groups of a period's jobs by job id, read day by day.
+) -> ParsedRows[JobGroup]:
+    """Return the Unix groups of a period's jobs, read day by day.
 
     Args:
         slurm: Slurm's commands; sacct is run once for each day.
@@ -320,12 +326,15 @@ def read_job_groups(
         until: its end, which is excluded.
         progress: called after each day with the stage "Unix groups", in days.
     """
-    groups: dict[int, int] = {}
+    groups: list[JobGroup] = []
+    unreadable: list[UnreadableLine] = []
     days = list(_days(since, until))
     for done, (start, end) in enumerate(days, 1):
-        groups |= {row.job_id: row.gid for row in slurm.job_groups(start, end).rows}
+        answer = slurm.job_groups(start, end)
+        groups += answer.rows
+        unreadable += answer.unreadable
         progress("Unix groups", done, len(days))
-    return groups
+    return ParsedRows(tuple(groups), tuple(dict.fromkeys(unreadable)))
 
 
 def _days(since: int, until: int) -> Iterator[tuple[int, int]]:

@@ -20,8 +20,10 @@ from fairbank.bank.run import UserSums
 from fairbank.core.units import SuMinutes
 from fairbank.slurm.parsers.values import (
     EMPTY,
+    LIMIT_CELL,
     PRICE_CELLS,
     AccountingJob,
+    ParsedRows,
     SlurmPartition,
     UnreadableLine,
 )
@@ -84,22 +86,31 @@ class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_partition_limits(
-    jobs: Iterable[AccountingJob], partitions: Iterable[SlurmPartition]
+    jobs: Iterable[AccountingJob], partitions: ParsedRows[SlurmPartition]
 ) -> list[AccountingJob]:
     """Return the jobs, those without a limit of their own with that of their partitions.
 
     Of several partitions it is the longest, as in the submission policy; there is none if one of
-    them has none.
+    them has none. A job whose partition could not be read has a gap instead.
     """
-    minutes = {partition.name: partition.minutes_without_limit for partition in partitions}
+    minutes = {partition.name: partition.minutes_without_limit for partition in partitions.rows}
     limited = []
     for job in jobs:
         if not job.has_own_limit:
-            choices = [minutes.get(name, 0) for name in job.partition.split(",")]
-            limit = max(choices) * 60 if all(choices) else None
-            job = msgspec.structs.replace(job, limit_seconds=limit)
+            names = job.partition.split(",")
+            known = [minutes[name] for name in names if name in minutes]
+            is_whole, gaps = len(known) == len(names), job.gaps
+            limit = max(known) * 60 if is_whole and all(known) else None
+            if partitions.unreadable and not is_whole and all(known):
+                gaps += (_limit_gap(job, partitions.unreadable[0]),)
+            job = msgspec.structs.replace(job, limit_seconds=limit, gaps=gaps)
         limited.append(job)
     return limited
+
+
+def _limit_gap(job: AccountingJob, line: UnreadableLine) -> UnreadableLine:
+    why = f"job {job.job_id} has the limit of partition {job.partition}, which was not read"
+    return msgspec.structs.replace(line, field=LIMIT_CELL, why=why, job_id=job.job_id)
 
 
 def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
@@ -135,7 +146,7 @@ def _is_counted(job: AccountingJob) -> bool:
 
 def _gaps(job: AccountingJob) -> list[UnreadableLine]:
     """Return the cells for which the job cannot be judged: its hold needs the limit."""
-    fields = {*PRICE_CELLS, "TimelimitRaw"}
+    fields = {*PRICE_CELLS, LIMIT_CELL}
     # A job without an account is judged: no project has it.
     return [
         gap

@@ -77,12 +77,13 @@ def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
 
     slurm = SlurmCommands()
     try:
-        cluster, ends = slurm.cluster, slurm.job_ends(unknown).rows
+        cluster, ends = slurm.cluster, slurm.job_ends(unknown)
     except FairbankError as error:
         # Many hosts have Slurm's commands without a cluster. A note names the jobs.
         context.detail(f"Slurm's accounting does not answer: {error.message}")
         return rows
-    known = {(end.job_id, end.submitted): end.cpu_seconds for end in ends}
+    context.note(*(f"! not read: {line}" for line in ends.unreadable))
+    known = {(end.job_id, end.submitted): end.cpu_seconds for end in ends.rows}
     return [
         {**row, "cpu_seconds": known.get((row["job_id"], _submitted(row)))}
         if _is_unknown(row) and row["cluster"] == cluster

@@ -189,11 +189,13 @@ def _likely_start(
     try:
         with Stages(options) as progress:
             tick = partial(progress, "simulated runs")
-            return new_job.likely_start(described, options.directory, context.zone, tick)
+            start = new_job.likely_start(described, options.directory, context.zone, tick)
     except FairbankError:
         if options.directory is not None:
             raise
         return None
+    context.note(*(f"! not read: {line}" for line in (start.unreadable if start else ())))
+    return start
 
 
 def _without_lines(card: Row) -> dict[str, Any]:

@@ -101,11 +101,13 @@ def _of_slurm(
     slurm = SlurmCommands()
     try:
         name = slurm.cluster
-        own = read_capacity(slurm, BankClient(context.client).cluster(name), since, until)
+        known = BankClient(context.client).cluster(name)
+        own, unreadable = read_capacity(slurm, known, since, until)
     except FairbankError as error:
         # Many hosts have Slurm's commands without a cluster. The table says what is not known.
         context.detail(f"Slurm's nodes are not known: {error.message}")
         return {}
+    context.note(*(f"! not read: {line}" for line in unreadable))
     return {
         (row["resource"], name): own[row["resource"]]
         for row in resources

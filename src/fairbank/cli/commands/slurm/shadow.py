@@ -87,8 +87,9 @@ def run(context: Context, options: Namespace) -> int:
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
         runs = read_runs(bank, cluster.name, min(first, since), until, progress, len(jobs))
+    partitions = slurm.partitions()
     result = simulate(
-        with_partition_limits(jobs, slurm.partitions().rows),
+        with_partition_limits(jobs, partitions),
         ShadowInput(
             cluster=cluster,
             projects=bank.projects(),
@@ -97,7 +98,7 @@ def run(context: Context, options: Namespace) -> int:
             runs=runs,
         ),
     )
-    unreadable += result.unreadable
+    unreadable += (*partitions.unreadable, *result.unreadable)
     context.note(*(f"! not read: {line}" for line in unreadable))
     if options.refused:
         schema, columns = "fairbank.shadow-refused/1", REFUSED_COLUMNS
@@ -125,7 +126,6 @@ def run(context: Context, options: Namespace) -> int:
 def _show_rules(context: Context, options: Namespace) -> int:
     """Print how many submissions of the period break each rule."""
     from fairbank.slurm.policy import read_site_rules
-    from fairbank.slurm.reconcile.node_sizes import default_partition
     from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
     from fairbank.slurm.reconcile.shadow import with_partition_limits
     from fairbank.slurm.shadow_rules import RuleInput, count_by_rule, exempt_note, rule_gaps
@@ -137,29 +137,30 @@ def _show_rules(context: Context, options: Namespace) -> int:
         cluster = bank.cluster(slurm.check_cluster(context.cluster))
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         groups = read_job_groups(slurm, since, until, progress)
-    partitions = slurm.partitions().rows
-    submitted = [job for job in with_partition_limits(jobs, partitions) if job.submitted >= since]
+    world = RuleInput(
+        site=site,
+        cluster=cluster,
+        projects=bank.projects(),
+        partitions=slurm.partitions(),
+        groups={row.job_id: row.gid for row in groups.rows},
+        nodes=slurm.nodes(),
+    )
+    limited = with_partition_limits(jobs, world.partitions)
+    submitted = [job for job in limited if job.submitted >= since]
+    for answer in (groups, world.partitions, world.nodes):
+        unreadable += answer.unreadable
     unreadable += rule_gaps(submitted)
     context.note(*(f"! not read: {line}" for line in unreadable))
-    counts = count_by_rule(
-        submitted,
-        RuleInput(
-            site=site,
-            cluster=cluster,
-            projects=bank.projects(),
-            default_partition=default_partition(partitions),
-            groups=groups,
-            nodes=slurm.nodes().rows,
-        ),
-    )
+    notes = [f"not counted, as a line was not read: {rule.value}" for rule in world.unjudged]
+    notes += [note] if (note := exempt_note(submitted, site)) else []
     show(
         context,
         Listing(
             "fairbank.shadow-rules/1",
             RULE_COLUMNS,
-            list(map(_rule, counts)),
+            list(map(_rule, count_by_rule(submitted, world))),
             f"{caption(context)}   submissions that break each rule",
-            notes=[note] if (note := exempt_note(submitted, site)) else [],
+            notes=notes,
             empty="There are no rules.",
             more={"unreadable": list(map(str, unreadable))},
         ),
