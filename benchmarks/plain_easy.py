@@ -9,12 +9,18 @@ from __future__ import annotations
 import gzip
 import sys
 from bisect import insort
+from collections.abc import Callable
 from heapq import heappop, heappush
 from pathlib import Path
 
 
-def read(path: Path, processors: int | None) -> tuple[list[tuple[int, int, int, int]], int]:
-    """Return submit time, run time, size and estimate of each job, and the number of processors."""
+def read(
+    path: Path, processors: int | None, time: Callable[[str], int] = int
+) -> tuple[list[tuple[int, int, int, int]], int]:
+    """Return submit time, run time, size and estimate of each job, and the number of processors.
+
+    `time` converts the times. `int` reads no decimals.
+    """
     jobs = []
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:
@@ -23,12 +29,12 @@ def read(path: Path, processors: int | None) -> tuple[list[tuple[int, int, int, 
                     processors = int(line.split(":")[1])
                 continue
             word = line.split()
-            run, size = int(word[3]), int(word[7])
+            run, size = time(word[3]), int(word[7])
             if size <= 0:
                 size = int(word[4])
             if run >= 0 and 0 < size <= (processors or 0):
                 run = max(run, 1)
-                jobs.append((int(word[1]), run, size, max(int(word[8]), run)))
+                jobs.append((time(word[1]), run, size, max(time(word[8]), run)))
     return jobs, processors or 0
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import accasim, year
+from benchmarks import accasim, trace_reader, year
 from benchmarks.bank import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
 from benchmarks.process import ProcessCost, run_process
@@ -73,6 +73,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             file.writelines(write(*month(centre, SEED)))
         traces = [Trace("workload model", made, centre.jobs, 60_000), KTH, UBCCR]
         tables = [_easy(trace, rounds, say) for trace in traces if _is_there(trace, say)]
+        tables.append(trace_reader.table(made, folder, rounds=15 * rounds, say=say))
         if KTH.file.exists():
             tables.append(_slurm(KTH, rounds, say))
             tables += [] if short else _beside_accasim(KTH, folder / "accasim", say)
