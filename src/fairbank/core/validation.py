@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct, ValidationError, inspect
+from msgspec import DecodeError, Struct, ValidationError, inspect
 
 from fairbank.core.errors import InvalidInput
 
@@ -37,6 +37,11 @@ _TYPE_WORDS = {
     "array": "a list",
     "null": "null",
 }
+
+
+def is_cut_short(error: DecodeError) -> bool:
+    """Return True if the input of msgspec ended too early."""
+    return "truncated" in str(error)
 
 
 class ValidationFault(NamedTuple):

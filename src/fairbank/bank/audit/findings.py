@@ -10,7 +10,7 @@ import msgspec
 from fairbank.bank.entry import Entry
 from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
-from fairbank.core.validation import ValidationFault
+from fairbank.core.validation import ValidationFault, is_cut_short
 
 _AMOUNTS = frozenset(
     {"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"}
@@ -128,7 +128,7 @@ def unreadable(bad: Exception) -> str:
         if fault.kind == "missing field":
             return f"they lack {fault.path}"
         return f"{fault.path or 'the whole'}: {fault.message}"
-    text = str(bad)
     if isinstance(bad, msgspec.DecodeError):
-        return "they are not JSON" + (", or were cut short" if "truncated" in text else "")
+        return "they are not JSON" + (", or were cut short" if is_cut_short(bad) else "")
+    text = str(bad)
     return text[:1].lower() + text[1:] if text else "they are of another kind"
