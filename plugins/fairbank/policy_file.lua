@@ -2,7 +2,7 @@
 -- is reported. src/fairbank/slurm/policy_file.py writes it, and
 -- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
-local M = { VERSION = 6, SIZE_MAX = 4 * 1024 * 1024 }
+local M = { VERSION = 7, SIZE_MAX = 4 * 1024 * 1024 }
 
 local function pattern_reader(pattern, max_length)
   return function(text)
@@ -54,7 +54,7 @@ local FIELDS = {
   exempt = { count },
   partition = {
     name, resource, one_of("sum", "max_tres", "max_tres_gres"), positive,
-    count, count, count, count, one_of("exclusive", "shared"),
+    count, count, count, count, one_of("exclusive", "shared"), count,
   },
   gpu = { name, name, count }, weight = { name, tres, count },
   project = { name, count, name, optional, uids },
@@ -92,12 +92,12 @@ end
 function ADD.exempt(policy, uid) policy.exempt[uid] = true end
 
 function ADD.partition(
-  policy, partition, billed, adding, denominator, memory, minutes, cpus, node_memory, sharing
+  policy, partition, billed, adding, denominator, memory, minutes, cpus, node_memory, sharing, most
 )
   if policy.partitions[partition] then return "is repeated" end
   policy.partitions[partition] = {
     name = partition, resource = billed, adding = adding, denominator = denominator,
-    memory_per_cpu = memory, default_minutes = minutes, node_cpus = cpus,
+    memory_per_cpu = memory, default_minutes = minutes, node_cpus = cpus, most_cpus = most,
     node_memory = node_memory, whole_nodes = sharing == "exclusive", gpus = {}, node_gpus = {},
     weights = {},
   }

@@ -109,8 +109,8 @@ function M.counts(job, partition)
     nodes = math.max(nodes, math.ceil(job.tasks / job.tasks_per_node))
   end
   local cpus = math.max(job.cpus or 1, nodes)
-  if partition.node_cpus > 0 then
-    nodes = math.max(nodes, math.ceil(cpus / partition.node_cpus))
+  if partition.most_cpus > 0 then
+    nodes = math.max(nodes, math.ceil(cpus / partition.most_cpus))
   end
   local gpus, by_type = gpu_counts(job, nodes)
   cpus = math.max(cpus, (job.cpus_per_gpu or 0) * gpus)

@@ -23,7 +23,13 @@ from tests.support.names import NAMES
 WRITTEN = 1_795_000_000
 
 CPU = PolicyPartition(
-    Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), {}, 1000, 30, 64, 131_072
+    Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
+    {},
+    1000,
+    30,
+    64,
+    131_072,
+    most_cpus=64,
 )
 GPU = PolicyPartition(
     Partition("gpu", "gpu", parse_weights("CPU=1.0,Mem=0.09375G,GRES/gpu=12.0")),
@@ -32,6 +38,7 @@ GPU = PolicyPartition(
     30,
     48,
     512_000,
+    most_cpus=48,
 )
 GPU_T4 = PolicyPartition(
     Partition("gpu-t4", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
@@ -40,6 +47,7 @@ GPU_T4 = PolicyPartition(
     30,
     64,
     131_072,
+    most_cpus=64,
 )
 LONG = PolicyPartition(Partition("long", "cpu", parse_weights("CPU=1.0"), BillingRule.SUM))
 
@@ -102,6 +110,7 @@ places = st.builds(
     _sizes,
     _sizes,
     st.booleans(),
+    _sizes,
 )
 
 

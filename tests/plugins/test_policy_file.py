@@ -59,6 +59,7 @@ def partition_of(table: Any) -> PolicyPartition:
         node_cpus=int(table.node_cpus),
         node_memory=int(table.node_memory),
         exclusive=table.whole_nodes,
+        most_cpus=int(table.most_cpus),
     )
 
 
@@ -321,11 +322,11 @@ def test_heading_has_the_time_and_detects_damage() -> None:
         read_header(b"\xff\x00")
 
 
-@pytest.mark.parametrize(("version", "age"), [(5, "older"), (7, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(6, "older"), (8, "newer")])
 def test_file_of_another_version_is_refused_as_older_or_newer(
     lua: Lua, version: int, age: str
 ) -> None:
-    text = TEXT.replace("fairbank-policy\t6", f"fairbank-policy\t{version}")
+    text = TEXT.replace("fairbank-policy\t7", f"fairbank-policy\t{version}")
     message = f"it is of the {age} version {version}; "
     with pytest.raises(InvalidInput, match=message) as refused:
         read_header(text.encode())

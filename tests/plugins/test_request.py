@@ -50,7 +50,9 @@ def test_nodes_follow_from_the_tasks_of_each_node(
     lua: Lua, tasks: int, per_node: int | None, nodes: int
 ) -> None:
     job = lua.table(tasks=tasks, tasks_per_node=per_node, gpus=lua.table(), cpus=tasks)
-    partition = lua.table(node_cpus=0, node_memory=0, memory_per_cpu=0, gpus=lua.table())
+    partition = lua.table(
+        node_cpus=0, most_cpus=0, node_memory=0, memory_per_cpu=0, gpus=lua.table()
+    )
     assert lua.module("request").counts(job, partition).node == nodes
 
 
@@ -120,6 +122,19 @@ def test_types_of_gpus_are_counted_as_why_counts_them(
     assert {name: ours[name] for name in ours if name != "gres/gpu:any"} == dict(counts.items())
 
 
+def test_job_that_fits_the_largest_node_has_one_node(lua: Lua) -> None:
+    """A node has 32 or 128 CPUs: the memory of four nodes would be four times the price."""
+    place = msgspec.structs.replace(CPU, node_cpus=32, most_cpus=128)
+    _, partition, priced = _read_by_both(lua, place)
+    for exclusive, cpus in ((False, 100), (True, 100), (True, 129)):
+        wanted = ResourceRequest(cpus_per_task=cpus, memory_per_node=100, exclusive=exclusive)
+        counts = lua.module("request").counts(_lua_job(lua, wanted), partition)
+        nodes = 1 if cpus == 100 else 2
+        assert dict(counts.items()) == {"cpu": cpus, "node": nodes, "mem": 100 * nodes}
+        ours = priced.counts(PendingJob(number=1, wanted=wanted))
+        assert {name: ours[name] for name in ours if ours[name]} == dict(counts.items())
+
+
 _PRICED = Partition(
     "p", "gpu", parse_weights("CPU=1,Mem=1G,node=17,GRES/gpu=3,GRES/gpu:a100=5,GRES/gpu:t4=11")
 )
@@ -128,11 +143,13 @@ _PRICED = Partition(
 @st.composite
 def _places(draw: st.DrawFn) -> PolicyPartition:
     """Draw a partition, also of nodes that differ, or whose size is unknown."""
+    least = draw(st.sampled_from([0, 4, 64]))
     return PolicyPartition(
         msgspec.structs.replace(_PRICED, billing_rule=draw(st.sampled_from(BillingRule))),
         gpus=draw(st.dictionaries(st.sampled_from(["A100", "t4", "any"]), st.integers(0, 8))),
         memory_per_cpu=draw(st.sampled_from([0, 1000])),
-        node_cpus=draw(st.sampled_from([0, 4, 64])),
+        node_cpus=least,
+        most_cpus=least * draw(st.sampled_from([1, 2])),
         node_memory=draw(st.sampled_from([0, 4096])),
         exclusive=draw(st.booleans()),
     )

@@ -107,7 +107,7 @@ def test_partition_has_the_gpus_that_every_node_has_and_gives_whole_nodes_as_slu
     """One node has two V100 and one GPU without a type, the other four V100."""
     text = (
         "NodeName=g1 CPUTot=8 RealMemory=1 Partitions=gpu Gres=gpu:V100:2,gpu:1\n"
-        "NodeName=g2 CPUTot=8 RealMemory=1 Partitions=gpu Gres=gpu:V100:4\n"
+        "NodeName=g2 CPUTot=16 RealMemory=1 Partitions=gpu Gres=gpu:V100:4\n"
     )
     partitions = "PartitionName=gpu OverSubscribe=EXCLUSIVE\nPartitionName=cpu\n"
     prices = Cluster("lab", {name: Partition(name, name) for name in ("gpu", "cpu")})
@@ -119,3 +119,4 @@ def test_partition_has_the_gpus_that_every_node_has_and_gives_whole_nodes_as_slu
         ({"V100": 2, "any": 0}, True),
         ({}, False),
     ]
+    assert [(place.node_cpus, place.most_cpus) for place in built.partitions] == [(8, 16), (0, 0)]

@@ -41,13 +41,15 @@ class NodeSize(msgspec.Struct, frozen=True):
 
     Memory is in MiB. `gres` counts generic resources by TRES, without and with their types. If the
     nodes differ, each number is the most on one node, and `kinds` has the GRES of each kind of
-    node; empty if they are unknown or do not differ.
+    node; empty if they are unknown or do not differ. `least_cpus` are those of the smallest node,
+    for a price that is the least; None: as `cpus`.
     """
 
     cpus: int | None = None
     memory: int | None = None
     gres: Mapping[str, int] | None = None
     kinds: tuple[Mapping[str, int], ...] = ()
+    least_cpus: int | None = None
 
 
 PER_TASK = "--cpus-per-task", "--gpus-per-task"
@@ -142,7 +144,8 @@ def _whole_nodes(job: JobRequest, partition: Partition, counts: Counts) -> dict[
         raise _unknown_size(job, "exclusive", "node_cpus")
     if size.gres is None and any(name.startswith("gres/") for name in partition.weights or ()):
         raise _unknown_size(job, "exclusive", "node_gres")
-    return {"cpu": counts["node"] * size.cpus, **_whole_gres(counts, size.gres or {})}
+    cpus = max(counts["node"] * (size.least_cpus or size.cpus), counts["cpu"])
+    return {"cpu": cpus, **_whole_gres(counts, size.gres or {})}
 
 
 def _whole_gres(counts: Counts, gres: Mapping[str, int]) -> dict[str, Fraction]:

@@ -157,6 +157,7 @@ def _partition(
         node_cpus=min((node.cpus for node in nodes), default=0),
         node_memory=min((node.memory for node in nodes), default=0),
         exclusive=slurm_partition.exclusive,
+        most_cpus=max((node.cpus for node in nodes), default=0),
     )
 
 

@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 6  # earlier ones were written before the first release
+VERSION = 7  # earlier ones were written before the first release
 POLICY_FILE = "fairbank/policy"
 """Path of the policy file in the directory of slurm.conf."""
 
@@ -83,8 +83,9 @@ class PolicyPartition(msgspec.Struct, frozen=True):
     `gpus` are its GPU types, each with the number that every node has; empty without GPUs, and
     where its nodes are unknown (`node_cpus` 0).
     `exclusive` gives each job whole nodes. `memory_per_cpu` is given to jobs that request no
-    memory, `default_minutes` to those without a time limit. The size of the nodes gives
-    the CPUs and GPUs of jobs on whole nodes and the memory of those with --mem=0.
+    memory, `default_minutes` to those without a time limit. The size of the smallest node gives
+    the CPUs and GPUs of jobs on whole nodes and the memory of those with --mem=0. `most_cpus` of
+    the largest give the number of nodes, so that no price is above that of what a job gets.
     """
 
     partition: Partition
@@ -94,6 +95,7 @@ class PolicyPartition(msgspec.Struct, frozen=True):
     node_cpus: int = 0
     node_memory: int = 0
     exclusive: bool = False
+    most_cpus: int = 0
 
 
 class PolicyBalance(msgspec.Struct, frozen=True):
@@ -240,6 +242,7 @@ def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
         _number(place.node_cpus, here),
         _number(place.node_memory, here),
         "exclusive" if place.exclusive else "shared",
+        _number(place.most_cpus, here),
     )
     for kind, number in place.gpus.items():
         field = f"{here}.gpus"

@@ -214,7 +214,7 @@ def _prices(rows: Rows, written: int) -> PolicyPrices:
 
 
 def _partition(row: Sequence[str], rows: Rows) -> Partition:
-    name, resource, rule, denominator, memory_per_cpu, _, cpus, memory, sharing = row
+    name, resource, rule, denominator, memory_per_cpu, _, cpus, memory, sharing, most = row
     # `any` stays a type, which no weight has: GPUs without a type are of no other one.
     gpus = {kind: int(number) for place, kind, number in rows["gpu"] if place == name}
     return Partition(
@@ -228,10 +228,11 @@ def _partition(row: Sequence[str], rows: Rows) -> Partition:
         BillingRule(rule),
         # 0 stands for unknown.
         NodeSize(
-            int(cpus) or None,
+            int(most) or None,
             int(memory),
             {"gres/gpu": sum(gpus.values())}
             | {f"gres/gpu:{kind}".lower(): number for kind, number in gpus.items()},
+            least_cpus=int(cpus) or None,
         ),
         Memory(int(memory_per_cpu), MemoryUnit.CPU) if int(memory_per_cpu) else None,
         exclusive=sharing == "exclusive" and cpus != "0",
