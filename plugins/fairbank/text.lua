@@ -21,10 +21,10 @@ function M.options(option, values)
   return M.join(options, " or ")
 end
 
--- Hundredths of an SU, rounded towards zero; with `down` towards minus infinity.
+-- Hundredths of an SU, rounded up, or `down`.
 local function hundredths(minutes, down)
   local parts = minutes * 100
-  return (down or minutes >= 0) and floor(parts / 60) or -floor(-parts / 60)
+  return down and floor(parts / 60) or -floor(-parts / 60)
 end
 
 local function format_hundredths(number)

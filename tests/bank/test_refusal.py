@@ -355,7 +355,7 @@ def test_overdrawn_allocation_is_shown() -> None:
             38_158,
             "requested 99999 SU, available 635.96 SU, short by 99363.04 SU",
         ),
-        (Reason.CAPPED, 25, 10, "requested 0.41 SU, available 0.16 SU, short by 0.25 SU"),
+        (Reason.CAPPED, 25, 10, "requested 0.42 SU, available 0.16 SU, short by 0.26 SU"),
     ],
 )
 def test_shown_figures_of_a_refusal_add_up(

@@ -150,7 +150,7 @@ def test_csv_and_json_are_exact(changing: Run) -> None:
 
 def test_amount_that_is_not_exact_in_su_is_shown_in_minutes_too(changing: Run) -> None:
     assert (
-        "deposit of 0.01 SU (1 minute) into"
+        "deposit of 0.02 SU (1 minute) into"
         in changing("deposit", "1", "0.02", "--reason", "t").out
     )
     assert "deposit of 0.05 SU into" in changing("deposit", "1", "3m", "--reason", "t").out

@@ -24,19 +24,19 @@ GPU_TOO_EARLY, CPU_WITHOUT_ALLOCATION, SECOND_TRY = 900_001, 900_002, 900_003
 
 
 def test_shortfall_is_the_same_everywhere() -> None:
-    """The missing amount is the difference of the two figures shown next to it, not 83253.06, the
-    truncated difference in minutes.
+    """The missing amount is the difference of the two figures shown next to it, not 83253.07, the
+    rounded difference in minutes.
     """
     row = {"requested": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
     columns = [
         column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
     ]
-    assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.07"] * 2
+    assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.08"] * 2
     (shown,) = envelope("x", JsonSource(), [row], (), DisplayFormat())["data"]
     assert shown["display"] == {
-        "requested": "83333.33",
+        "requested": "83333.34",
         "available": "80.26",
-        "shortfall": "83253.07",
+        "shortfall": "83253.08",
     }
 
 
@@ -159,10 +159,10 @@ def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
         for line in fairbank(*chosen).out.splitlines()
         if line.lstrip().startswith("9000")
     ]
-    assert sorted(lines) == [["900011", "0.16", "-", "-"], ["900012", "0.16", "-", "-"]]
+    assert sorted(lines) == [["900011", "0.17", "-", "-"], ["900012", "0.17", "-", "-"]]
     assert set(fairbank(*chosen, "--csv", "-n").out.splitlines()) == {
-        "900011,0.16,,",
-        "900012,0.16,,",
+        "900011,0.17,,",
+        "900012,0.17,,",
     }
     failed = own_sproject("failures", "-u", AYLA, "--detail", "--json").out
     rows = [row for row in json.loads(failed)["data"] if row["job_id"] in (900_011, 900_012)]
@@ -177,7 +177,7 @@ def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
         if row["JOB-ID"].startswith("9000")
     ]
     assert [(row["AMOUNT"], row["BALANCE"], row["SHORT"]) for row in table] == [
-        ("0.16", "", "")
+        ("0.17", "", "")
     ] * 2
     short = fairbank(
         "jobs", "--refused", "-j", SECOND_TRY, "-o", "REQUEST,AVAILABLE,SHORT", "--csv", "-n"

@@ -131,7 +131,7 @@ def statement_entry(
         (
             statement_entry("charge", 6, 1, {"written_off": 101}, charged=6, available=594),
             "0.10",
-            "0.10 used; 1.68 written off",
+            "0.10 used; 1.69 written off",
         ),
         (statement_entry("charge", 1, 1, {}, charged=1, available=599), "0.02", "0.02 used"),
     ],

@@ -168,7 +168,7 @@ def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
     query = ("usage", "-S", "2026-01-01", "-n", "-P", "-o", "USER,EFF%,WASTED,AVG-WAIT")
     # 12 % used of 8,939 SU on CPUs: 88 % idle are 7,866.32. Of 610 on GPUs: 536.80.
     assert fairbank(*query, "-u", MINH).out.splitlines() == [
-        f"{MINH}|12%|7866.31|00:10:00",
+        f"{MINH}|12%|7866.32|00:10:00",
         f"{MINH}|12%|536.80|00:10:00",
     ]
     assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"

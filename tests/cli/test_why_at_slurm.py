@@ -709,7 +709,7 @@ def test_needed_hold_and_available_credit_are_reported(
         JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=bank_queue
     )
     assert (result.code, result.err) == (0, "")
-    assert "ok credit: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
+    assert "ok credit: needs a hold of 0.17 SU, available 59,408 of chem_qmc/cpu" in " ".join(
         result.out.split()
     )
 

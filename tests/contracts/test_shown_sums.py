@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, GroupPage, Page, UsageBy, UsageQuery
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.cli.commands.bank import balance, statement
 from fairbank.core.time import LAST_INSTANT, Instant
@@ -40,6 +40,11 @@ FROM journal WHERE allocation > 0 GROUP BY allocation
 """
 RUNS = """
 SELECT allocation, owner, sum(charged - refunded), sum(held) FROM run GROUP BY allocation, owner
+"""
+CLOSED = """
+SELECT resource, cluster, sum(run.charged - refunded)
+FROM run JOIN allocation ON allocation.id = run.allocation
+WHERE run.state IN ('charged', 'released') GROUP BY resource, cluster
 """
 NOW = Instant(45)
 FORMS = st.builds(
@@ -111,7 +116,7 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
         assert shown["IN"] * shown["OUT"] == 0
         before, available = after_it, shown["AVAILABLE"]
     assert before["available"] == row["remaining"]
-    assert form.left(row["remaining"]) == form.left(before["available"])
+    assert form.credit(row["remaining"]) == form.credit(before["available"])
 
 
 ADDING_UP = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")
@@ -149,3 +154,36 @@ def test_rows_of_balance_and_statement_add_up_and_equal_the_sums_in_sql(
         shown = cells(SUMMANDS, row, form)
         rest = shown["USED"] + shown["HELD"] + shown["REMAINING"]
         assert shown["GRANTED"] + shown["LIMIT"] == rest
+
+
+@FEW
+@given(story=batches, form=FORMS)
+def test_rows_of_usage_and_of_the_centre_add_up_and_equal_the_sums_in_sql(
+    store: Store, file: Path, story: list[list[SubmittedRequest]], form: DisplayFormat
+) -> None:
+    play(emptied(store), story)
+    bank = services(
+        store, clock=ManualClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32
+    )
+    sums = {(resource, cluster): used for resource, cluster, used in selected(file, CLOSED)}
+    day = ((LAST_INSTANT, 0),)
+    of_allocation = {}
+    for by in UsageBy:
+        query = UsageQuery(offsets=day if by.is_time else ())
+        groups = bank.runs.usage(query, by, GroupPage(PAGE_MAX))
+        for unit, used in sums.items():
+            assert sum(group.charged for group in groups if group.key[1:] == unit) == used
+        assert {group.key[1:] for group in groups} == sums.keys()
+        if by is UsageBy.ALLOCATION:
+            for group in groups:
+                before = of_allocation.get(group.group, 0)
+                of_allocation[group.group] = before + group.charged
+    centre = bank.centre.use(Identity(actor=0, uid=0, admin=True), Instant(0), LAST_INSTANT)
+    with_jobs = [use for use in centre.resources if use.runs]
+    assert {(use.resource, use.clusters): use.used for use in with_jobs} == sums
+    # An amount has the same text in `usage` as in the row of `balance`, which adds up.
+    for number, row in balances(bank, 1).items():
+        charged = of_allocation.get(number, 0)
+        assert row["charged"] == charged
+        (used,) = (column for column in balance.COLUMNS if column.head == "USED")
+        assert used.cell(row, form) == form.su(charged)

@@ -52,10 +52,10 @@ def test_cost_that_no_float_can_hold_is_still_exact() -> None:
         (-60, "-1"),
         (90, "1.50"),
         (-90, "-1.50"),
-        (25, "0.41"),
-        (1, "0.01"),
-        (59, "0.98"),
-        (61, "1.01"),
+        (25, "0.42"),
+        (1, "0.02"),
+        (59, "0.99"),
+        (61, "1.02"),
         (-1, "-0.01"),
         (6_000_000, "100000"),
     ],
@@ -68,15 +68,15 @@ def test_people_read_hours_with_two_decimals_at_most(minutes: int, shown: str) -
     ("minutes", "units", "shown"),
     [
         (90, "m", "90"),
-        (90, "k", "0"),
+        (90, "k", "0.01"),
         (600, "k", "0.01"),
         (-90, "k", "0"),
         (90_000_000, "M", "1.50"),
-        (59_999_999, "M", "0.99"),
+        (59_999_999, "M", "1"),
         (60_000, "k", "1"),
     ],
 )
-def test_other_units_are_cut_off_too(minutes: int, units: str, shown: str) -> None:
+def test_other_units_are_rounded_up_too(minutes: int, units: str, shown: str) -> None:
     assert show_su(minutes, AmountFormat(units)) == shown
 
 
@@ -87,9 +87,9 @@ def test_separators_for_people() -> None:
 
 @given(st.integers(-AMOUNT_MAX, AMOUNT_MAX), st.sampled_from(sorted(WORTH)))
 @example(minutes=-1, units="M")
-def test_shown_amount_is_truncated_to_hundredths(minutes: int, units: str) -> None:
+def test_shown_amount_is_rounded_up_to_hundredths(minutes: int, units: str) -> None:
     shown = Fraction(show_su(minutes, AmountFormat(units)))
-    assert 0 <= abs(Fraction(minutes, WORTH[units])) - abs(shown) < Fraction(1, 100)
+    assert 0 <= shown - Fraction(minutes, WORTH[units]) < Fraction(1, 100)
     assert show_su(minutes, AmountFormat(units, separators=True)).replace(",", "") == show_su(
         minutes, AmountFormat(units)
     )
@@ -110,7 +110,7 @@ def test_rounded_down_amount_never_exceeds_the_exact_one(
     shown = show_su(minutes, AmountFormat(units, decimals=decimals), down=True)
     assert exact - step < Fraction(shown) <= exact
     near = show_su(minutes, AmountFormat(units, decimals=decimals))
-    assert 0 <= abs(exact) - abs(Fraction(near)) < step
+    assert 0 <= Fraction(near) - exact < step
     if decimals is not None:
         assert [len(text.partition(".")[2]) for text in (shown, near)] == [decimals] * 2
 

@@ -21,7 +21,7 @@ from fairbank.report.columns import (
     Summand,
     day,
     duration,
-    left,
+    credit,
     moment,
     percent,
     su,
@@ -117,8 +117,8 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
     ("minutes", "expected"),
     [
         ([60, 120], ["1", "2"]),
-        ([60, 25], ["1.00", "0.41"]),
-        ([6_061, 25], ["101.01", "0.41"]),
+        ([60, 25], ["1.00", "0.42"]),
+        ([6_061, 25], ["101.02", "0.42"]),
         ([-6_061, 45], ["-101.01", "0.75"]),
     ],
 )
@@ -143,14 +143,14 @@ def test_amounts_of_a_column_have_the_same_decimals(
             [0, 0],
             [["25.58", "100.00"], ["0.00", "0.42"], ["0", "0"], ["25.58", "99.58"]],
         ),
-        ([25], [10], [10], [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
+        ([25], [10], [10], [["0.41"], ["0.17"], ["0.16"], ["0.08"]]),
     ],
 )
 @pytest.mark.parametrize("short", [False, True])
 def test_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
-    """Amounts are truncated; what this leaves over is used or held."""
+    """Used credit is rounded up, the rest down; what this leaves over is held."""
     columns = [
         Column(name, Summand(name), right=True) for name in ("granted", "used", "held", "available")
     ]
@@ -201,7 +201,7 @@ def test_added_column_keeps_those_of_a_wide_terminal_and_of_long() -> None:
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
-    cells = Column("LEFT", left("left"), right=True).cells(
+    cells = Column("LEFT", credit("left"), right=True).cells(
         [{"left": amount} for amount in minutes], DisplayFormat(short=short)
     )
     assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
@@ -295,7 +295,7 @@ def test_csv_lines_contain_no_formula() -> None:
 
 
 def test_csv_has_exact_minutes() -> None:
-    """25 minutes are 0.41666... SU, and three times 0.41 are not 1.25."""
+    """25 minutes are 0.41666... SU, and three times 0.42 are not 1.25."""
     lines = csv(
         with_minutes(COLUMNS),
         [row(granted=25, available=-25), row(granted=3_564_500)],
@@ -303,8 +303,8 @@ def test_csv_has_exact_minutes() -> None:
     )
     assert lines == [
         "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE,GRANTED-MINUTES,AVAILABLE-MINUTES",
-        "chem_qmc,0.41,-0.41,2027-07-01,,25,-25",
-        "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
+        "chem_qmc,0.42,-0.41,2027-07-01,,25,-25",
+        "chem_qmc,59408.34,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")
     assert separate_cells([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
@@ -325,7 +325,7 @@ def test_times_are_shown_in_the_given_zone() -> None:
     assert Column("X", duration("ran")).cell(sample, LOOK) == "1-01:01:01"
     assert Column("X", percent("share")).cell(sample, LOOK) == "36%"
     assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
-    for show in (moment, day, duration, percent, su, left, text):
+    for show in (moment, day, duration, percent, su, credit, text):
         assert Column("X", show("none")).cell(sample, LOOK) == ""
 
 

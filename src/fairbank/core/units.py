@@ -54,7 +54,7 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     """Parse `100`, `12.5`, `1,200`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
 
     `90M` is refused, because it may be meant as minutes or as millions. It reads what `show_su`
-    prints: two decimals of an SU mean the minute that is shown so.
+    prints: two decimals of an SU mean the minute that is shown so, rounded up or down.
 
     Args:
         text: the amount.
@@ -65,8 +65,8 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     Raises:
         InvalidInput: not an amount, with M, finer than a minute, too small, or above AMOUNT_MAX.
 
-    >>> parse_su("25.58"), parse_su("0.42"), parse_su("0.41", least=0)
-    (1535, 25, 25)
+    >>> parse_su("25.58"), parse_su("25.59"), parse_su("0.42"), parse_su("0.41", least=0)
+    (1535, 1535, 25, 25)
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
@@ -87,27 +87,17 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
         )
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
-        # `show_su` prints two decimals of an SU; other decimals name no minute.
-        hours = (suffix or default) == "h" and len(decimals) == 2
-        minutes = _shown_as(
-            int(whole + decimals), minutes, hours=hours, text=text, field=field, least=least
-        )
+        # `show_su` prints two decimals of an SU, rounded up or down: they name one minute.
+        if (suffix or default) != "h" or len(decimals) != 2:
+            raise _finer_than_a_minute(text, minutes, field=field, least=least)
+        minutes += IN_SU.parts(minutes) != int(whole + decimals)
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
 
 
-def _shown_as(
-    hundredths: int, below: int, *, hours: bool, text: str, field: str, least: int
-) -> int:
-    """Return the minutes that are shown with these two decimals, truncated or rounded.
-
-    Raises:
-        InvalidInput: the decimals lie between two minutes; the remedy names them.
-    """
-    for minutes in (below, below + 1) if hours else ():
-        if hundredths in (IN_SU.parts(minutes), (20 * minutes + 6) // 12):
-            return minutes
+def _finer_than_a_minute(text: str, below: int, *, field: str, least: int) -> InvalidInput:
+    """Return the error for an amount between two minutes; its remedy names them."""
     near = [minutes for minutes in (below, below + 1) if minutes >= least]
-    raise InvalidInput(
+    return InvalidInput(
         f"{text[:40]!r} is finer than one SU-minute",
         field=field,
         remedy="the bank counts whole minutes: "
@@ -153,10 +143,10 @@ class AmountFormat(NamedTuple):
     decimals: int | None = None
 
     def parts(self, minutes: int, *, down: bool = False) -> int:
-        """Return an amount in units of the last decimal, truncated; `down`: rounded down."""
+        """Return an amount in units of the last decimal, rounded up, or `down`."""
         parts: int = minutes * 10**self.places
         worth = WORTH[self.units]
-        return parts // worth if down or parts >= 0 else -(-parts // worth)
+        return parts // worth if down else -(-parts // worth)
 
     def write(self, parts: int) -> str:
         """Return the text of an amount in units of the last decimal."""
@@ -176,21 +166,22 @@ IN_SU = AmountFormat()
 def show_su(minutes: int, form: AmountFormat = IN_SU, *, down: bool = False) -> str:
     """Format an amount, in SU unless `form` says otherwise.
 
-    Further decimals are truncated, so that every command shows the same figure for an amount.
+    Used and held credit is rounded up, granted and available credit down, so that no figure
+    promises too much, and every command shows the same figure for an amount.
 
     Args:
         minutes: the amount in SU-minutes.
         form: the format.
-        down: whether to round down below zero too, for credit that can still be used.
+        down: whether to round down.
 
     >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, AmountFormat(separators=True))
-    ('60', '0.41', '-1.50', '120,000')
-    >>> show_su(-25), show_su(-25, down=True), show_su(3600, AmountFormat(decimals=2))
-    ('-0.41', '-0.42', '60.00')
+    ('60', '0.42', '-1.50', '120,000')
+    >>> show_su(25, down=True), show_su(-25, down=True), show_su(3600, AmountFormat(decimals=2))
+    ('0.41', '-0.42', '60.00')
     """
     if form is IN_SU and minutes >= 0:
         # As below, in a third of the time: the bank's lists have thousands of amounts.
-        whole, rest = divmod(minutes * 5 // 3, 100)
+        whole, rest = divmod((minutes * 5 + (0 if down else 2)) // 3, 100)
         return f"{whole}.{rest:02}" if rest else str(whole)
     return form.write(form.parts(minutes, down=down))
 
@@ -210,9 +201,9 @@ def show_sums(
 ) -> ShownSums:
     """Format the amounts of an allocation so that the shown figures add up.
 
-    All figures are truncated; the difference that this makes goes to held and used, so available
-    credit is never shown too high. A credit limit takes the difference if both it and the granted
-    amount are truncated.
+    Used and available credit are shown as everywhere, the one rounded up, the other down. What
+    this leaves over goes to held, then to the limit, then to the granted amount, as far as their
+    own figures are not exact.
 
     Args:
         granted: credit of the grant in SU-minutes, as are all amounts; without the credit limit.
@@ -223,18 +214,18 @@ def show_sums(
 
     >>> show_sums(1535, 0, 0, 1535).available
     '25.58'
-    >>> show_sums(1535, 25, 0, 1510, AmountFormat(decimals=0))
-    ShownSums(granted='25', limit='0', used='0', held='0', available='25')
+    >>> show_sums(6000, 25, 25, 5950)
+    ShownSums(granted='100', limit='0', used='0.42', held='0.42', available='99.16')
     """
     amounts = (granted, used + held + available - granted, used, held)
     worth, left = WORTH[form.units], form.parts(available, down=True)
-    shown = [form.parts(amount) for amount in amounts]
-    missing = shown[0] + shown[1] - shown[2] - shown[3] - left
-    # First held, then used, then the limit; a figure that is exact stays as it is.
-    for place, sign in ((3, 1), (2, 1), (1, -1)):
-        if missing * sign > 0 and amounts[place] * 10**form.places % worth:
-            shown[place] += 1
-            missing -= sign
+    is_down = (True, True, False, False)
+    shown = [form.parts(amount, down=down) for amount, down in zip(amounts, is_down, strict=True)]
+    beyond = shown[2] + shown[3] + left - shown[0] - shown[1]  # 0 to 3
+    for place, step in ((3, -1), (1, 1), (0, 1)):
+        if beyond and amounts[place] * 10**form.places % worth:
+            shown[place] += step
+            beyond -= 1
     return ShownSums(*map(form.write, (*shown, left)))
 
 
@@ -275,8 +266,11 @@ AMOUNTS = frozenset(
     " released requested returned shortfall total unpaid_minutes used wasted written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
-LEFT = frozenset({"after", "available", "left", "my_left", "remaining"})
-"""Amounts that can still be used, which are rounded down below zero too."""
+CREDIT = frozenset(
+    "after available cap capacity credit_limit deposited expired_minutes granted granted_minutes"
+    " idle left left_over my_cap my_left remaining".split()
+)
+"""Amounts that are credit, granted or left, which is rounded down."""
 ADDING_UP = ("deposited", "charged", "held")
 """Fields that add up to the remaining credit, with a credit limit if there is one."""
 LACKING = frozenset({"requested", "available", "shortfall"})
@@ -293,12 +287,12 @@ def amount_texts(fields: Mapping[str, object], form: AmountFormat = IN_SU) -> di
     amounts = {
         name: value for name, value in fields.items() if name in AMOUNTS and isinstance(value, int)
     }
-    texts = {name: show_su(value, form, down=name in LEFT) for name, value in amounts.items()}
+    texts = {name: show_su(value, form, down=name in CREDIT) for name, value in amounts.items()}
     rest = "remaining" if "remaining" in amounts else "available"
     if rest in amounts and all(name in amounts for name in ADDING_UP):
         deposited, charged, held = (amounts[name] for name in ADDING_UP)
         sums = show_sums(deposited, charged, held, amounts[rest], form)
-        texts |= {"charged": sums.used, "held": sums.held}
+        texts |= {"deposited": sums.granted, "held": sums.held}
         if "credit_limit" in amounts:
             texts["credit_limit"] = sums.limit
     if amounts.keys() >= LACKING:

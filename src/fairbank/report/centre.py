@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, su, text
+from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, credit, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, unit_names
 
@@ -41,8 +41,8 @@ def centre_rows(
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
     """Return a warning for each resource of which more is granted than exists."""
     return [
-        f"! {plain(row['unit'])}: {form.su(row['granted'])} SU are granted for this time,"
-        f" {_percent_of(row, 'granted')} of the {form.su(row['capacity'])} SU that exist."
+        f"! {plain(row['unit'])}: {form.credit(row['granted'])} SU are granted for this time,"
+        f" {_percent_of(row, 'granted')} of the {form.credit(row['capacity'])} SU that exist."
         for row in rows
         if row["capacity"] and row["granted"] is not None and row["granted"] > row["capacity"]
     ]
@@ -92,13 +92,13 @@ def _down(row: Row, form: DisplayFormat) -> str:
 
 COLUMNS = (
     Column("RESOURCE", text("unit")),
-    Column("CAPACITY", su("capacity"), right=True),
-    Column("GRANTED", su("granted"), right=True),
+    Column("CAPACITY", credit("capacity"), right=True),
+    Column("GRANTED", credit("granted"), right=True),
     Column("GRANTED%", _percent("granted"), right=True, drop=2),
     Column("USED", su("used"), right=True),
     Column("USED%", _percent("used"), right=True, drop=1),
     Column("DOWN", Amount(_down), right=True, drop=3),
-    Column("IDLE", su("idle"), right=True, drop=4),
+    Column("IDLE", credit("idle"), right=True, drop=4),
     Column("JOBS", text("runs"), right=True, extra=True),
     Column("CPU-HOURS", hours("core_seconds"), right=True, extra=True),
     Column("GPU-HOURS", hours("gpu_seconds"), right=True, extra=True),

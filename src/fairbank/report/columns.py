@@ -48,11 +48,11 @@ class DisplayFormat(NamedTuple):
         return AmountFormat(self.units, self.separators, self.decimals)
 
     def su(self, minutes: int) -> str:
-        """Format an amount that was granted, used, held or moved: truncated."""
+        """Format an amount that was used, held or requested: rounded up."""
         return show_su(minutes, self.amounts)
 
-    def left(self, minutes: int) -> str:
-        """Format credit that can still be used: rounded down, so never shown too high."""
+    def credit(self, minutes: int) -> str:
+        """Format credit that was granted or is left: rounded down, so never shown too high."""
         return show_su(minutes, self.amounts, down=True)
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
@@ -258,13 +258,13 @@ def decimal(key: str, decimals: int) -> Show:
 
 
 def su(key: str) -> Amount:
-    """Show the field as an amount, truncated."""
+    """Show the field as an amount that was used or held, rounded up."""
     return Amount(field(key, lambda value, form: form.su(int(value))))
 
 
-def left(key: str) -> Amount:
-    """Show the field as available credit, rounded down."""
-    return Amount(field(key, lambda value, form: form.left(int(value))))
+def credit(key: str) -> Amount:
+    """Show the field as credit, rounded down."""
+    return Amount(field(key, lambda value, form: form.credit(int(value))))
 
 
 def if_any(amount: Amount) -> Amount:

@@ -134,8 +134,8 @@ def test_history_of_new_accounts_is_predicted(
     planned = history_lines(priced_site, *cover, "--dry-run", code=FOUND)
     assert journal_heads(priced_site) == before
     allocations = [
-        "allocation for chem/cpu: 0.66 SU for 2 runs, category history",
-        "allocation for bio/cpu: 0.06 SU for 1 run, category history",
+        "allocation for chem/cpu: 0.67 SU for 2 runs, category history",
+        "allocation for bio/cpu: 0.07 SU for 1 run, category history",
     ]
     assert planned[0][:-1] == (allocations if cover else [])
     assert history_lines(priced_site, *cover, code=FOUND) == planned
@@ -152,8 +152,8 @@ def test_record_that_contradicts_itself_is_left_by_both(priced_site: CommandSite
     planned = history_lines(priced_site, "--cover", "--dry-run", code=FOUND)
     assert planned == (
         [
-            "allocation for chem/cpu: 0.66 SU for 1 run, category history",
-            "history: 1 run charged, 0.66 SU; 0 known already",
+            "allocation for chem/cpu: 0.67 SU for 1 run, category history",
+            "history: 1 run charged, 0.67 SU; 0 known already",
         ],
         ["1"],
     )
@@ -180,8 +180,8 @@ def test_free_states_are_read_from_the_bank(lenient_site: CommandSite) -> None:
     )
     planned = history_lines(lenient_site, "--cover", "--dry-run", code=0)
     assert planned[0] == [
-        "allocation for chem/cpu: 1.33 SU for 2 runs, category history",
-        "history: 2 runs charged, 1.33 SU; 0 known already",
+        "allocation for chem/cpu: 1.34 SU for 2 runs, category history",
+        "history: 2 runs charged, 1.34 SU; 0 known already",
     ]
     assert history_lines(lenient_site, "--cover", code=0) == planned
     chem = next(allocation for allocation in lenient_site.client.get("/alloc")["data"])

@@ -169,7 +169,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "A refund returns the charge of a run, whole or in part, less the refunds before.",
         ("amount", "entry"),
         "refund at most {most} SU",
-        specific="requested {requested:su} SU, left of its charge {available:su} SU",
+        specific="requested {requested:su} SU, left of its charge {available:su_down} SU",
         has_figures=True,
     ),
     "NOTHING_TO_REFUND": ReasonInfo(

@@ -362,7 +362,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         **msgspec.structs.asdict(refusal),
         "short": show_shortfall(refusal.requested, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
-        "most": show_su(max(0, refusal.available)),
+        "most": show_su(max(0, refusal.available), down=True),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": (

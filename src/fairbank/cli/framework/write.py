@@ -9,7 +9,7 @@ from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
-from fairbank.report.columns import Column, instant_of, left, su, text
+from fairbank.report.columns import Column, credit, instant_of, su, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,7 +157,7 @@ ENTRY_COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
     Column("AMOUNT", su("amount"), right=True),
-    Column("AVAILABLE", left("available"), right=True),
+    Column("AVAILABLE", credit("available"), right=True),
     Column(
         "DETAILS",
         lambda row, form: ", ".join(f"{key} {value}" for key, value in row["details"].items()),
@@ -244,7 +244,7 @@ def _details(context: Context, row: Row) -> dict[str, object]:
             return {
                 **details,
                 "uid": row["owner_uid"],
-                "cap": "none" if details["cap"] is None else context.format.su(details["cap"]),
+                "cap": "none" if details["cap"] is None else context.format.credit(details["cap"]),
             }
         case "member":
             return {**details, "role": details["role"] or "none"}
@@ -265,7 +265,7 @@ def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, objec
     formats: Mapping[str, Callable[[Any], str]] = {
         "start": lambda value: form.moment(int(value)),
         "end": lambda value: form.moment(int(value)),
-        "credit_limit": lambda value: f"{form.su(value)} SU",
+        "credit_limit": lambda value: f"{form.credit(value)} SU",
         "shared": lambda value: "yes" if value else "no",
     }
     return {key: formats.get(key, str)(value) for key, value in changes.items()}

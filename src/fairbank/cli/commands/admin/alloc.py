@@ -30,7 +30,7 @@ from fairbank.report.columns import (
     Summand,
     day,
     instant_of,
-    left,
+    credit,
     su,
     text,
 )
@@ -50,7 +50,7 @@ COLUMNS = (
     Column("END", day("end"), drop=1),
     Column("STATE", text("state"), drop=2),
     Column("GRANTED", Summand("granted"), right=True, drop=1),
-    Column("AVAILABLE", left("available"), right=True),
+    Column("AVAILABLE", credit("available"), right=True),
     Column("REMAINING", Summand("available"), right=True, extra=True),
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
@@ -67,10 +67,10 @@ USER_COLUMNS = (
     Column("HELD", su("held"), right=True),
     Column(
         "CAP",
-        Amount(lambda row, form: "none" if row["cap"] is None else form.su(row["cap"])),
+        Amount(lambda row, form: "none" if row["cap"] is None else form.credit(row["cap"])),
         right=True,
     ),
-    Column("LEFT", left("left"), right=True),
+    Column("LEFT", credit("left"), right=True),
 )
 
 

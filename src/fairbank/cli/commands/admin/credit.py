@@ -44,14 +44,14 @@ AMOUNT = "SU: 100, 12.5, 20k; or minutes: 90m"
 
 
 def _amount(context: Context, minutes: int) -> str:
-    """Return `400 SU`, or `0.01 SU (1 minute)` if two decimals do not give the exact amount."""
+    """Return `400 SU`, or `0.02 SU (1 minute)` if two decimals do not give the exact amount."""
     exact = "" if minutes * 100 % MINUTES_IN_SU == 0 else f" ({counted(minutes, 'minute')})"
     return f"{context.format.su(minutes)} SU{exact}"
 
 
 def _moved(context: Context, what: str, answer: Row, of: str = "") -> str:
     """Return `deposit of 400 SU into ...; available 662 SU`."""
-    return f"{what}; available {context.format.left(answer['available'])} SU{of}"
+    return f"{what}; available {context.format.credit(answer['available'])} SU{of}"
 
 
 def _add_change(parser: Parser) -> None:
@@ -67,8 +67,8 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     noun = "withdrawal" if sign < 0 else verb
     what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
-        f"{what}: available {context.format.left(row['remaining'])} ->"
-        f" {context.format.left(row['remaining'] + sign * amount)}. Continue?"
+        f"{what}: available {context.format.credit(row['remaining'])} ->"
+        f" {context.format.credit(row['remaining'] + sign * amount)}. Continue?"
     )
     request = WriteRequest(
         "POST",

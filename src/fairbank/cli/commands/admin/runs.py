@@ -189,7 +189,7 @@ def _sentence(
         parts.append(f"{su(held)} SU of its hold returned")
     if answer["written_off"]:
         parts.append(f"{su(answer['written_off'])} SU beyond the credit written off")
-    return "; ".join([*parts, f"available {context.format.left(answer['available'])} SU"])
+    return "; ".join([*parts, f"available {context.format.credit(answer['available'])} SU"])
 
 
 # --- hold ---

@@ -21,7 +21,7 @@ from fairbank.report.columns import (
     Summand,
     if_any,
     instant_of,
-    left,
+    credit,
     percent,
     su,
     text,
@@ -42,7 +42,7 @@ def about(minutes: int, form: DisplayFormat) -> str:
     worth = WORTH[form.units]
     whole = minutes // worth
     step = 10 ** max(0, len(str(whole)) - 3)
-    return form.su(whole // step * step * worth if whole >= 10 else minutes)
+    return form.credit(whole // step * step * worth if whole >= 10 else minutes)
 
 
 def show_outlook(row: Row, form: DisplayFormat) -> str:
@@ -94,9 +94,9 @@ COLUMNS = (
     Column("USED", Summand("used"), right=True, drop=2),
     Column("HELD", Summand("held"), right=True, drop=1),
     Column("REMAINING", Summand("available"), right=True, extra=True, drop=4),
-    Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2),
-    Column("MY-LEFT", if_any(left("my_left")), right=True, extra=True, drop=1),
-    Column("AVAILABLE", left("available"), right=True),
+    Column("MY-CAP", if_any(credit("my_cap")), right=True, extra=True, drop=2),
+    Column("MY-LEFT", if_any(credit("my_left")), right=True, extra=True, drop=1),
+    Column("AVAILABLE", credit("available"), right=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", _expires, drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
@@ -147,7 +147,7 @@ def run(context: Context, options: Namespace) -> int:
     short = [row for row in judged if least is not None and row["available"] < least]
     warnings = [line for row in rows for line in row_warnings(row, context.bank_time, form)]
     warnings += [
-        f"{_name(row)}: you may use {form.left(row['available'])} {UNITS[form.units]}, less than"
+        f"{_name(row)}: you may use {form.credit(row['available'])} {UNITS[form.units]}, less than"
         f" {form.su(least or 0)}"
         for row in short
     ]
@@ -220,7 +220,7 @@ def _cap(row: Row, form: DisplayFormat) -> str | None:
         *(row[key] for key in ("my_cap", "my_charged", "my_held", "my_left"))
     )
     return (
-        f"{_name(row)}: {form.left(row['remaining'])} {UNITS[form.units]} remain, but your cap is"
+        f"{_name(row)}: {form.credit(row['remaining'])} {UNITS[form.units]} remain, but your cap is"
         f" {cap}: you used {used} and hold {held}, {left} left"
     )
 

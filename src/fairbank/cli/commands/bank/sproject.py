@@ -20,7 +20,7 @@ from fairbank.cli.framework.selectors import (
     group_query,
 )
 from fairbank.core.errors import InvalidInput
-from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
+from fairbank.report.columns import Amount, Column, Row, Summand, credit, day, moment, su, text
 from fairbank.report.tables import sort_rows
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ JOB_DETAIL = (
 FAILURES = (
     *_JOB,
     Column("AMOUNT", if_known(su("requested"), "requested"), right=True),
-    Column("BALANCE", if_known(left("available")), right=True),
+    Column("BALANCE", if_known(credit("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )

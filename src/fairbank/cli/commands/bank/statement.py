@@ -52,7 +52,7 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     details = row.get("details") or {}
     if row.get("kind") == "cap":
         cap = details.get("cap")
-        limit = "none" if cap is None else f"{form.su(cap)} {_unit(form)}"
+        limit = "none" if cap is None else f"{form.credit(cap)} {_unit(form)}"
         parts.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _SAYS_NO and details:
         requested = f"requested {form.su(row['amount'])} {_unit(form)}" if row["amount"] else None
@@ -92,7 +92,7 @@ def _term(name: str, value: Any, form: DisplayFormat) -> str:
         return "shared" if value else "not shared"
     if name in ("start", "end"):
         value = form.moment(instant_of(value))
-    return f"{name.replace('_', ' ')} {form.su(value) if name == 'credit_limit' else value}"
+    return f"{name.replace('_', ' ')} {form.credit(value) if name == 'credit_limit' else value}"
 
 
 COLUMNS = (
@@ -218,10 +218,10 @@ def _caption(context: Context, row: Row) -> str:
     start, end = (instant_of(row[name]) for name in ("start", "end"))
     period = f"{form.day(start)} .. {form.day(end - 1)}"
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
-    limit = f"  credit limit {form.su(row['credit_limit'])}" if row["credit_limit"] else ""
+    shown = form.sums(row["deposited"], row["charged"], row["held"], row["remaining"])
+    limit = f"  credit limit {shown.limit}" if row["credit_limit"] else ""
     state = "" if row["state"] == "active" else f"  {row['state']}"
-    granted = form.su(row["deposited"])
-    return f"Allocation {row['id']}  {name}  {period}  granted {granted}{limit}{state}"
+    return f"Allocation {row['id']}  {name}  {period}  granted {shown.granted}{limit}{state}"
 
 
 COMMAND = Command(
