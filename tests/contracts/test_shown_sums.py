@@ -167,7 +167,7 @@ def test_rows_of_usage_and_of_the_centre_add_up_and_equal_the_sums_in_sql(
     )
     sums = {(resource, cluster): used for resource, cluster, used in selected(file, CLOSED)}
     day = ((LAST_INSTANT, 0),)
-    of_allocation = {}
+    of_allocation: dict[int, int] = {}
     for by in UsageBy:
         query = UsageQuery(offsets=day if by.is_time else ())
         groups = bank.runs.usage(query, by, GroupPage(PAGE_MAX))
@@ -176,8 +176,8 @@ def test_rows_of_usage_and_of_the_centre_add_up_and_equal_the_sums_in_sql(
         assert {group.key[1:] for group in groups} == sums.keys()
         if by is UsageBy.ALLOCATION:
             for group in groups:
-                before = of_allocation.get(group.group, 0)
-                of_allocation[group.group] = before + group.charged
+                number = int(group.group)
+                of_allocation[number] = of_allocation.get(number, 0) + group.charged
     centre = bank.centre.use(Identity(actor=0, uid=0, admin=True), Instant(0), LAST_INSTANT)
     with_jobs = [use for use in centre.resources if use.runs]
     assert {(use.resource, use.clusters): use.used for use in with_jobs} == sums

@@ -28,9 +28,9 @@ from fairbank.report.columns import (
     DisplayFormat,
     Row,
     Summand,
+    credit,
     day,
     instant_of,
-    credit,
     su,
     text,
 )
