@@ -27,6 +27,7 @@ from fairbank.slurm.output import RECORDING_MAX
 from fairbank.slurm.policy_file import PolicyBalance, render
 from fairbank.slurm.queue_explanation import QueueExplanation, explain
 from tests.cli.conftest import CommandResult, Run, runner, session
+from tests.cli.output_values import fold
 from tests.cli.served_site import Bank
 from tests.plugins.policies import BIO, OPEN_POLICY, SITE_POLICY
 from tests.support.golden import GOLDEN, kept
@@ -465,6 +466,21 @@ def test_usage_threshold_of_the_qos_is_compared_with_the_weighted_fair_share(
     evidence = "30,000.5, and the fair share of this job by its weight is 30,000"
     assert headline == f"Job 12 waits: UsageThreshold of QOS normal is {evidence} ({LOW})."
     assert checks["UsageThreshold of QOS normal"] == (False, evidence)
+
+
+def test_node_that_cannot_be_read_is_named_and_hides_no_other(run: Run, tmp_path: Path) -> None:
+    """The queue has nodes c01 to c06 in cpu. Job 12 is held, and then could start."""
+    bad_line = (r"\A(.*?)CPUTot=64", r"\1CPUTot=many")
+    named = "scontrol show node, line 1, CPUTot: 'many'"
+    held = run(FREE, "--no-likely", folder=queue_with(tmp_path / "held", LOW, nodes=bad_line))
+    assert (held.code, f"! not read: {named}" in fold(held.err)) == (8, True)
+    assert "5 of 5 are suitable, and it needs 1" in fold(held.out)
+    free = run(FREE, folder=queue_with(tmp_path / "free", nodes=bad_line))
+    assert free.code == 7
+    assert "job 12 can start: nothing that is known here keeps it waiting; 1 line of Slurm" in fold(
+        free.err
+    )
+    assert named in fold(free.err)
 
 
 def test_fair_share_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:

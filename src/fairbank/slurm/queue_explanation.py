@@ -156,7 +156,10 @@ def explain(
         raise _not_waiting(job_id, queue, cluster, unreadable, texts["jobs"])
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     credit = _credit(job, queue, cluster, directory, quote, notes)
-    facts = _job_facts(job, queue, plan, credit, texts["jobs"])
+    try:
+        facts = _job_facts(job, queue, plan, credit, texts["jobs"])
+    except Conflict as error:
+        raise _with_lines(error, unreadable) from error
     allowed, history = None, None
     if advice and facts.stated is None:
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
@@ -379,6 +382,14 @@ def _qos_priorities(
 def _unreadable_lines(where: str, lines: Sequence[object]) -> str:
     """Return a note on lines that could not be read."""
     return f"{counted(len(lines), 'line')} {where} could not be read; the first: {lines[0]}"
+
+
+def _with_lines(error: Conflict, lines: Sequence[UnreadableLine]) -> Conflict:
+    """Return the error that a job can start, with the lines that may have said otherwise."""
+    if not lines:
+        return error
+    text = f"{error.message}; {_unreadable_lines('of Slurm', lines)}"
+    return Conflict(text, field=error.field, remedy=error.remedy)
 
 
 def _credit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -94,9 +94,12 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[Unreadab
         unreadable.extend(answer.unreadable)
         return answer.rows
 
+    hosts, partitions = read_hosts(texts["nodes"]), rows(read_partition_rules(texts["partitions"]))
+    if hosts.unreadable:
+        partitions = _without_others(partitions, {node.name for node in hosts.rows})
     fields: dict[str, Any] = {
-        "nodes": rows(read_hosts(texts["nodes"])),
-        "partitions": rows(read_partition_rules(texts["partitions"])),
+        "nodes": rows(hosts),
+        "partitions": partitions,
         "reservations": rows(read_reservations(texts["reservations"])),
         "jobs": rows(read_jobs(texts["jobs"])),
         "licences": rows(read_licences(texts["licences"])),
@@ -112,3 +115,15 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[Unreadab
         **fields,
     )
     return answers, tuple(unreadable)
+
+
+def _without_others(
+    partitions: Iterable[PartitionRules], nodes: Collection[str]
+) -> tuple[PartitionRules, ...]:
+    """Return the partitions without nodes other than these, where they have one of them."""
+    kept = []
+    for rules in partitions:
+        names = tuple(name for name in rules.nodes if name in nodes)
+        # A partition with no node at all would mean all nodes.
+        kept.append(msgspec.structs.replace(rules, nodes=names) if names else rules)
+    return tuple(kept)
