@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.simulator.traces.fast_reader import BLOCK, Extent, FastTrace, read_fast
+from fairbank.simulator.traces.fast_reader import Extent, FastTrace, read_fast
 from fairbank.simulator.traces.swf import ByteStream, Trace, read
 
 _OTHER_COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
@@ -37,7 +36,7 @@ def _opened(path: Path, *, again: bool = False) -> Iterator[_OpenTraceFile]:
     later and for another compression.
     """
     try:
-        file = BufferedReader(path.open("rb", buffering=0), 4 * BLOCK)  # so most blocks are whole
+        file = path.open("rb")
     except OSError as error:
         raise NotFound(
             f"cannot read {path}: {error.strerror}",

@@ -11,14 +11,11 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from math import floor
 from operator import itemgetter, ne, or_
 from typing import Any, NamedTuple
-
-from msgspec import DecodeError
-from msgspec.json import Decoder
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
@@ -211,7 +208,7 @@ _PLAIN = re.compile(
     + rb"[ \t\r]{0,800}+\n",
     re.MULTILINE,
 )
-_NUMBERS = Decoder(list[int | float])
+_SHORT = 1_000
 _LATE = LAST_INSTANT - 2 * 10**10
 
 
@@ -252,13 +249,23 @@ def _plain_lines(block: bytes) -> tuple[list[FastLine], int]:
     """Return the jobs of all plain lines, and how many of them have a rounded time."""
     words = list(chain.from_iterable(_PLAIN.findall(block)))
     text = b"[%b]" % b",".join(words)
-    try:
-        # JSON takes half of the time that `int` takes, for decimals too (`make bench`, simulate).
-        numbers = _NUMBERS.decode(text)
-    except DecodeError:  # `007` or `10.`, which JSON lacks
-        numbers = [float(word) if b"." in word else int(word) for word in words]
+    numbers = _numbers(text, words)
     rounded = _round_times(numbers) if b"." in text else 0
     return list(zip(*[iter(numbers)] * _PLAIN.groups, strict=True)), rounded
+
+
+def _numbers(text: bytes, words: list[bytes]) -> list[Any]:
+    """Return the numbers of the words. `text` has them as JSON, which takes half of the time that
+    `int` takes, for decimals too (`make bench`, simulate).
+    """
+    if len(text) > _SHORT:
+        # Imported here: a simulation of a few jobs takes less time than this import.
+        from msgspec import DecodeError  # noqa: PLC0415
+        from msgspec.json import decode  # noqa: PLC0415
+
+        with suppress(DecodeError):  # `007` or `10.`, which JSON lacks
+            return decode(text, type=list[int | float])
+    return [float(word) if b"." in word else int(word) for word in words]
 
 
 def _round_times(numbers: list[Any]) -> int:
