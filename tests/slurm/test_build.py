@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.slurm.parsers.config import RECORDED
 from tests.slurm.prep_cluster import UNSUPPORTED
 
 pytestmark = pytest.mark.slow
@@ -40,8 +41,10 @@ def test_unsupported_slurm_is_refused(checkout: Path, tmp_path: Path, version: s
 def test_install_guide_lists_the_releases(checkout: Path) -> None:
     (known,) = re.findall(r'^KNOWN="(.*)"$', (checkout / "plugins/build").read_text(), re.MULTILINE)
     guide = (checkout / "docs/howto/install-next-to-slurm.md").read_text()
-    table = guide.partition("| Release | Compiled with | Run |")[2].partition("\n\n")[0]
+    table = guide.partition("| Release | Compiled with | Run | Recorded |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| (\d\S+) \|", table, re.MULTILINE) == known.split()
+    recorded = re.findall(r"^\| (\d\d)\.(\d\d) \|.* yes \|$", table, re.MULTILINE)
+    assert {(int(year), int(month)) for year, month in recorded} == RECORDED
 
 
 def path_with(folder: Path, *names: str) -> str:
