@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 CONTEXT: Any = SimpleNamespace(
     print_text=lambda text: print(text, file=sys.stdout), options=Namespace()
 )
-SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "audit verify")
+SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "report centre", "audit verify")
 
 
 def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -59,7 +59,7 @@ def test_demo_shows_the_month_and_runs_each_command(
     assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [
         True
     ] * len(SHOWN)
-    month, balance, refused, statement, usage, quote, audit = typed
+    month, balance, refused, statement, usage, quote, centre, audit = typed
     assert "the journal says the same as every row" in month
     assert "AVAILABLE" in balance
     assert re.search(r"short by [\d.,]+ SU", " ".join(refused.split()))
@@ -67,6 +67,8 @@ def test_demo_shows_the_month_and_runs_each_command(
     assert "charge" in statement
     assert "SU" in usage
     assert "SU" in quote
+    # 1,536 SU an hour, for 720 hours.
+    assert ["cpu", "1105920"] in [line.split()[:2] for line in centre.splitlines()]
     assert "every row is as the journal says" in " ".join(audit.split())
 
 

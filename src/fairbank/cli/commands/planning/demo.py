@@ -106,6 +106,9 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
         " a charge.\n"
     )
     init(str(folder), None, "demo")
+    # The memory decides: 768 x 4 GiB at 0.5 SU, and 192 x 16 GiB at 1/32 SU.
+    with (folder / "fairbank.toml").open("a", encoding="utf-8") as settings:
+        settings.write("\n[clusters.local.capacity]\ncpu = 1536\ngpu = 96\n")
     plan = Namespace(
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
     )
@@ -196,6 +199,8 @@ def _session(context: Context, shell: DemoShell) -> None:
     shell.type("usage", "-A", account, "--as", user)
     job = "-p cpu -c 8 --mem 64G -t 12:00:00".split()
     shell.type("quote", "-A", account, *job, "--as", user)
+    context.print_text("\nStaff see the whole centre.")
+    shell.type("report", "centre")
 
 
 def _verify(context: Context, folder: Path) -> None:
