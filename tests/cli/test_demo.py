@@ -22,7 +22,15 @@ pytestmark = pytest.mark.slow
 CONTEXT: Any = SimpleNamespace(
     print_text=lambda text: print(text, file=sys.stdout), options=Namespace()
 )
-SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "report centre", "audit verify")
+SHOWN = (
+    "balance",
+    "jobs --refused",
+    "statement",
+    "usage",
+    "quote",
+    "report centre",
+    "audit verify",
+)
 
 
 def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
