@@ -148,6 +148,11 @@ class SlurmOutput(ABC):
         command = ("scontrol", "--all", "--oneliner", "show", "partition")
         return machine.read_partition_names(self.text("partitions", *command))
 
+    def reservation_names(self) -> Collection[str]:
+        """Return the names of all reservations."""
+        command = ("scontrol", "--oneliner", "show", "reservation")
+        return machine.read_reservation_names(self.text("reservations", *command))
+
     def nodes(self) -> ParsedRows[SlurmNode]:
         """Return the nodes."""
         return machine.read_nodes(self._text_of("nodes"))

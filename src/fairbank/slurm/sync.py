@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import msgspec
 
 from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.core.progress import StageProgress, no_progress
+from fairbank.core.time import iso
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_user
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.policy import SiteRules, build_policy
-from fairbank.slurm.policy_file import render
+from fairbank.slurm.policy_file import SubmissionPolicy, render
 from fairbank.slurm.reconcile.accounts import (
     AccountUsage,
     SacctmgrChange,
@@ -88,8 +89,23 @@ def sync_policy(
         cluster=prices.name,
         files=tuple(texts),
         projects=len(projects),
-        skipped=(note,) if missing else (),
+        skipped=(*([note] if missing else []), *_missing_reservations(slurm, policy)),
     )
+
+
+def _missing_reservations(slurm: SlurmCommands, policy: SubmissionPolicy) -> Iterator[str]:
+    """Yield a note for each short-term allocation whose reservation Slurm does not have.
+
+    The bank cannot know reservations, and a planned one may be created later.
+    """
+    short_terms = [term for term in policy.short_terms if term.reservation is not None]
+    known = slurm.reservation_names() if short_terms else ()
+    for term in short_terms:
+        if term.reservation not in known:
+            yield (
+                f"Slurm has no reservation {term.reservation}, to which an allocation of"
+                f" {term.account} sends jobs from {iso(term.start)} to {iso(term.end)}"
+            )
 
 
 def sync_accounts(

@@ -30,14 +30,20 @@ def test_policy_file_is_written_from_the_bank(site: CommandSite) -> None:
         {"account": "bio", "resource": "gpu", "category": "test", "start": start, "end": end}
         | short_term,
     )
-    assert "would write" in site.output("slurm", "sync", "--site", str(rules), "--dry-run")
+    site.slurm.set_output("scontrol-show-reservation", "No reservations in the system\n")
+    planned = site.run("slurm", "sync", "--site", str(rules), "--dry-run", code=0)
+    assert "would write" in planned.out
+    missing = " ".join(planned.err.split())
+    assert "! Slurm has no reservation course, to which an allocation of bio sends jobs" in missing
+    site.slurm.set_output("scontrol-show-reservation", "ReservationName=course Licenses=abaqus:5\n")
     policy, public = site.bank.folder / "policy", site.bank.folder / "public"
     assert not policy.exists()
-    assert (
-        site.output("slurm", "sync", "--site", str(rules))
-        == f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster"
+    written = site.run("slurm", "sync", "--site", str(rules), code=0)
+    assert written.out == (
+        f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster"
         " lab\n"
     )
+    assert "reservation" not in written.err
     lines = policy.read_text().splitlines()
     assert {
         "cluster\tlab",

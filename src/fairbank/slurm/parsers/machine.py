@@ -285,8 +285,17 @@ def read_reservations(text: str) -> ParsedRows[Reservation]:
 
     If only some cores of a node are reserved, the whole node counts as reserved.
     """
-    text = text.replace("No reservations in the system", "")
-    return _read("reservation", "ReservationName", text, _reservation)
+    return _read("reservation", "ReservationName", _without_remark(text), _reservation)
+
+
+def read_reservation_names(text: str) -> tuple[str, ...]:
+    """Read the names of all reservations, whatever their other cells are."""
+    name = "ReservationName"
+    return _read("reservation", name, _without_remark(text), lambda cells: cells[name]).rows
+
+
+def _without_remark(text: str) -> str:
+    return text.replace("No reservations in the system", "")
 
 
 def _reservation(cells: Cells) -> Reservation | None:
