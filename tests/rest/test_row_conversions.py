@@ -117,6 +117,7 @@ partitions = drawn(
         memory=st.none() | numbers,
         gres=st.none() | st.dictionaries(names, numbers, max_size=2),
         kinds=st.lists(st.dictionaries(names, numbers, max_size=2), max_size=2).map(tuple),
+        least_cpus=st.none(),  # the settings do not have it
     ),
     default_memory=st.none()
     | st.builds(Memory, counts, st.sampled_from([MemoryUnit.NODE, MemoryUnit.CPU])),

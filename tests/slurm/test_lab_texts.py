@@ -134,6 +134,8 @@ def test_row_with_the_start_and_the_end_of_its_state_is_whole(
 def test_recorded_json_has_no_errors_and_its_read_keys_only(checkout: Path) -> None:
     files = sorted((checkout / "tests" / "golden").glob("slurm-*/*-all.json"))
     assert [f"{file.parent.name}/{file.stem}" for file in files] == [
+        "slurm-23.11/sacct-all",
+        "slurm-24.05/sacct-all",
         "slurm-24.11/sacct-all",
         "slurm-26.05/sacct-all",
     ]

@@ -55,7 +55,7 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
 
     Raises:
         InvalidInput: the text is not a time between 1970 and 9999, or the clocks of the zone show
-            it twice or never.
+            it twice. A time that they leave out is that of a clock that was not changed.
     """
     return _instant(text, zone, field, _WRITE)
 
@@ -128,6 +128,8 @@ def only_instant(text: str, readings: Collection[Instant], zone: tzinfo, *, fiel
 
 def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
     readings = parse_clock_time(text, zone, field=field, remedy=remedy)
+    if not readings:  # left out by the change to summer time
+        return Instant(int(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()))
     return only_instant(text, readings, zone, field=field)
 
 
@@ -153,7 +155,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
         field: name for the error.
 
     Raises:
-        InvalidInput: the text is not a time, or the clocks of the zone show it twice or never.
+        InvalidInput: the text is not a time, or the clocks of the zone show it twice.
     """
     word = text.strip().lower()
     match = _AGO.fullmatch(word)
