@@ -7,6 +7,7 @@ each CPU (docs/reference/slurm-rules.md, "Whole nodes and memory").
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations_with_replacement, product
 
 import msgspec
 import pytest
@@ -21,8 +22,8 @@ from fairbank.cluster.allocated_tres import (
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
-from fairbank.core.gres import gres_counts, parse_gres
-from fairbank.core.tres import BillingRule, parse_counts, parse_weights
+from fairbank.core.gres import gres_counts, most_gres, parse_gres
+from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
 
 WEIGHTS = parse_weights("CPU=1,Mem=0.5G,GRES/gpu=12")
 PER_CPU = Memory(1000, MemoryUnit.CPU)
@@ -114,6 +115,45 @@ def test_whole_nodes_that_differ_cost_what_the_dearest_of_them_does(
     place = msgspec.structs.replace(MIXED, size=size, weights=weights, billing_rule=BillingRule.SUM)
     counts = allocated_tres(request(tres, exclusive=True), place)
     assert counts == parse_counts(allocated.format(dearer=dearer))
+
+
+def test_kind_that_alone_needs_too_many_nodes_is_priced_next_to_another_kind() -> None:
+    """--gpus=10 on two nodes fits on two t, and on one node of each kind, which costs 120."""
+    kinds = tuple(gres_counts(parse_gres(text)) for text in ("gpu:a:4", "gpu:t:8"))
+    weights = parse_weights("CPU=1,GRES/gpu:a=12,GRES/gpu:t=1")
+    size = NodeSize(32, 1, most_gres(kinds), kinds)
+    place = Partition("p", "gpu", weights, BillingRule.SUM, size)
+    job = request("cpu=1,node=2,gpu=10", exclusive=True)
+    assert allocated_tres(job, place) == parse_counts("cpu=96,node=3,gpu=12,gpu:a=12")
+    job = msgspec.structs.replace(job, max_nodes=2)
+    assert allocated_tres(job, place) == parse_counts("cpu=64,node=2,gpu=16,gpu:a=8,gpu:t=16")
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("rule", BillingRule)
+@pytest.mark.parametrize(
+    "texts",
+    [("gpu:a:4", "gpu:t:8"), ("gpu:a:2,gpu:t:2", "gpu:t:8"), ("gpu:a:1", "gpu:t:3", "gpu:2")],
+)
+def test_no_mix_of_nodes_costs_more_than_the_quote_of_as_many_whole_nodes(
+    texts: tuple[str, ...], rule: BillingRule, nodes: int
+) -> None:
+    """A kind that alone needs more nodes than the job may have can lie next to another kind."""
+    kinds = tuple(gres_counts(parse_gres(text)) for text in texts)
+    weights = parse_weights("CPU=1,GRES/gpu:a=12,GRES/gpu:t=1")
+    gres = most_gres(kinds)
+    place = Partition("p", "gpu", weights, rule, NodeSize(32, 1, gres, kinds))
+    for requested, number in product(("gpu", "gpu:a", "gpu:t"), range(0, 25, 5)):
+        name = f"gres/{requested}"
+        job = request(f"cpu=1,node={nodes},{requested}={number}", exclusive=True)
+        job = msgspec.structs.replace(job, max_nodes=nodes)
+        quote = billing(allocated_tres(job, place), weights, rule)
+        able = [kind for kind in kinds if name in kind or not number]
+        for mix in combinations_with_replacement(able, nodes):
+            held = {tres: Fraction(sum(kind.get(tres, 0) for kind in mix)) for tres in gres}
+            if held.get(name, 0) >= number:
+                price = billing({"cpu": Fraction(32 * nodes), **held}, weights, rule)
+                assert price <= quote, (requested, number, mix)
 
 
 @pytest.mark.parametrize("partition", [CPU, GPU])

@@ -72,13 +72,18 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
     Raises:
         InvalidInput: the price depends on a size of the nodes that the settings lack.
     """
-    if job.exclusive or partition.exclusive:
-        kinds = [_of_kind(partition, gres) for gres in partition.size.kinds]
-        fit = [_allocated(job, kind) for kind in kinds if reason_unfit(job, kind) is None]
-        if fit:  # else nodes of several kinds share the job
-            weights, rule = partition.weights, partition.billing_rule
-            return max(fit, key=lambda counts: billing(counts, weights, rule))
-    return _allocated(job, partition)
+    if not (job.exclusive or partition.exclusive):
+        return _allocated(job, partition)
+    kinds = [_of_kind(partition, gres) for gres in partition.size.kinds]
+    on_any_number = msgspec.structs.replace(job, max_nodes=None)
+    able = [kind for kind in kinds if reason_unfit(on_any_number, kind) is None]
+    fit = [kind for kind in able if reason_unfit(job, kind) is None]
+    # A kind that alone needs too many nodes may share the job with another kind, and so may kinds
+    # of which none can hold it: the largest figures are then the most that the job can get.
+    places = fit if fit and fit == able else [*fit, partition]
+    weights, rule = partition.weights, partition.billing_rule
+    choices = [_allocated(job, place) for place in places]
+    return max(choices, key=lambda counts: billing(counts, weights, rule))
 
 
 def _of_kind(partition: Partition, gres: Mapping[str, int]) -> Partition:
