@@ -29,6 +29,7 @@ COLUMNS = (
     "Partition",
     "AllocTRES",
     "User",
+    "DBIndex",
 )
 GIGABYTES = {
     "K": Fraction(1, 1024**2),
@@ -47,7 +48,8 @@ def executions(stack: BankStack, since: float) -> list[dict[str, str]]:
     """Return the accounting records of each execution since a time, requeued ones included. sacct
     shows a record without a start only if it is requested by number, so the jobs of the ledger are
     requested a second time. If a job is requeued while its prolog runs, 24.11 leaves a record that
-    stays pending, with a newer record of the same job: the older one is dropped.
+    stays pending, with a newer record of the same job: the older one is dropped. The older record
+    may have the later time of submission.
     """
     numbers = ",".join(
         map(str, sorted({run["job_id"] for run in stack.rows("/job", cluster="lab")}))
@@ -62,15 +64,14 @@ def executions(stack: BankStack, since: float) -> list[dict[str, str]]:
         for row in stack.slurm.sacct("--duplicates", *query, columns=COLUMNS)
     ]
     once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
-    newest = {
-        row["JobIDRaw"]: row["Submit"]
-        for row in sorted(once.values(), key=lambda row: row["Submit"])
-    }
+    newest: dict[str, int] = {}
+    for row in once.values():
+        newest[row["JobIDRaw"]] = max(newest.get(row["JobIDRaw"], 0), int(row["DBIndex"]))
     return [
         row
         for row in once.values()
         if instant(row["Submit"]) >= int(since)
-        and (row["State"] != "PENDING" or row["Submit"] == newest[row["JobIDRaw"]])
+        and (row["State"] != "PENDING" or int(row["DBIndex"]) == newest[row["JobIDRaw"]])
     ]
 
 
