@@ -483,6 +483,16 @@ def test_node_that_cannot_be_read_is_named_and_hides_no_other(run: Run, tmp_path
     assert named in fold(free.err)
 
 
+def test_node_of_a_running_job_is_not_free_if_the_line_of_another_was_not_read(
+    run: Run, tmp_path: Path
+) -> None:
+    """Job 1 runs alone on c[01-03]; of the nodes that were read, only c06 of cpu is idle."""
+    bad_line = (r"\A(.*?)CPUTot=64", r"\1CPUTot=many")
+    result = run(17, "--no-likely", folder=queue_with(tmp_path, nodes=bad_line))
+    assert "0 are free now" in fold(result.out)
+    assert "job 1 also runs on c01, whose line was not read" in fold(result.err)
+
+
 def test_fair_share_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
     folder = queue_with_threshold(tmp_path, LOW, "0.5")
     (folder / "sprio.txt").write_text(SPRIO.replace("|0.3000000|", "|much|"))

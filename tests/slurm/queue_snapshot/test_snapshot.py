@@ -110,6 +110,25 @@ def recorded() -> LiveQueue:
     return build_queue(answers)
 
 
+def test_running_job_keeps_its_other_nodes_if_the_line_of_one_was_not_read() -> None:
+    """Job 1 runs alone on c[01-03], and only c06 is idle in cpu."""
+    texts = {name: (QUEUE / f"{name}.txt").read_text() for name in COMMANDS}
+    texts["nodes"] = texts["nodes"].replace("CPUTot=64", "CPUTot=many", 1)
+    answers, (line,) = read_answers(texts)
+    queue = build_queue(answers)
+    (first, *_) = sorted(queue.snapshot.running, key=lambda running: running.number)
+    assert (line.entity, first.number) == ("c01", 1)
+    assert queue.snapshot.machine.cluster.names(first.placement.nodes) == "c[02-03]"
+    assert queue.notes == ["job 1 also runs on c01, whose line was not read"]
+
+
+def test_running_job_stays_if_no_line_of_its_nodes_was_read() -> None:
+    queue = live_queue(running(1, "lost"), job(2), unread_nodes=("lost",))
+    assert [active.number for active in queue.snapshot.running] == [1]
+    assert states_of(queue) == {"2": "n1"}
+    assert queue.notes == ["job 1 also runs on lost, whose line was not read"]
+
+
 def test_recorded_queue_has_the_reasons_of_squeue() -> None:
     rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
     theirs = {name: words.reason(reason) for name, state, reason, *_ in rows if state == "PENDING"}

@@ -77,10 +77,11 @@ def read_rows(command: str, records: Records, reader: Callable[[Cells], T | None
 
 
 _JOB_COLUMNS = ("JobIDRaw", "JobID", "JobId")
+_ENTITY_COLUMNS = ("NodeName", "PartitionName")
 
 
 def unreadable_line(command: str, cells: Cells, error: InvalidInput) -> UnreadableLine:
-    """Return the report of a line that could not be read, and of its job if known.
+    """Return the report of a line that could not be read, with its job, node or partition if known.
 
     Args:
         command: the command that printed it.
@@ -92,7 +93,8 @@ def unreadable_line(command: str, cells: Cells, error: InvalidInput) -> Unreadab
         job_id = job_number(text, "") if text else None
     except InvalidInput:
         job_id = None
-    return UnreadableLine(command, cells.line, error.field or "", error.message, job_id)
+    entity = next((cells[name] for name in _ENTITY_COLUMNS if name in cells), "")
+    return UnreadableLine(command, cells.line, error.field or "", error.message, job_id, entity)
 
 
 class Table(msgspec.Struct, Generic[T], frozen=True):

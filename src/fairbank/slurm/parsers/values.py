@@ -15,7 +15,8 @@ T = TypeVar("T")
 class UnreadableLine(msgspec.Struct, frozen=True):
     """Line (in JSON, job) with a field that could not be read, and the reason.
 
-    `job_id` is None if the line may belong to any job.
+    `job_id` is None if the line may belong to any job. `entity` is the name of the line's node or
+    partition, empty if it has none.
     """
 
     command: str
@@ -23,6 +24,7 @@ class UnreadableLine(msgspec.Struct, frozen=True):
     field: str
     why: str
     job_id: int | None = None
+    entity: str = ""
 
     def __str__(self) -> str:
         return f"{self.command}, line {self.line}, {self.field}: {self.why}"

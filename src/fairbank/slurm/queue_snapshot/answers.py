@@ -36,12 +36,14 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
 
     `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes. `groups`:
     Unix groups of users, as far as they are known. `fair_shares`: by job, what slurmctld compares
-    with the UsageThreshold of its QOS, if it is known.
+    with the UsageThreshold of its QOS, if it is known. `unread_nodes`: names of nodes whose lines
+    could not be read; jobs may run there.
     """
 
     now: int
     config: Mapping[str, str]
     nodes: Sequence[Node]
+    unread_nodes: Collection[str] = ()
     partitions: Sequence[PartitionRules]
     reservations: Sequence[Reservation]
     jobs: Sequence[SlurmJob]
@@ -99,6 +101,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[Unreadab
         partitions = _without_others(partitions, {node.name for node in hosts.rows})
     fields: dict[str, Any] = {
         "nodes": rows(hosts),
+        "unread_nodes": frozenset(line.entity for line in hosts.unreadable),
         "partitions": partitions,
         "reservations": rows(read_reservations(texts["reservations"])),
         "jobs": rows(read_jobs(texts["jobs"])),

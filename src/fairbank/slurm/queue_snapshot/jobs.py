@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -118,13 +118,19 @@ def is_held_by_bank(slurm_job: SlurmJob) -> bool:
     )
 
 
-def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSettings) -> Active:
-    """Return a running job.
+def running_job(
+    slurm_job: SlurmJob,
+    cluster: NodeTable,
+    settings: SelectSettings,
+    unread_nodes: Collection[str] = (),
+) -> Active:
+    """Return a running job, on the nodes that could be read.
 
     Args:
         slurm_job: the job as slurmctld has it.
         cluster: nodes and partitions.
         settings: rules for nodes.
+        unread_nodes: nodes whose lines could not be read.
 
     Raises:
         InvalidInput: its allocation is not printed.
@@ -139,6 +145,8 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
     shares: list[NodeShare] = []
     for job_nodes in slurm_job.allocated:
         for name in job_nodes.nodes:
+            if name in unread_nodes:
+                continue
             if name not in cluster.place:
                 raise NotFound(
                     f"job {slurm_job.job_id} runs on {name}, and there is no such node",

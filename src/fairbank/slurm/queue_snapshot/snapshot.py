@@ -68,6 +68,7 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     notes = [
         *unsupported_notes(answers.config, answers.least_loaded),
         *simplification_notes(answers.jobs),
+        *_unread_node_notes(answers),
     ]
     settings = select_settings(answers.config, answers.qos)
     partitions = [_with_access(rules, answers) for rules in answers.partitions]
@@ -89,7 +90,7 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     for slurm_job in jobs:
         if not slurm_job.is_pending:
             try:
-                active.append(running_job(slurm_job, cluster, settings))
+                active.append(running_job(slurm_job, cluster, settings, answers.unread_nodes))
             except FairbankError as error:
                 notes.append(f"job {slurm_job.squeue_name} is left out: {error.message}")
     parameters = scheduler_parameters(answers.config.get(PARAMETERS, ""), notes)
@@ -222,6 +223,18 @@ def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
         "of several reservations only one counts here, the soonest",
         [slurm_job for slurm_job in waiting if len(_reservation_names(slurm_job)) > 1],
     )
+
+
+def _unread_node_notes(answers: QueueAnswers) -> Iterator[str]:
+    """Yield sentences on running jobs of which the nodes that were not read do not count here."""
+    for slurm_job in answers.jobs:
+        nodes = [name for part in slurm_job.allocated for name in part.nodes]
+        if unread := [name for name in nodes if name in answers.unread_nodes]:
+            lines = "line was" if len(unread) == 1 else "lines were"
+            yield (
+                f"job {slurm_job.squeue_name} also runs on {list_some(unread)}, whose {lines}"
+                " not read"
+            )
 
 
 def _reservation_names(slurm_job: SlurmJob) -> list[str]:
