@@ -123,6 +123,12 @@ def test_invalid_time_is_reported(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["25:00", "7:60", "99:99:99"])
+def test_invalid_clock_time_is_quoted_without_the_date_of_today(text: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^'{text}' is not a time"):
+        parse_moment(text, NOW)
+
+
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_refused(text: str) -> None:
     try:

@@ -167,8 +167,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
     elif word in _WALL:
         seconds = int(datetime.combine(_day(word, now, zone), _WALL[word], zone).timestamp())
     elif _CLOCK.fullmatch(word):
-        clock = word if word[2] == ":" else f"0{word}"  # ISO 8601 has two digits of the hour
-        return _instant(f"{_day(word, now, zone)}T{clock}", zone, field, _SAY)
+        return _instant(f"{_day(word, now, zone)}T{_clock(word, field)}", zone, field, _SAY)
     else:
         return _instant(text.strip(), zone, field, _SAY)
     return _in_range(seconds, text, field)
@@ -192,6 +191,16 @@ def _months_later(text: str, now: int, months: int, zone: tzinfo, field: str) ->
 
 def _day(word: str, now: int, zone: tzinfo) -> date:
     return datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
+
+
+def _clock(word: str, field: str) -> str:
+    """Return the clock time in ISO 8601. Raises InvalidInput, which quotes it without a date."""
+    clock = word if word[2] == ":" else f"0{word}"  # ISO 8601 has two digits of the hour
+    try:
+        time.fromisoformat(clock)
+    except ValueError as bad:
+        raise _not_a_time(word, field, _SAY) from bad
+    return clock
 
 
 _WRITE = "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
