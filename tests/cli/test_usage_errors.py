@@ -143,6 +143,8 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
         (Corrupt("x"), 8),
         (KeyError("x"), 1),
         (ModuleNotFoundError("x", name="sqlalchemy.orm"), 6),
+        (ModuleNotFoundError("x", name="fairbank.core.gone"), 1),
+        (ModuleNotFoundError("x", name="_sqlite3"), 1),
     ],
 )
 def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, code: int) -> None:

@@ -56,10 +56,9 @@ def run_to_exit(command: Callable[[], int], words: Sequence[str], program: str =
         name = error.filename
         action = f"cannot use {name}" if name else "the output cannot be written"
         return print_error(translate_os_error(error, action), NOT_DONE)
-    except ModuleNotFoundError as missing:
-        return print_error(_error_of_missing_library(missing), Unavailable.exit_code)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
-        return print_error(_error_of_bug(bug), NOT_DONE)
+        failure = _error_of_missing_library(bug) or _error_of_bug(bug)
+        return print_error(failure, failure.exit_code)
     return code
 
 
@@ -142,9 +141,17 @@ def _error_of_bug(bug: Exception) -> FairbankError:
     )
 
 
-def _error_of_missing_library(missing: ModuleNotFoundError) -> FairbankError:
-    """Return the error of a command of the bank's host where only the client is installed."""
-    library = (missing.name or "").partition(".")[0]
+def _error_of_missing_library(error: Exception) -> FairbankError | None:
+    """Return the error of a command of the bank's host where only the client is installed.
+
+    None for other errors. A module that Fairbank or Python itself lacks is a broken installation,
+    and the libraries of the bank would not help.
+    """
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    library = (error.name or "").partition(".")[0]
+    if library == "fairbank" or library in sys.stdlib_module_names:
+        return None
     return Unavailable(
         f"this command needs {library or 'a library'}, which is not installed here",
         remedy="on the bank's host, or with the libraries of requirements.lock",
