@@ -159,7 +159,7 @@ def explain(
     try:
         facts = _job_facts(job, queue, plan, credit, texts["jobs"])
     except Conflict as error:
-        raise _with_lines(error, unreadable) from error
+        raise _with_unreadable(error, unreadable) from error
     allowed, history = None, None
     if advice and facts.stated is None:
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
@@ -384,7 +384,7 @@ def _unreadable_lines(where: str, lines: Sequence[object]) -> str:
     return f"{counted(len(lines), 'line')} {where} could not be read; the first: {lines[0]}"
 
 
-def _with_lines(error: Conflict, lines: Sequence[UnreadableLine]) -> Conflict:
+def _with_unreadable(error: Conflict, lines: Sequence[UnreadableLine]) -> Conflict:
     """Return the error that a job can start, with the lines that may have said otherwise."""
     if not lines:
         return error

@@ -216,6 +216,7 @@ def test_partition_of_whole_nodes_that_slurm_does_not_show_is_noted(tmp_path: Pa
     text = price_settings(machine, [])
     line = next(line for line in text.splitlines() if "exclusive" in line)
     assert line.startswith("# exclusive = true    # OverSubscribe=EXCLUSIVE: each job takes whole")
+    assert "Slurm shows no node of this partition" in line
     assert "quotes count only what jobs request" in line
 
     def differences(settings: str) -> list[str]:

@@ -41,14 +41,16 @@ class NoStartRange(Enum):
     NO_START = "it does not start in simulated runs that go on until nothing more happens"
 
 
-def change_name(option: str, *, leaves_out: bool) -> str:
+def name_of_change(option: str, *, leaves_out: bool) -> str:
     """Return the name of a change of the request, for people."""
     return f"without {option}" if leaves_out else option
 
 
 class EarlierStart(msgspec.Struct, frozen=True):
-    """Option of sbatch that starts the job earlier if it is added to the request, or with
-    `leaves_out` is left out of it, and the start with that change as things are.
+    """Option of sbatch that starts the job earlier if it is added to the request.
+
+    With `leaves_out` the job starts earlier without the option. `at` is the start with the change
+    as things are.
     """
 
     option: str
@@ -58,7 +60,7 @@ class EarlierStart(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """Name of the change, for people."""
-        return change_name(self.option, leaves_out=self.leaves_out)
+        return name_of_change(self.option, leaves_out=self.leaves_out)
 
 
 class EarlierStartAdvice(msgspec.Struct, frozen=True):

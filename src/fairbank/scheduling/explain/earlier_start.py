@@ -13,7 +13,7 @@ from fairbank.scheduling.explain.answer import (
     EarlierStartAdvice,
     NoStartRange,
     StartRange,
-    change_name,
+    name_of_change,
 )
 
 SHORTER = "a shorter -t"
@@ -67,7 +67,7 @@ def request_change(
             return EarlierStart(option, start_time, leaves_out)
         return None
 
-    return Candidate(change_name(option, leaves_out=leaves_out), before)
+    return Candidate(name_of_change(option, leaves_out=leaves_out), before)
 
 
 def largest_amount(

@@ -128,7 +128,7 @@ def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int, int]:
     """
     cells = row.cells
     elapsed = _elapsed(cells["elapsed"]) if "elapsed" in cells else None
-    start, end, submitted = _certain(row, elapsed, rules)
+    start, end, submitted = _read_times(row, elapsed, rules)
     if end is None:
         if elapsed is None:
             raise InvalidInput(
@@ -149,7 +149,7 @@ def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int, int]:
     return start if submitted is None else submitted, start, end, elapsed
 
 
-def _certain(row: CsvRow, elapsed: int | None, rules: JobFileRules) -> _Times:
+def _read_times(row: CsvRow, elapsed: int | None, rules: JobFileRules) -> _Times:
     """Return the times of the line.
 
     In the hour that occurs twice, their order and the elapsed time may tell which is meant.

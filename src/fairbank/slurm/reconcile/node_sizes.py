@@ -67,9 +67,9 @@ def size_settings(machine: SlurmMachine, partition: SlurmPartition) -> Iterator[
         yield f"{_with_value(memory)}    # MiB"
     if partition.exclusive and size is None:  # the bank refuses the setting without a size
         yield (
-            "# exclusive = true    # OverSubscribe=EXCLUSIVE: each job takes whole nodes, and Slurm"
-            " shows none; until this is set, together with node_cpus and node_gres, quotes count"
-            " only what jobs request"
+            "# exclusive = true    # OverSubscribe=EXCLUSIVE: each job takes whole nodes."
+            " Slurm shows no node of this partition; until this is set, together with node_cpus and"
+            " node_gres, quotes count only what jobs request"
         )
     elif partition.exclusive:
         yield "exclusive = true    # OverSubscribe=EXCLUSIVE"
