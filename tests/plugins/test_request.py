@@ -135,6 +135,15 @@ def test_job_that_fits_the_largest_node_has_one_node(lua: Lua) -> None:
         assert {name: ours[name] for name in ours if ours[name]} == dict(counts.items())
 
 
+def test_whole_nodes_are_not_counted_if_the_smallest_node_has_no_known_cpus(lua: Lua) -> None:
+    place = msgspec.structs.replace(CPU, node_cpus=0, most_cpus=128)
+    _, partition, priced = _read_by_both(lua, place)
+    wanted = ResourceRequest(memory_per_node=100, exclusive=True)
+    counts = lua.module("request").counts(_lua_job(lua, wanted), partition)
+    assert dict(counts.items()) == {"cpu": 1, "node": 1, "mem": 100}
+    assert priced.counts(PendingJob(number=1, wanted=wanted)) == dict(counts.items())
+
+
 _PRICED = Partition(
     "p", "gpu", parse_weights("CPU=1,Mem=1G,node=17,GRES/gpu=3,GRES/gpu:a100=5,GRES/gpu:t4=11")
 )
@@ -149,7 +158,7 @@ def _places(draw: st.DrawFn) -> PolicyPartition:
         gpus=draw(st.dictionaries(st.sampled_from(["A100", "t4", "any"]), st.integers(0, 8))),
         memory_per_cpu=draw(st.sampled_from([0, 1000])),
         node_cpus=least,
-        most_cpus=least * draw(st.sampled_from([1, 2])),
+        most_cpus=draw(st.sampled_from([least, 128])),
         node_memory=draw(st.sampled_from([0, 4096])),
         exclusive=draw(st.booleans()),
     )

@@ -256,6 +256,29 @@ def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) ->
     assert list(size_differences(machine, other_order)) == []
 
 
+@pytest.mark.parametrize("fewer", ["", "gpu:a100:2"])
+def test_kind_of_node_with_fewer_gpus_than_another_is_no_difference(
+    tmp_path: Path, fewer: str
+) -> None:
+    """Settings that list it price whole nodes as those that leave it out."""
+    sizes = [
+        NodeSize(8, 1000, gres_counts(parse_gres(gres)) if gres else {})
+        for gres in ("gpu:a100:4", fewer)
+    ]
+    nodes = [
+        SlurmNode(f"n{number}", 8, 1000, ("std",), (), size) for number, size in enumerate(sizes)
+    ]
+    partitions = (SlurmPartition("std", weights="CPU=1.0,GRES/gpu=12.0"),)
+    machine = msgspec.structs.replace(MACHINE, partitions=partitions, nodes=nodes)
+    text = price_settings(machine, [])
+    file = tmp_path / "fairbank.toml"
+    for value in ('"gpu:a100:4"', f'["gpu:a100:4", "{fewer}"]', '"gpu:a100:2"'):
+        settings = text.replace('node_gres = "gpu:a100:4"', f"node_gres = {value}")
+        file.write_text(example(tmp_path, "memory:") + settings)
+        differences = list(size_differences(machine, read_settings(file).cluster_map()["lab"]))
+        assert (differences == []) == ("a100:4" in value), value
+
+
 def test_prices_that_differ_are_reported() -> None:
     known = Cluster(
         "lab",

@@ -58,7 +58,7 @@ class PricedPartition(NamedTuple):
             counts={"cpu": Fraction(cpus), "node": Fraction(nodes)},
             limit_seconds=0,
             # As the plug-ins, which price what is requested if the size of the nodes is unknown.
-            exclusive=wanted.exclusive and place.size.cpus is not None,
+            exclusive=wanted.exclusive and place.size.least_cpus is not None,
             memory=_memory(wanted),
         )
         on_node = gres_counts(Gres(GPU, *gpus) for gpus in wanted.gpus)

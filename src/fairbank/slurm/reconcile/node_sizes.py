@@ -116,7 +116,7 @@ def _compared(
             ("node_memory", size.memory, ours.memory),
         ):
             yield setting, str(right), None if own is None else str(own)
-        if ours.gres != size.gres or _kind_set(ours) != _kind_set(size):
+        if ours.gres is None or _kind_set(ours) != _kind_set(size):
             yield "node_gres", _gres_value(size), None if ours.gres is None else _gres_value(ours)
     memory, own_memory = _default_memory(machine, partition), bank_partition.default_memory
     if memory is not None and (memory.mebibytes or own_memory is None):
@@ -132,8 +132,8 @@ def _sizes(machine: SlurmMachine, partition: str) -> list[NodeSize]:
 
 
 def _kind_set(size: NodeSize) -> frozenset[frozenset[tuple[str, int]]]:
-    """Return the kinds in no order, which settings may write in any."""
-    return frozenset(frozenset(gres.items()) for gres in _kinds(size.kinds))
+    """Return the kinds in no order, which settings may write in any; one if the nodes are equal."""
+    return frozenset(frozenset(gres.items()) for gres in _kinds(size.kinds or (size.gres or {},)))
 
 
 def _gres_value(size: NodeSize) -> str:
