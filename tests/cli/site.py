@@ -11,7 +11,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from fairbank.bank.policy import Policy
+from fairbank.bank.policy import GrantCategory, Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.requests import (
@@ -242,8 +242,9 @@ def _open(
 
 
 def build_context() -> AppContext:
-    """Return the site in memory. With SITE_OBSERVES its bank lets all jobs run. With MUNGE, whose
-    credentials age, the clock is the system's.
+    """Return the site in memory. With SITE_OBSERVES its bank lets all jobs run. SITE_CATEGORIES
+    are the categories of its settings. With MUNGE, whose credentials age, the clock is the
+    system's.
     """
     munge = (
         Munge(socket=os.environ["SITE_MUNGE"], library=os.environ["SITE_LIBMUNGE"])
@@ -255,7 +256,12 @@ def build_context() -> AppContext:
         clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
         clusters=CLUSTERS,
-        policy=Policy(enforce="SITE_OBSERVES" not in os.environ),
+        policy=Policy(
+            enforce="SITE_OBSERVES" not in os.environ,
+            categories={
+                name: GrantCategory() for name in os.environ.get("SITE_CATEGORIES", "").split()
+            },
+        ),
         key=b"k" * 32,
     )
     context = AppContext.create(bank, munge=munge)

@@ -8,8 +8,10 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Run, heads
+from fairbank.cli import main
+from tests.cli.conftest import Run, heads, runner
 from tests.cli.output_values import fold, job_numbers
+from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, DANA, JORGE, MINH, STRANGER
 
 READING = {
@@ -209,7 +211,7 @@ def test_user_named_twice_is_counted_once(fairbank: Run) -> None:
         ("project list", "-A", "you have no project with the account 'nope'"),
         ("project list", "-g", "you have no project with the group 'nope'"),
         ("alloc list", "-g", "you have no project with the group 'nope'"),
-        ("alloc list", "--category", "there is no allocation of category 'nope' that you may see"),
+        ("alloc list", "--category", "there is no category 'nope' that you may see"),
         ("jobs -a", "-p", "there is no partition 'nope' that you may see"),
         ("usage", "-u", "there is no user 'nope' on this host"),
     ],
@@ -220,6 +222,21 @@ def test_unknown_name_in_a_filter_is_refused(
     result = fairbank(*command.split(), option, "nope")
     assert (result.code, result.out) == (3, "")
     assert message in fold(result.err)
+
+
+def test_configured_category_without_allocations_has_an_empty_list(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_site(SITE_CATEGORIES="research startup") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+        fairbank = runner(main.run, capsys)
+        startup = ("alloc", "list", "--category", "startup")
+        table = fairbank(*startup, "--csv")
+        assert (table.code, len(table.out.splitlines())) == (0, 1)
+        assert json.loads(fairbank(*startup, "--json", "--as", AYLA).out)["data"] == []
+        result = fairbank("alloc", "list", "--category", "nope", "--csv")
+        assert (result.code, result.out) == (3, "")
+        assert "one of research, startup" in fold(result.err)
 
 
 @pytest.mark.parametrize("command", ["usage", "jobs", "jobs --refused"])

@@ -167,5 +167,5 @@ def test_project_survives_its_row(project: Project) -> None:
 
 @given(clusters)
 def test_cluster_survives_its_row(cluster: Cluster) -> None:
-    row: ClusterRow = received(cluster_row(cluster, ("TIMEOUT",)))
+    row: ClusterRow = received(cluster_row(cluster, ("TIMEOUT",), ()))
     assert cluster_record(row) == cluster

@@ -48,6 +48,7 @@ class Services:
         self.project_cache, self.memberships = context.project_cache, context.memberships
         self.clusters, self.staff = context.clusters, staff
         self.free_states = tuple(sorted(context.policy.free_states))
+        self.categories = tuple(sorted(context.policy.categories))
         self.write_queue, self.upkeep = write_queue, upkeep
         self.projects = Projects(context)
         self.allocations = Allocations(context)

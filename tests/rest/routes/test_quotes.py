@@ -213,5 +213,6 @@ def test_cluster_prices_are_exact(world: World) -> None:
             "qos_resources": {},
             "free_states": ["BOOT_FAIL", "NODE_FAIL"],
             "default_partition": None,
+            "categories": [],
         }
     ]

@@ -64,7 +64,7 @@ def test_cluster_row_without_free_states_is_refused() -> None:
     bank's.
     """
     cluster = Cluster("lab", {"cpu": Partition("cpu", "cpu")}, {"high": Fraction(3, 2)})
-    row = msgspec.to_builtins(cluster_row(cluster, ("TIMEOUT",)))
+    row = msgspec.to_builtins(cluster_row(cluster, ("TIMEOUT",), ()))
     parsed = parse_cluster(row)
     assert (parsed.partitions, parsed.qos_factors) == (cluster.partitions, cluster.qos_factors)
     assert parsed.free_states == {"TIMEOUT"}

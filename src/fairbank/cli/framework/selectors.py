@@ -263,12 +263,15 @@ def check_resources(
 
 
 def check_category(context: Context, category: str | None) -> None:
-    """Check that a visible allocation has this category. Raises NotFound."""
-    query = {"category": category, "limit": 1}
-    if category is not None and not context.get("/alloc", query)["data"]:
-        known = sorted({str(row["category"]) for row in context.rows("/alloc")})
+    """Check that a category is configured, or a visible allocation has it. Raises NotFound."""
+    if category is None:
+        return
+    clusters = context.get("/cluster")["data"]
+    configured = {str(name) for cluster in clusters for name in cluster["categories"]}
+    known = sorted(configured | {str(row["category"]) for row in context.rows("/alloc")})
+    if category not in known:
         remedy = "list them with: fairbank alloc list"
-        raise not_visible("allocation of category", category, "--category", known, remedy)
+        raise not_visible("category", category, "--category", known, remedy)
 
 
 def check_payer(context: Context, allocation: int | None) -> None:

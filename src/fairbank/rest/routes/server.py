@@ -80,7 +80,7 @@ def list_clusters(request: ApiRequest) -> ListResponse[ClusterRow]:
     """
     services = request.services
     rows = [
-        cluster_row(cluster, services.free_states)
+        cluster_row(cluster, services.free_states, services.categories)
         for _, cluster in sorted(services.clusters.items())
     ]
     return list_response("cluster", request.context, rows)

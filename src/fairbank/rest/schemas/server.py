@@ -74,7 +74,8 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     """A cluster. The factor of a QOS that `qos_factors` does not list is 1. Jobs of a QOS in
     `qos_resources` are billed on its resource instead of the partition's. A run that ends in one
     of `free_states` costs nothing (policy.free_states). Jobs that name no partition go to
-    `default_partition`; null: they are refused."""
+    `default_partition`; null: they are refused. `categories` are those of the settings
+    (policy.categories); empty: every lower-case word is one."""
 
     name: str
     partitions: list[PartitionRow]
@@ -82,6 +83,7 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     qos_resources: dict[str, str]
     free_states: list[FinalState]
     default_partition: str | None
+    categories: list[str]
 
 
 class ResourceUseRow(Amounts, frozen=True, kw_only=True):
@@ -142,8 +144,16 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
     )
 
 
-def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> ClusterRow:
-    """Return a cluster with its partitions, sorted by name."""
+def cluster_row(
+    cluster: Cluster, free_states: tuple[FinalState, ...], categories: tuple[str, ...]
+) -> ClusterRow:
+    """Return a cluster with its partitions, sorted by name.
+
+    Args:
+        cluster: the cluster.
+        free_states: final job states that cost nothing at this bank.
+        categories: categories in the settings of this bank.
+    """
     return ClusterRow(
         name=cluster.name,
         partitions=[
@@ -153,6 +163,7 @@ def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> Cluste
         qos_factors={name: str(factor) for name, factor in sorted(cluster.qos_factors.items())},
         free_states=list(free_states),
         default_partition=cluster.default_partition,
+        categories=list(categories),
     )
 
 
