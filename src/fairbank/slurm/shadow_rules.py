@@ -150,7 +150,7 @@ def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleC
 
 def rule_gaps(jobs: Iterable[AccountingJob]) -> tuple[UnreadableLine, ...]:
     """Return the unreadable cells of submissions for which a rule could not be judged."""
-    return tuple(gap for job in jobs for gap in job.gaps if gap.field in RULE_CELLS)
+    return tuple(gap for job in jobs for gap in job.gaps_in(RULE_CELLS))
 
 
 def exempt_note(jobs: Iterable[AccountingJob], site: SiteRules) -> str | None:
@@ -185,7 +185,7 @@ def _broken_rules(
         yield SubmissionRule.PARTITION_NAMED
     if len(partitions) > 1:
         yield SubmissionRule.ONE_PARTITION
-    if job.limit_seconds is None and not any(gap.field == LIMIT_CELL for gap in job.gaps):
+    if job.limit_seconds is None and not job.gaps_in({LIMIT_CELL}):
         yield SubmissionRule.TIME_LIMIT
 
 

@@ -100,6 +100,16 @@ def test_rules_name_the_cells_that_they_could_not_read(site: CommandSite) -> Non
     ]
 
 
+def test_run_without_an_account_is_judged_and_named_by_no_rule(site: CommandSite) -> None:
+    """Without AccountingStorageEnforce no run has an account."""
+    site.slurm.set_output("sacct-groups", "")
+    site.set_accounting(site.job(1, account="", owner=60_601))
+    for words in ((), ("--rules",)):
+        result = site.run("shadow", *words, "--json", code=0)
+        assert json.loads(result.out)["unreadable"] == []
+        assert "not read" not in result.err
+
+
 def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
     """The lab's default partition is cpu; chem has the Unix group 50001."""
     owner = {"owner": 60_601}

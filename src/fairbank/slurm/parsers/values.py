@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Generic, TypeVar
 
 import msgspec
@@ -74,6 +75,17 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def price_gaps(self) -> tuple[UnreadableLine, ...]:
         """The cells without which the price, or its payer, is unknown."""
         return tuple(gap for gap in self.gaps if gap.field in PRICE_CELLS)
+
+    def gaps_in(self, fields: Collection[str]) -> tuple[UnreadableLine, ...]:
+        """Return the gaps in these cells without which the job cannot be judged.
+
+        An empty account is none: no project has it.
+        """
+        return tuple(
+            gap
+            for gap in self.gaps
+            if gap.field in fields and (gap.field, gap.why) != ("Account", EMPTY)
+        )
 
     @property
     def has_ended(self) -> bool:

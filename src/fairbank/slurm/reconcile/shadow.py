@@ -19,7 +19,6 @@ from fairbank.bank.project import Project
 from fairbank.bank.run import UserSums
 from fairbank.core.units import SuMinutes
 from fairbank.slurm.parsers.values import (
-    EMPTY,
     LIMIT_CELL,
     PRICE_CELLS,
     AccountingJob,
@@ -144,15 +143,9 @@ def _is_counted(job: AccountingJob) -> bool:
     return not job.has_ended or bool(job.elapsed or job.tres)
 
 
-def _gaps(job: AccountingJob) -> list[UnreadableLine]:
+def _gaps(job: AccountingJob) -> tuple[UnreadableLine, ...]:
     """Return the cells for which the job cannot be judged: its hold needs the limit."""
-    fields = {*PRICE_CELLS, LIMIT_CELL}
-    # A job without an account is judged: no project has it.
-    return [
-        gap
-        for gap in job.gaps
-        if gap.field in fields and (gap.field, gap.why) != ("Account", EMPTY)
-    ]
+    return job.gaps_in({*PRICE_CELLS, LIMIT_CELL})
 
 
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
