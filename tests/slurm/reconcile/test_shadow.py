@@ -13,6 +13,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.cluster.allocated_tres import NodeSize
 from fairbank.cluster.partition import Partition
 from fairbank.core.tres import parse_weights
+from fairbank.slurm.parsers.machine import read_partitions
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, SlurmPartition
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.shadow import (
@@ -154,6 +155,33 @@ def test_job_without_a_limit_has_that_of_its_partitions(
     unlimited = a_job(2, limit_seconds=None)
     limited, unchanged = with_partition_limits([job, unlimited], partitions)
     assert (limited.limit_seconds, unchanged) == (seconds, unlimited)
+
+
+@pytest.mark.parametrize(
+    ("partition", "gaps"),
+    [
+        ("gpu", ["scontrol show partition, line 2, MaxTime"]),
+        ("cpu,gpu", ["scontrol show partition, line 2, MaxTime"]),
+        ("gpu,fat", ["scontrol show partition, line 2, MaxTime"]),
+        ("gpu,endless", []),
+        ("cpu", []),
+        ("nopart", []),
+        ("gpu,nopart", []),
+        ("", []),
+    ],
+)
+def test_only_a_partition_that_was_not_read_hides_the_limit(
+    partition: str, gaps: list[str]
+) -> None:
+    """Line 1 has no name; a partition that Slurm does not have gives no limit."""
+    lines = ("MaxTime=?", "PartitionName=gpu MaxTime=?", "PartitionName=cpu MaxTime=01:00:00",
+             "PartitionName=fat MaxTime=00:30:00", "PartitionName=endless")  # fmt: skip
+    job = a_job(1, state="PENDING", partition=partition, limit_seconds=None)
+    job = msgspec.structs.replace(job, has_own_limit=False)
+    (limited,) = with_partition_limits([job], read_partitions("\n".join(lines)))
+    assert [str(gap).partition(": ")[0] for gap in limited.gaps] == gaps
+    assert all("the limit of partition gpu, which" in gap.why for gap in limited.gaps)
+    assert (limited.limit_seconds is None) is (partition != "cpu")
 
 
 @pytest.mark.parametrize(("state", "is_refused"), [("PENDING", True), ("RUNNING", False)])

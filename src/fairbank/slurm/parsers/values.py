@@ -79,12 +79,14 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def gaps_in(self, fields: Collection[str]) -> tuple[UnreadableLine, ...]:
         """Return the gaps in these cells without which the job cannot be judged.
 
-        An empty account is none: no project has it.
+        An empty account is none: no project has it. The limit may be that of a partition whose
+        line is the gap.
         """
         return tuple(
             gap
             for gap in self.gaps
-            if gap.field in fields and (gap.field, gap.why) != ("Account", EMPTY)
+            if (LIMIT_CELL if gap.entity else gap.field) in fields
+            and (gap.field, gap.why) != ("Account", EMPTY)
         )
 
     @property

@@ -90,26 +90,29 @@ def with_partition_limits(
     """Return the jobs, those without a limit of their own with that of their partitions.
 
     Of several partitions it is the longest, as in the submission policy; there is none if one of
-    them has none. A job whose partition could not be read has a gap instead.
+    them has none, or does not exist. A job with a partition that could not be read has a gap
+    instead, unless another one has no limit.
     """
     minutes = {partition.name: partition.minutes_without_limit for partition in partitions.rows}
+    unread = {line.entity: line for line in partitions.unreadable if line.entity}
     limited = []
     for job in jobs:
         if not job.has_own_limit:
             names = job.partition.split(",")
-            known = [minutes[name] for name in names if name in minutes]
-            is_whole, gaps = len(known) == len(names), job.gaps
-            limit = max(known) * 60 if is_whole and all(known) else None
-            if partitions.unreadable and not is_whole and all(known):
-                gaps += (_limit_gap(job, partitions.unreadable[0]),)
-            job = msgspec.structs.replace(job, limit_seconds=limit, gaps=gaps)
+            known = [minutes.get(name, 0) for name in names if name not in unread]
+            gaps = [_limit_gap(job, unread[name]) for name in names if name in unread]
+            job = msgspec.structs.replace(
+                job,
+                limit_seconds=max(known) * 60 if all(known) and not gaps else None,
+                gaps=(*job.gaps, *gaps) if all(known) else job.gaps,
+            )
         limited.append(job)
     return limited
 
 
 def _limit_gap(job: AccountingJob, line: UnreadableLine) -> UnreadableLine:
-    why = f"job {job.job_id} has the limit of partition {job.partition}, which was not read"
-    return msgspec.structs.replace(line, field=LIMIT_CELL, why=why, job_id=job.job_id)
+    why = f"job {job.job_id} has the limit of partition {line.entity}, which was not read"
+    return msgspec.structs.replace(line, why=why, job_id=job.job_id)
 
 
 def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
