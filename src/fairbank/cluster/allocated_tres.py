@@ -96,7 +96,7 @@ def _allocated(job: JobRequest, partition: Partition) -> dict[str, Fraction]:
     """Return the TRES that the job gets on nodes that do not differ."""
     counts = dict(job.counts)
     counts["node"] = Fraction(needed_nodes(job, partition.size))
-    counts |= only_types(counts, partition.size.gres or {})
+    counts |= count_only_types(counts, partition.size.gres or {})
     if job.exclusive or partition.exclusive:
         counts |= _whole_nodes(job, partition, counts)
     memory = job.memory
@@ -131,7 +131,7 @@ def needed_nodes(job: JobRequest, size: NodeSize) -> int:
     return nodes
 
 
-def only_types(counts: Counts, gres: Mapping[str, int]) -> dict[str, Fraction]:
+def count_only_types(counts: Counts, gres: Mapping[str, int]) -> dict[str, Fraction]:
     """Return the counts by type of GRES requested without one, where the nodes have only one."""
     counts_by_type = {}
     for base in [name for name in gres if counts.get(name, 0) > 0 and ":" not in name]:

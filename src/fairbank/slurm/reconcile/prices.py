@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.bank.pricing import cost
-from fairbank.cluster.allocated_tres import Memory, only_types
+from fairbank.cluster.allocated_tres import Memory, count_only_types
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.settings_file import toml_key, toml_string
@@ -96,7 +96,7 @@ class ClusterPrices:
             return None
         counts = parse_counts(tres) if tres else {}
         if not is_allocated:
-            counts |= only_types(counts, partition.size.gres or {})
+            counts |= count_only_types(counts, partition.size.gres or {})
         units = billing(counts, partition.weights, partition.billing_rule)
         return units * self._cluster.qos_factor(qos)
 
