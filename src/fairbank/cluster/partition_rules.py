@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from functools import cached_property
 
@@ -166,22 +165,6 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         return self.sharing is OverSubscribe.EXCLUSIVE or (
             wanted.exclusive and self.sharing is not OverSubscribe.FORCE
         )
-
-    def quoted_resources(
-        self, wanted: ResourceRequest, tres: Mapping[str, int]
-    ) -> dict[str, object]:
-        """Return the TRES that a job requests, and whether it gets whole nodes, as `POST /quote`
-        takes them.
-        """
-        is_exclusive = self.is_exclusive(wanted)
-        by_cpu = wanted.memory_per_cpu if is_exclusive else None
-        text = ",".join(
-            f"{name}={count}{'M' if name == 'mem' else ''}"
-            for name, count in tres.items()
-            if name != "mem" or by_cpu is None  # whole nodes have more CPUs, each with its memory
-        )
-        memory = {} if by_cpu is None else {"mem_per_cpu": f"{by_cpu}M"}
-        return {"tres": text, "exclusive": is_exclusive, **memory}
 
     def rows_for(self, wanted: ResourceRequest) -> int:
         """Return the maximum number of jobs per CPU; 1 if the job shares none."""

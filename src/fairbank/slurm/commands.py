@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
@@ -26,8 +25,6 @@ from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, sh
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
-from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
-from fairbank.slurm.parsers.machine import read_partition_rules
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     JobEnd,
@@ -195,16 +192,6 @@ class SlurmCommands(SlurmOutput):
     def held_jobs(self) -> ParsedRows[squeue.HeldJob]:
         """Return the pending jobs that the plug-in held for lack of credit."""
         return squeue.read_held_jobs(self._run(*PENDING_QUEUE, f"--Format={squeue.HELD_FORMAT}"))
-
-    def waiting_job(self, name: str) -> SlurmJob | None:
-        """Return a pending job; None if it is over, or its request is unknown here."""
-        command = ("scontrol", "--all", "--oneliner", "show", "job", name)
-        return next((job for job in read_jobs(self._run(*command)).rows if job.is_pending), None)
-
-    def partition_rules(self) -> dict[str, PartitionRules]:
-        """Return the partitions by name."""
-        command = ("scontrol", "--all", "--oneliner", "show", "partition")
-        return {rules.name: rules for rules in read_partition_rules(self._run(*command)).rows}
 
     def release(self, name: str) -> None:
         """Release a held job, so that it may start."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.rest.client import Client
 
@@ -140,8 +139,7 @@ class Releaser:
         Raises the first error at the end of the round.
         """
         held = self._slurm.held_jobs()
-        rules = self._slurm.partition_rules() if held.rows else {}
-        quotes, errors = self._quotes(self._schedule.due(held.rows, now), rules)
+        quotes, errors = self._quotes(self._schedule.due(held.rows, now))
         for job in affordable_jobs(quotes):
             if len(errors) >= ERRORS_MAX:
                 self._schedule.put_back(job)
@@ -162,13 +160,13 @@ class Releaser:
             raise errors[0]
 
     def _quotes(
-        self, due: Sequence[HeldJob], rules: Mapping[str, PartitionRules]
+        self, due: Sequence[HeldJob]
     ) -> tuple[list[tuple[HeldJob, HoldQuote]], list[FairbankError]]:
         """Return the bank's quotes up to its first error. The rest is due in the next round."""
         quotes: list[tuple[HeldJob, HoldQuote]] = []
         for count, job in enumerate(due, 1):
             try:
-                quote = self._quote(job, rules)
+                quote = self._quote(job)
             except FairbankError as error:
                 for unquoted in due[count:]:
                     self._schedule.put_back(unquoted)
@@ -177,9 +175,9 @@ class Releaser:
                 quotes.append((job, quote))
         return quotes, []
 
-    def _quote(self, job: HeldJob, rules: Mapping[str, PartitionRules]) -> HoldQuote | None:
+    def _quote(self, job: HeldJob) -> HoldQuote | None:
         """Return the bank's quote, or None for a job that it cannot price."""
-        request: dict[str, object] = {
+        request = {
             "cluster": self._slurm.cluster,
             "account": job.account,
             "partition": job.partition,
@@ -187,26 +185,11 @@ class Releaser:
             "tres": job.tres,
             "time_limit": job.limit_seconds,
         }
-        slurm_job = self._slurm.waiting_job(job.name)
-        if slurm_job is not None:
-            there = rules.get(job.partition, PartitionRules(name=job.partition))
-            request |= there.quoted_resources(slurm_job.wanted, slurm_job.tres)
         try:
-            quote = self._answer(request)["data"]
+            quote = self._client.post("/quote", request)["data"]
         except (InvalidInput, NotFound):
             return None
         return HoldQuote(quote["amount"], quote["allocation"], quote["available"], quote["fits"])
-
-    def _answer(self, request: Mapping[str, object]) -> dict[str, Any]:
-        """Return the bank's answer. If it does not know the size of the nodes, it prices what the
-        job requests.
-        """
-        try:
-            return self._client.post("/quote", request)
-        except InvalidInput as error:
-            if error.field != "exclusive":
-                raise
-            return self._client.post("/quote", {**request, "exclusive": False})
 
     def _log_error(self, error: FairbankError) -> None:
         if self._error is None or self._error.message != error.message:

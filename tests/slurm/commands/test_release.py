@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import (
@@ -146,18 +146,11 @@ class SimulatedQueue(SlurmCommands):
         self.squeue_error: Unavailable | None = None
         self.unreadable: tuple[UnreadableLine, ...] = ()
         self.unreleasable: set[str] = set()
-        self.details = ""
-        self.sharing = "NO"
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
         if self.squeue_error:
             raise self.squeue_error
         return ParsedRows(tuple(self.waiting_jobs), self.unreadable)
-
-    def _run(self, *command: str) -> str:
-        if "partition" in command:
-            return f"PartitionName=cpu Nodes=c01 OverSubscribe={self.sharing} State=UP\n"
-        return self.details
 
     def release(self, name: str) -> None:
         if name in self.unreleasable:
@@ -171,16 +164,11 @@ class SimulatedBank(Client):
 
     def __init__(self, answers: int = 10**6) -> None:
         self.answers = answers
-        self.bodies: list[Any] = []
-        self.knows_sizes = True
 
     def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
         if not self.answers:
             raise Unavailable("no answer", remedy="start it")
         self.answers -= 1
-        self.bodies.append(body)
-        if body.get("exclusive") and not self.knows_sizes:
-            raise InvalidInput("no size", field="exclusive")
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
 
@@ -232,47 +220,6 @@ def test_aborted_round_continues_in_the_next() -> None:
     assert queue.released == ["1", "3"]  # the second was quoted before
     releaser.run_round(600)
     assert queue.released == ["1", "3", "2"]
-
-
-PENDING = (
-    "JobId=7 JobName=x UserId=bob(1000) GroupId=users(100) MCS_label=N/A Priority=0 Nice=0"
-    " Account=chem QOS=normal JobState=PENDING Reason=Allocation_exhausted Dependency=(null)"
-    " TimeLimit=01:00:00 TimeMin=N/A SubmitTime=2026-11-26T17:29:24"
-    " EligibleTime=2026-11-26T17:29:24 StartTime=Unknown EndTime=Unknown Deadline=N/A"
-    " Partition=cpu AllocNode:Sid=head:1000 ReqNodeList=(null) ExcNodeList=(null) NumNodes=1-1"
-    " NumCPUs=2 NumTasks=1 CPUs/Task=2 ReqTRES=cpu=2,mem=2000M,node=1,billing=2"
-    " NtasksPerN:B:S:C=0:0:*:* CoreSpec=* MinCPUsNode=2 MinMemoryCPU=1000M MinTmpDiskNode=0"
-    " Features=(null) OverSubscribe=NO Contiguous=0 Licenses=(null)\n"
-)
-WHOLE = {"tres": "cpu=2,node=1", "exclusive": True, "mem_per_cpu": "1000M"}
-
-
-@pytest.mark.parametrize(
-    ("sharing", "details", "expected"),
-    [
-        ("NO", PENDING, WHOLE),
-        ("FORCE:4", PENDING, {"tres": "cpu=2,mem=2000M,node=1", "exclusive": False}),
-        ("NO", "", {"tres": "cpu=1"}),
-    ],
-)
-def test_held_job_that_gets_whole_nodes_is_quoted_as_such(
-    sharing: str, details: str, expected: dict[str, Any]
-) -> None:
-    """As `why` quotes it: by what the job requests, credit may seem to suffice."""
-    queue, bank = SimulatedQueue(JOB), SimulatedBank()
-    queue.details, queue.sharing = details, sharing
-    Releaser(bank, queue, 600).run_round(0)
-    (body,) = bank.bodies
-    assert {name: body[name] for name in body if name in WHOLE} == expected
-    assert queue.released == ["7"]
-
-
-def test_whole_nodes_of_unknown_size_are_quoted_by_what_the_job_requests() -> None:
-    queue, bank = SimulatedQueue(JOB), SimulatedBank()
-    queue.details, bank.knows_sizes = PENDING, False
-    Releaser(bank, queue, 600).run_round(0)
-    assert [body["exclusive"] for body in bank.bodies] == [True, False]
-    assert queue.released == ["7"]
 
 
 @pytest.fixture(scope="module")

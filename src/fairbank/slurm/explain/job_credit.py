@@ -58,11 +58,23 @@ def quote_requests(
             "account": slurm_job.account,
             "cluster": cluster,
             "partition": partition,
-            **there.quoted_resources(job.wanted, job.tres),
+            **_resources(job, is_exclusive=there.is_exclusive(job.wanted)),
             "time_limit": limit,
             "qos": job.qos or None,
             "owner_uid": slurm_job.uid,
         }
+
+
+def _resources(job: PendingJob, *, is_exclusive: bool) -> dict[str, object]:
+    """Return the TRES that the job requests, and whether it gets whole nodes."""
+    by_cpu = job.wanted.memory_per_cpu if is_exclusive else None
+    tres = ",".join(
+        f"{name}={count}{'M' if name == 'mem' else ''}"
+        for name, count in job.tres.items()
+        if name != "mem" or by_cpu is None  # whole nodes have more CPUs, each with its memory
+    )
+    memory = {} if by_cpu is None else {"mem_per_cpu": f"{by_cpu}M"}
+    return {"tres": tres, "exclusive": is_exclusive, **memory}
 
 
 def _answer(request: Mapping[str, object], quote: Quote) -> Mapping[str, Any]:
