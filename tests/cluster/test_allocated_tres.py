@@ -129,6 +129,18 @@ def test_kind_that_alone_needs_too_many_nodes_is_priced_next_to_another_kind() -
     assert allocated_tres(job, place) == parse_counts("cpu=64,node=2,gpu=16,gpu:a=8,gpu:t=16")
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_kind_that_can_be_no_node_of_a_job_does_not_raise_its_price(nodes: int) -> None:
+    """All nodes of the job must be t: with one a, the others have too few GPUs."""
+    kinds = tuple(gres_counts(parse_gres(text)) for text in ("gpu:a:4", "gpu:t:8"))
+    weights = parse_weights("CPU=1,GRES/gpu:a=12,GRES/gpu:t=1")
+    size = NodeSize(32, 1, most_gres(kinds), kinds)
+    place = Partition("p", "gpu", weights, BillingRule.SUM, size)
+    job = request(f"cpu=1,node={nodes},gpu={8 * nodes}", exclusive=True)
+    job = msgspec.structs.replace(job, max_nodes=nodes)
+    assert billing(allocated_tres(job, place), weights, BillingRule.SUM) == 40 * nodes
+
+
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("rule", BillingRule)
 @pytest.mark.parametrize(

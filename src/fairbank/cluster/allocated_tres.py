@@ -78,12 +78,24 @@ def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]
     on_any_number = msgspec.structs.replace(job, max_nodes=None)
     able = [kind for kind in kinds if reason_unfit(on_any_number, kind) is None]
     fit = [kind for kind in able if reason_unfit(job, kind) is None]
-    # A kind that alone needs too many nodes may share the job with another kind, and so may kinds
-    # of which none can hold it: the largest figures are then the most that the job can get.
-    places = fit if fit and fit == able else [*fit, partition]
+    shared = [kind for kind in able if kind not in fit and _can_share(job, kind, partition.size)]
+    # If a job may lie on nodes of several kinds, the largest figures are the most that it can get.
+    places = fit if fit and not shared else [*fit, partition]
     weights, rule = partition.weights, partition.billing_rule
     choices = [_allocated(job, place) for place in places]
     return max(choices, key=lambda counts: billing(counts, weights, rule))
+
+
+def _can_share(job: JobRequest, kind: Partition, largest: NodeSize) -> bool:
+    """Return True if the others of the job's nodes, as large as any, can have the GRES that a node
+    of this kind lacks.
+    """
+    others = (job.max_nodes or 1) - 1
+    has = kind.size.gres or {}
+    return all(
+        job.counts.get(name, 0) <= has.get(name, 0) + others * most
+        for name, most in (largest.gres or {}).items()
+    )
 
 
 def _of_kind(partition: Partition, gres: Mapping[str, int]) -> Partition:

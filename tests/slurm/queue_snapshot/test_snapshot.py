@@ -119,14 +119,18 @@ def test_running_job_keeps_its_other_nodes_if_the_line_of_one_was_not_read() -> 
     (first, *_) = sorted(queue.snapshot.running, key=lambda running: running.number)
     assert (line.entity, first.number) == ("c01", 1)
     assert queue.snapshot.machine.cluster.names(first.placement.nodes) == "c[02-03]"
-    assert queue.notes == ["job 1 also runs on c01, whose line was not read"]
+    assert queue.notes == [
+        "the nodes of running jobs whose lines were not read do not count here: job 1"
+    ]
 
 
 def test_running_job_stays_if_no_line_of_its_nodes_was_read() -> None:
     queue = live_queue(running(1, "lost"), job(2), unread_nodes=("lost",))
     assert [active.number for active in queue.snapshot.running] == [1]
     assert states_of(queue) == {"2": "n1"}
-    assert queue.notes == ["job 1 also runs on lost, whose line was not read"]
+    assert queue.notes == [
+        "the nodes of running jobs whose lines were not read do not count here: job 1"
+    ]
 
 
 def test_recorded_queue_has_the_reasons_of_squeue() -> None:

@@ -260,7 +260,7 @@ def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) ->
 def test_kind_of_node_with_fewer_gpus_than_another_is_no_difference(
     tmp_path: Path, fewer: str
 ) -> None:
-    """Settings that list it price whole nodes as those that leave it out."""
+    """The import leaves it out, as no node of it costs more."""
     sizes = [
         NodeSize(8, 1000, gres_counts(parse_gres(gres)) if gres else {})
         for gres in ("gpu:a100:4", fewer)

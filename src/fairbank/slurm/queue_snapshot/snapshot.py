@@ -226,15 +226,16 @@ def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
 
 
 def _unread_node_notes(answers: QueueAnswers) -> Iterator[str]:
-    """Yield sentences on running jobs of which the nodes that were not read do not count here."""
-    for slurm_job in answers.jobs:
-        nodes = [name for part in slurm_job.allocated for name in part.nodes]
-        if unread := [name for name in nodes if name in answers.unread_nodes]:
-            lines = "line was" if len(unread) == 1 else "lines were"
-            yield (
-                f"job {slurm_job.squeue_name} also runs on {list_some(unread)}, whose {lines}"
-                " not read"
-            )
+    """Yield a sentence on running jobs of which the nodes that were not read do not count here."""
+    unread = frozenset(answers.unread_nodes)
+    yield from _job_note(
+        "the nodes of running jobs whose lines were not read do not count here",
+        [
+            slurm_job
+            for slurm_job in answers.jobs
+            if any(unread.intersection(part.nodes) for part in slurm_job.allocated)
+        ],
+    )
 
 
 def _reservation_names(slurm_job: SlurmJob) -> list[str]:
