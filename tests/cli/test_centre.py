@@ -32,6 +32,9 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
     notes = " ".join(result.err.split())
     assert "! gpu: 1441.53 SU are granted for this time, 193.8% of the 744 SU that exist." in notes
     assert "! cpu" not in notes
+    in_thousands = " ".join(fairbank("report", "centre", *JULY, "--units", "k").err.split())
+    assert "! gpu: 1.44 thousand SU are granted" in in_thousands
+    assert "193.8% of the 0.74 thousand SU that exist." in in_thousands
     assert "2 projects, 3 allocations, 1 job, 7500 CPU-hours, 0 GPU-hours." in notes
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import fairbank
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS, load_command
@@ -16,6 +19,8 @@ from tests.cli.conftest import Run, heads
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU
 from tests.support.golden import GOLDEN
+
+SOURCE = Path(fairbank.__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -214,3 +219,11 @@ def test_unknown_column_is_reported(fairbank: Run, name: str) -> None:
     result = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
     assert result.code == 2
     assert "NOSUCH" in result.err
+
+
+def test_no_text_names_the_unit_of_a_format_itself() -> None:
+    """The format has the unit that was requested: `form.su(x)} SU` is wrong with `--units k`."""
+    named = re.compile(r"(?<![_\w])(?:su|credit)\([^{}]*\)\} SU")
+    folders = (SOURCE / "cli", SOURCE / "report")
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    assert [file.name for file in files if named.search(file.read_text())] == []

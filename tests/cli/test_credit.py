@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.output_values import available, output_of
-from tests.cli.site import AYLA, CPU, FOLD, GPU
+from tests.cli.output_values import available, entry_number, output_of
+from tests.cli.site import AYLA, CPU, DANA, FOLD, GPU
 
 
 def test_deposit_withdrawal_and_transfer_move_the_stated_amount(changing: Run) -> None:
@@ -154,3 +154,39 @@ def test_amount_that_is_not_exact_in_su_is_shown_in_minutes_too(changing: Run) -
         in changing("deposit", "1", "0.02", "--reason", "t").out
     )
     assert "deposit of 0.05 SU into" in changing("deposit", "1", "3m", "--reason", "t").out
+
+
+def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
+    """Before them 2,000 SU are paid in, so that 2 thousand SU more are available than at first."""
+    before = available(changing, FOLD)
+    x = ("--reason", "x", "--yes")
+    output_of(changing("deposit", FOLD, "2k", *x))
+    left = f"{(before + 120_000) // 600 / 100:.2f}"
+    for words, sentence in (
+        (("deposit", FOLD, "0.5", *x, "--units", "m"), "deposit of 30 SU-minutes into"),
+        (("withdraw", FOLD, "30m", *x, "--units", "m"), f"available {before + 120_000} SU-minutes"),
+        (("withdraw", FOLD, "1000", *x, "--units", "k"), "withdrawal of 1 thousand SU out of"),
+        (("deposit", FOLD, "1000", *x, "--units", "k"), f"available {left} thousand SU"),
+        (
+            ("withdraw", FOLD, "2000.5", *x, "--units", "k"),
+            "withdrawal of 2.01 thousand SU (120,030 minutes) out of",
+        ),
+    ):
+        assert sentence in " ".join(output_of(changing(*words)).split()), words
+    entry = entry_number(changing("deposit", FOLD, "30m", *x, "--units", "M"))
+    undone = output_of(changing("undo", entry, *x, "--units", "k"))
+    assert "withdraw of 0.01 thousand SU (30 minutes)" in undone
+    capped = output_of(changing("alloc", "cap", FOLD, DANA, "2500", "--units", "k"))
+    assert "has a cap of 2.50 thousand SU" in capped
+    output_of(changing("alloc", "cap", FOLD, DANA, "none"))
+    for verb in ("freeze", "thaw"):
+        state = output_of(changing("alloc", verb, FOLD, *x, "--units", "m")).strip()
+        assert state.endswith(("SU-minutes remaining", "SU-minutes available"))
+
+
+def test_table_without_a_caption_names_the_unit_in_its_header(changing: Run) -> None:
+    planned = changing("deposit", FOLD, "1000", "--reason", "x", "--dry-run", "--units", "k").out
+    assert "AMOUNT (thousand SU)" in planned
+    shown = changing("alloc", "show", FOLD, "-o", "ALLOC,GRANTED", "--units", "m").out
+    assert "GRANTED (SU-minutes)" in shown
+    assert "(SU-minutes)" not in changing("balance", "--units", "m").out

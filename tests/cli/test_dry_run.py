@@ -334,8 +334,8 @@ def test_dry_run_table_describes_the_entry(changing: Run) -> None:
     assert "start 2028-01-31 19:00:00" in dry_run_line(
         changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", *X
     )
-    assert "uid 61003, cap 5" in dry_run_line(changing, "alloc", "cap", GPU, MINH, 5).replace(
-        "cap 5, uid 61003", "uid 61003, cap 5"
+    assert "uid 61003, cap 5 SU" in dry_run_line(changing, "alloc", "cap", GPU, MINH, 5).replace(
+        "cap 5 SU, uid 61003", "uid 61003, cap 5 SU"
     )
     assert dry_run_line(
         changing, "project", "add-user", "bio_fold", MINH, "--role", "pi"

@@ -262,6 +262,11 @@ def test_cheaper_requests_that_fit_are_named(fairbank: Run) -> None:
         "try: another QOS, if you may use it: -q standby (0 SU)",
     ):
         assert line in result.err
+    in_minutes = fairbank(*job, "8G", "-t", "10:00:00", "--as", AYLA, "--units", "m")
+    card = " ".join(in_minutes.out.split())
+    assert "hold at start 19200 SU-minutes" in card
+    assert "available 15720 SU-minutes does not fit" in card
+    assert "of the same size: 6 (14400 SU-minutes)" in in_minutes.err
     cheaper = json.loads(fairbank(*job, "8G", "-t", "10:00:00", "--json", "--as", AYLA).out)[
         "quote"
     ]["cheaper"]

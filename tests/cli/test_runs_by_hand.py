@@ -47,6 +47,9 @@ def test_hold_and_charge_move_what_the_partition_prices(changing: Run) -> None:
     assert available(changing, CPU) == before - 480
     row = row_of(changing, 17)
     assert (row["owner_uid"], row["outcome"], row["elapsed"]) == (JORGE, "COMPLETED", 7200)
+    again = fold(output_of(changing("charge", 17, "--units", "m")))
+    assert "charge of 480 SU-minutes for job 17" in again
+    assert f"available {available(changing, CPU)} SU-minutes" in again
 
 
 def test_repeated_command_is_applied_once(changing: Run) -> None:

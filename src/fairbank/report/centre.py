@@ -41,8 +41,8 @@ def centre_rows(
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
     """Return a warning for each resource of which more is granted than exists."""
     return [
-        f"! {plain(row['unit'])}: {form.credit(row['granted'])} SU are granted for this time,"
-        f" {_percent_of(row, 'granted')} of the {form.credit(row['capacity'])} SU that exist."
+        f"! {plain(row['unit'])}: {form.credit_text(row['granted'])} are granted for this time,"
+        f" {_percent_of(row, 'granted')} of the {form.credit_text(row['capacity'])} that exist."
         for row in rows
         if row["capacity"] and row["granted"] is not None and row["granted"] > row["capacity"]
     ]

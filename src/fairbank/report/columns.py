@@ -44,6 +44,11 @@ class DisplayFormat(NamedTuple):
     year: int | None = None
 
     @property
+    def unit(self) -> str:
+        """Name of the unit that amounts are shown in."""
+        return UNITS[self.units]
+
+    @property
     def amounts(self) -> AmountFormat:
         return AmountFormat(self.units, self.separators, self.decimals)
 
@@ -54,6 +59,14 @@ class DisplayFormat(NamedTuple):
     def credit(self, minutes: int) -> str:
         """Format credit that was granted or is left: rounded down, so never shown too high."""
         return show_su(minutes, self.amounts, down=True)
+
+    def su_text(self, minutes: int) -> str:
+        """Format an amount of a sentence, with its unit: rounded up."""
+        return f"{self.su(minutes)} {self.unit}"
+
+    def credit_text(self, minutes: int) -> str:
+        """Format credit of a sentence, with its unit: rounded down."""
+        return f"{self.credit(minutes)} {self.unit}"
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of an allocation so that they add up as shown.

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import UNITS, Summand, with_minutes, with_unit
+from fairbank.report.columns import Summand, with_minutes, with_unit
 from fairbank.report.tables import choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def show(context: Context, listing: Listing) -> int:
 
 def _show(context: Context, listing: Listing) -> None:
     options, form = context.options, context.format
-    columns, rows, header = _chosen(context, listing.columns), listing.rows, not options.noheader
+    columns, rows, header = _chosen(context, listing), listing.rows, not options.noheader
     match options.form:
         case "json":
             context.print_json(listing.schema, rows, listing.warnings, listing.more)
@@ -82,12 +82,13 @@ def _show(context: Context, listing: Listing) -> None:
             _show_table(context, listing, columns)
 
 
-def _chosen(context: Context, columns: Sequence[Column]) -> list[Column]:
-    options = context.options
+def _chosen(context: Context, listing: Listing) -> list[Column]:
+    options, caption = context.options, listing.caption or ""
     wanted = options.format or _default_format(context)
-    chosen = choose(_there(context, columns), wanted, extras=options.long)
-    # A table has the unit in its caption, JSON as `unit`.
-    return with_unit(chosen, options.units) if options.form in ("csv", "parsable") else chosen
+    chosen = choose(_there(context, listing.columns), wanted, extras=options.long)
+    # Most tables have the unit in their caption, JSON has it as `unit`.
+    is_named = options.form is None and context.format.unit in caption
+    return chosen if is_named else with_unit(chosen, context.format.units)
 
 
 def _default_format(context: Context) -> str | None:
@@ -160,7 +161,7 @@ def caption(context: Context, *, unit: bool = True) -> str:
     if context.cluster:
         parts.append(f"cluster {plain(context.cluster)}")
     if unit:
-        parts.append(f"unit {UNITS[context.format.units]}")
+        parts.append(f"unit {context.format.unit}")
     return "   ".join(parts)
 
 

@@ -241,10 +241,11 @@ def _details(context: Context, row: Row) -> dict[str, object]:
             }
             return {**shown_terms(context, changed), "undoes": details.get("undoes")}
         case "cap":
+            cap = details["cap"]
             return {
                 **details,
                 "uid": row["owner_uid"],
-                "cap": "none" if details["cap"] is None else context.format.credit(details["cap"]),
+                "cap": "none" if cap is None else context.format.credit_text(cap),
             }
         case "member":
             return {**details, "role": details["role"] or "none"}
@@ -265,7 +266,7 @@ def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, objec
     formats: Mapping[str, Callable[[Any], str]] = {
         "start": lambda value: form.moment(int(value)),
         "end": lambda value: form.moment(int(value)),
-        "credit_limit": lambda value: f"{form.credit(value)} SU",
+        "credit_limit": form.credit_text,
         "shared": lambda value: "yes" if value else "no",
     }
     return {key: formats.get(key, str)(value) for key, value in changes.items()}

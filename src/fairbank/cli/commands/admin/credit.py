@@ -28,7 +28,7 @@ from fairbank.cli.framework.write import (
     write,
 )
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
-from fairbank.core.units import MINUTES_IN_SU, parse_su
+from fairbank.core.units import WORTH, parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import instant_of
 
@@ -45,13 +45,14 @@ AMOUNT = "SU: 100, 12.5, 20k; or minutes: 90m"
 
 def _amount(context: Context, minutes: int) -> str:
     """Return `400 SU`, or `0.02 SU (1 minute)` if two decimals do not give the exact amount."""
-    exact = "" if minutes * 100 % MINUTES_IN_SU == 0 else f" ({counted(minutes, 'minute')})"
-    return f"{context.format.su(minutes)} SU{exact}"
+    form = context.format
+    exact = "" if minutes * 100 % WORTH[form.units] == 0 else f" ({counted(minutes, 'minute')})"
+    return f"{form.su_text(minutes)}{exact}"
 
 
 def _moved(context: Context, what: str, answer: Row, of: str = "") -> str:
     """Return `deposit of 400 SU into ...; available 662 SU`."""
-    return f"{what}; available {context.format.credit(answer['available'])} SU{of}"
+    return f"{what}; available {context.format.credit_text(answer['available'])}{of}"
 
 
 def _add_change(parser: Parser) -> None:
@@ -185,15 +186,15 @@ def _refund(context: Context, options: Namespace) -> int:
         else _charged_run(context, options.job, options.cluster)
     )
     row = context.one(f"/alloc/{job['allocation']}")
-    su = context.format.su
+    form = context.format
     back = job["charged"] - job["refunded"] if amount is None else amount
     what = f"refund of {_amount(context, back)} of job {job['job_id']} to {allocation_name(row)}"
     question = what
     warnings = []
     if job["refunded"]:
         before = (
-            f"! {su(job['refunded'])} of its {su(job['charged'])} SU were refunded before; this is"
-            " one refund more"
+            f"! {form.su(job['refunded'])} of its {form.su_text(job['charged'])} were refunded"
+            " before; this is one refund more"
         )
         question = f"{what}. {before}"
         warnings = [before]
@@ -289,9 +290,8 @@ def _describe(context: Context, row: Row) -> str:
             )
             return f"{name} back to {terms or 'what it was already'}"
         case "cap":
-            unit = "" if details["cap"] == "none" else " SU"
             user = user_name(row["owner_uid"])
-            return f"the cap of {user} in {name} back to {details['cap']}{unit}"
+            return f"the cap of {user} in {name} back to {details['cap']}"
         case "member":
             user = user_name(row["owner_uid"])
             return f"the role of {user} in {row['account']} back to {details['role']}"

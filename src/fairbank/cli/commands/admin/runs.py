@@ -176,20 +176,20 @@ def _sentence(
     context: Context, verb: str, report: dict[str, Any], run: Row | None, answer: Row
 ) -> str:
     """Return `charge of 4 SU for job 17 of cluster lab, allocation 1 (chem/cpu); ...`."""
-    su = context.format.su
+    su = context.format.su_text
     if answer["allocation"] is None:
         return f"{verb} of job {report['job_id']}: nothing is held, as the bank only observes"
     row = context.one(f"/alloc/{answer['allocation']}")
     parts = [
-        f"{verb} of {su(answer['amount'])} SU for job {report['job_id']} of cluster"
+        f"{verb} of {su(answer['amount'])} for job {report['job_id']} of cluster"
         f" {report['cluster']}, {allocation_name(row)}"
     ]
     held = 0 if run is None or answer["again"] else run["held"] - answer["amount"]
     if verb == "charge" and held > 0:
-        parts.append(f"{su(held)} SU of its hold returned")
+        parts.append(f"{su(held)} of its hold returned")
     if answer["written_off"]:
-        parts.append(f"{su(answer['written_off'])} SU beyond the credit written off")
-    return "; ".join([*parts, f"available {context.format.credit(answer['available'])} SU"])
+        parts.append(f"{su(answer['written_off'])} beyond the credit written off")
+    return "; ".join([*parts, f"available {context.format.credit_text(answer['available'])}"])
 
 
 # --- hold ---
@@ -266,7 +266,7 @@ def _charge(context: Context, options: Namespace) -> int:
     warnings = _amount_warnings(context, report, run)
     question = None
     if warnings or report.get("amount", 0) >= LARGE:
-        what = f"charge of {context.format.su(report['amount'])} SU for job {options.job}"
+        what = f"charge of {context.format.su_text(report['amount'])} for job {options.job}"
         question = f"{'. '.join([what, *warnings])}. Continue?"
     return _send(context, "charge", report, run, question=question, warnings=warnings)
 
@@ -280,11 +280,11 @@ def _amount_warnings(context: Context, report: dict[str, Any], run: Row | None) 
     planned = WriteRequest("POST", "/job", report, keyed=False)
     if "amount" not in report or not (entries := planned_entries(context, planned)):
         return []  # what the bank has charged before is repeated
-    su, amount = context.format.su, report["amount"]
+    su, amount = context.format.su_text, report["amount"]
     held = run["held"] if run is not None and run["state"] == "held" else 0
     warnings = []
     if held and amount > held:
-        warnings.append(f"! the job holds {su(held)} SU, {su(amount - held)} SU less")
+        warnings.append(f"! the job holds {su(held)}, {su(amount - held)} less")
     number, owner = entries[0]["allocation"], report["owner_uid"]
     users = [] if number is None else context.rows(f"/alloc/{number}/user")
     for user in users:
@@ -293,7 +293,7 @@ def _amount_warnings(context: Context, report: dict[str, Any], run: Row | None) 
             if amount > free:
                 warnings.append(
                     f"! the cap of {user_name(owner)} in allocation {number} leaves"
-                    f" {su(free)} SU, {su(amount - free)} SU less"
+                    f" {su(free)}, {su(amount - free)} less"
                 )
     return warnings
 

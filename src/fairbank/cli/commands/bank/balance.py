@@ -14,7 +14,6 @@ from fairbank.core.time import DAY, MINUTE
 from fairbank.core.units import WORTH, parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import (
-    UNITS,
     Column,
     DisplayFormat,
     Row,
@@ -57,7 +56,7 @@ def show_outlook(row: Row, form: DisplayFormat) -> str:
             left = about(row["left_over"], form)
             if form.short:
                 return f"{mark}{left} unused"
-            return f"{mark}about {left} {UNITS[form.units]} will be unused"
+            return f"{mark}about {left} {form.unit} will be unused"
         case OutlookState.EMPTY:
             return "!! empty"
         case OutlookState.TOO_EARLY:
@@ -147,7 +146,7 @@ def run(context: Context, options: Namespace) -> int:
     short = [row for row in judged if least is not None and row["available"] < least]
     warnings = [line for row in rows for line in row_warnings(row, context.bank_time, form)]
     warnings += [
-        f"{_name(row)}: you may use {form.credit(row['available'])} {UNITS[form.units]}, less than"
+        f"{_name(row)}: you may use {form.credit_text(row['available'])}, less than"
         f" {form.su(least or 0)}"
         for row in short
     ]
@@ -220,7 +219,7 @@ def _cap(row: Row, form: DisplayFormat) -> str | None:
         *(row[key] for key in ("my_cap", "my_charged", "my_held", "my_left"))
     )
     return (
-        f"{_name(row)}: {form.credit(row['remaining'])} {UNITS[form.units]} remain, but your cap is"
+        f"{_name(row)}: {form.credit_text(row['remaining'])} remain, but your cap is"
         f" {cap}: you used {used} and hold {held}, {left} left"
     )
 

@@ -325,17 +325,18 @@ def _show_quote(
         context.print_text(f"  {padded(label, 17)} {plain(amount)}")
     several = card["tasks"] > 1
     per_task = " for each task" if several else ""
-    context.print_text(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{per_task}")
+    context.print_text(f"  {padded('hold at start', 18)}{form.su_text(card['amount'])}{per_task}")
     if several:
         context.print_text(
-            f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su(card['total'])} SU"
+            f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su_text(card['total'])}"
         )
     if len(card["partitions"]) > 1:
         context.print_lines(
             folded(f"  {padded('in partitions', 18)}{_range(card, form)}", context.width)
         )
     after = f" -> {form.credit(card['after'])}" if card["fits"] and not unread else ""
-    available = f"{form.credit(card['available'])}{after} SU   {_verdict(card, form, unread)}"
+    left = f"{form.credit(card['available'])}{after} {form.unit}"
+    available = f"{left}   {_verdict(card, form, unread)}"
     context.print_lines(folded(f"  {padded('available', 18)}{available}", context.width))
     if card["fits"]:
         context.print_text(
@@ -364,7 +365,7 @@ def _range(card: Row, form: DisplayFormat) -> str:
     """Return the price of all tasks in each partition, and what that means."""
     several = len({priced["resource"] for priced in card["partitions"]}) > 1
     prices = ", ".join(
-        f"{priced['partition']} {form.su(priced['total'])} SU"
+        f"{priced['partition']} {form.su_text(priced['total'])}"
         + (f" of {priced['resource']}" if several else "")
         for priced in card["partitions"]
     )
@@ -423,7 +424,7 @@ _CHANGES = {
 def _cheaper(change: Row, form: DisplayFormat) -> str:
     """Return the change with the price of the job then."""
     value = shlex.quote(plain(change["value"]))
-    return f"{_CHANGES[change['change']].format(value=value)} ({form.su(change['total'])} SU)"
+    return f"{_CHANGES[change['change']].format(value=value)} ({form.su_text(change['total'])})"
 
 
 def _advice(

@@ -13,7 +13,6 @@ from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import find_allocation
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
-    UNITS,
     Amount,
     Column,
     DisplayFormat,
@@ -52,10 +51,10 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     details = row.get("details") or {}
     if row.get("kind") == "cap":
         cap = details.get("cap")
-        limit = "none" if cap is None else f"{form.credit(cap)} {_unit(form)}"
+        limit = "none" if cap is None else form.credit_text(cap)
         parts.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _SAYS_NO and details:
-        requested = f"requested {form.su(row['amount'])} {_unit(form)}" if row["amount"] else None
+        requested = f"requested {form.su_text(row['amount'])}" if row["amount"] else None
         parts += [": ".join(filter(None, (details["message"], requested)))]
     if row.get("kind") == "charge":
         parts.append(f"{_used(row, form)} used")
@@ -76,10 +75,6 @@ def _used(row: Row, form: DisplayFormat) -> str:
         return form.su(row["amount"])
     shown = [amounts.parts(row["available"], down=True) for row in (before, row)]
     return amounts.write(amounts.parts(freed) + shown[0] - shown[1])
-
-
-def _unit(form: DisplayFormat) -> str:
-    return UNITS[form.units]
 
 
 def _changed(terms: Mapping[str, Any], form: DisplayFormat) -> str:
@@ -209,7 +204,7 @@ def _proof(context: Context, sums: Row) -> str:
     lent = f" + limit {shown.limit}" if sums["credit_limit"] else ""
     return (
         f"{'ok' if adds_up else '!! does not add up:'}  used {shown.used} + held {shown.held}"
-        f" + available {shown.available} = granted {shown.granted}{lent} {_unit(context.format)}"
+        f" + available {shown.available} = granted {shown.granted}{lent} {context.format.unit}"
     )
 
 

@@ -10,7 +10,7 @@ from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_option, count, file_read
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.report.columns import UNITS, Column, Summand, day, text
+from fairbank.report.columns import Column, Summand, day, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -131,7 +131,7 @@ def show_replay(context: Context, done: ReplayResult) -> None:
             context.print_text(f"{name.replace('_', ' '):<18}{value}")
         context.print_text()
     rows = [_row(balance) for balance in done.balances]
-    caption = f"unit {UNITS[context.format.units]}"
+    caption = f"unit {context.format.unit}"
     show(context, Listing("fairbank.replay/1", COLUMNS, rows, caption, more=more))
     if plain_form:
         context.print_text()
@@ -153,15 +153,14 @@ def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, 
     rate = done.operations / done.seconds if done.seconds else 0.0
     work = f"{done.operations:,} in {done.seconds:.2f} s, {rate:,.0f} operations/s"
     fingerprint = f"{done.fingerprint}   (equal final balances have equal ones)"
-    unit = UNITS[context.format.units]
     return [
         ("jobs", demand.jobs, jobs),
         ("holds", done.holds, f"{done.holds:,}"),
         ("charges", done.charges, f"{done.charges:,}"),
         ("releases", done.releases, f"{done.releases:,}"),
         ("refusals", done.refusals, f"{refused:,}" + (f": {reasons}" if refused else "")),
-        ("held_at_the_peak", done.held_peak, f"{context.format.su(done.held_peak)} {unit}"),
-        ("written_off", done.written_off, f"{context.format.su(done.written_off)} {unit}"),
+        ("held_at_the_peak", done.held_peak, context.format.su_text(done.held_peak)),
+        ("written_off", done.written_off, context.format.su_text(done.written_off)),
         ("operations", done.operations, work),
         ("fingerprint", done.fingerprint, fingerprint),
     ]

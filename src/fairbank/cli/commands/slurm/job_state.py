@@ -176,17 +176,17 @@ def _ended(context: Context, job: str, run: Row) -> str:
 
 def _credit(context: Context, run: Row) -> Iterator[str]:
     """Yield what the run holds, or cost."""
-    form = context.format
+    su = context.format.su_text
     payer = f"allocation {run['allocation']} of {run['account']}"
     match run["state"]:
         case "held":
-            yield f"{form.su(run['held'])} SU of {payer} are held; what it does not use comes back"
+            yield f"{su(run['held'])} of {payer} are held; what it does not use comes back"
         case "charged":
-            yield f"{form.su(run['charged'])} SU were charged to {payer}"
+            yield f"{su(run['charged'])} were charged to {payer}"
         case "released":
             yield f"nothing was charged to {payer}"
         case _:
             yield f"the hold of {payer} lapsed, because no report of the end came"
     for name, words in (("refunded", "were refunded"), ("written_off", "were written off")):
         if run[name]:
-            yield f"{form.su(run[name])} SU {words}"
+            yield f"{su(run[name])} {words}"

@@ -12,7 +12,7 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import UNITS, Column, moment, su, text
+from fairbank.report.columns import Column, moment, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -165,7 +165,7 @@ def show_differences(context: Context, result: ReconcileResult, *, fix: bool) ->
             "fairbank.reconciled/1",
             COLUMNS,
             [_row(outcome) for outcome in result.outcomes],
-            f"unit {UNITS[context.format.units]}",
+            f"unit {context.format.unit}",
             notes=_notes(result, fix=fix),
             empty="" if result.unreadable else "The ledger and accounting agree.",
             more={"summary": summary, "unreadable": [str(line) for line in result.unreadable]},
@@ -203,17 +203,17 @@ def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool)
     """
     from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE
 
-    form, unit = context.format, UNITS[context.format.units]
+    form = context.format
     if not fix:
         payable = [outcome.finding for outcome in outcomes if outcome.problem is None]
         price = sum(finding.amount or 0 for finding in payable)
-        return f"{form.su(price)} {unit}"
+        return form.su_text(price)
     booked = [outcome.booked for outcome in outcomes if outcome.booked is not None]
     is_release = outcomes[0].finding.category in REPAIRED_BY_RELEASE
-    amount = form.su(sum(one.released if is_release else one.charged for one in booked))
+    amount = form.su_text(sum(one.released if is_release else one.charged for one in booked))
     written_off = sum(amounts.written_off for amounts in booked)
-    beyond = f", {form.su(written_off)} {unit} beyond the credit written off"
-    return f"{amount} {unit}{beyond if written_off else ''}"
+    beyond = f", {form.su_text(written_off)} beyond the credit written off"
+    return f"{amount}{beyond if written_off else ''}"
 
 
 def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
