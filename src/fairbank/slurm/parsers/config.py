@@ -48,7 +48,7 @@ class Version(NamedTuple):
 
 
 OLDEST = Version(22, 5, 0)
-RECORDED = frozenset({(22, 5), (23, 11), (24, 5), (24, 11), (26, 5)})
+RECORDED = frozenset({(22, 5), (23, 11), (24, 5), (24, 11), (25, 5), (25, 11), (26, 5)})
 """Year and month of the versions whose real output the tests read."""
 
 COMPLETE_JSON = Version(23, 11, 0)
