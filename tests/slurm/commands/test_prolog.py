@@ -74,6 +74,7 @@ def test_starting_job_is_read(limit: str, seconds: int | None) -> None:
     assert (job.tres, job.qos, job.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
     assert job.start - job.submitted == 2
     assert read_starting_job(squeue_line(batch="0")).batch is False
+    assert read_starting_job(squeue_line(batch="2")).batch is True  # its first node failed
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def read_starting_job(text: str) -> StartingJob:
         submitted=submitted,
         start=cells.read("StartTime", words.instant) or submitted,
         limit_seconds=cells.read("TimeLimit", words.limit_seconds),
-        batch=cells["BatchFlag"] == "1",
+        batch=cells["BatchFlag"] != "0",  # 2 after a failed node, and so on
         qos=cells["QOS"] or None,
         tres=cells.read("tres-alloc", words.tres),
     )
