@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.agent.plugin_connection import CONNECTIONS_MAX
 from fairbank.agent.protocol import VERSION, Greeting, Welcome, encode
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, epilog_event, prolog_request
@@ -59,8 +60,8 @@ def shared() -> Iterator[tuple[Site, RunningAgent]]:
 
 def open_socket(agent: RunningAgent) -> socket.socket:
     wire = socket.socket(socket.AF_UNIX)
-    wire.settimeout(20)
     wire.connect(str(agent.socket))
+    wire.settimeout(20)  # not before: connect() would fail while many wait to be accepted
     return wire
 
 
@@ -176,7 +177,7 @@ def test_only_slurm_user_and_root_may_connect(shared: tuple[Site, RunningAgent])
 
 def test_connections_beyond_the_limit_are_closed(shared: tuple[Site, RunningAgent]) -> None:
     _, agent = shared
-    wires = [open_socket(agent) for _ in range(9)]
+    wires = [open_socket(agent) for _ in range(CONNECTIONS_MAX + 1)]
     try:
         assert is_closed(wires[-1])
         assert "plug-ins are connected already" in agent.log_text()

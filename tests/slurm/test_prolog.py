@@ -1,17 +1,23 @@
-"""PrologSlurmctld script instead of the plug-in: it asks the bank, Slurm gets the answer, and
-reconciling charges the run.
+"""PrologSlurmctld scripts instead of the plug-in: one asks the bank, the other the agent. Slurm
+gets the answer, and reconciling charges the run.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from tests.slurm.bank_cluster import RICH, SU, prices
+from tests.agent.running_agent import RunningAgent
+from tests.slurm.bank_cluster import RICH, SU, agent_for, prices
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
@@ -20,6 +26,10 @@ from tests.support.server import FairbankServer, create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
+PACKED = Path(__file__).parents[2] / "packaging" / "slurm"
+PROGRAM = "/opt/fairbank/bin/fairbank"
+CLIENT, SOCKET = "/usr/local/libexec/fairbank/prolog_client", "/run/fairbank-agent/prep.sock"
+WITH_SCRIPT, WITH_AGENT = "prolog_slurmctld", "prolog_with_agent"
 PATIENCE = 120  # each prolog starts Python, which is slow on a busy machine
 
 
@@ -32,6 +42,8 @@ class Bank:
         self.server = server
         self.client = Client(parse_address(f"unix:{server.socket}"))
         self.script = cluster.place.folder / "prolog_slurmctld"
+        self.log = cluster.place.logs / "prolog"
+        self.agent: RunningAgent | None = None
         for number, (account, credit) in enumerate(
             (("wg_astro", RICH), ("wg_chem", 1 * SU)), 60_900
         ):
@@ -44,28 +56,36 @@ class Bank:
                 "end": "2040-01-01",
             }
             self.client.post("/alloc", {**terms, "amount": credit, "comment": "test"})
-        self.write(cluster)
 
-    def write(self, cluster: Cluster) -> None:
-        """Write the files of packaging/slurm for this cluster and this bank."""
-        packed = (
-            Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld"
-        ).read_text()
-        assert "/opt/fairbank/bin/fairbank slurm prolog" in packed
-        names = {
-            "SLURM_CONF": str(cluster.place.slurm_conf),
-            "FAIRBANK_SERVER": f"unix:{self.server.socket}",
-            **install_client(cluster),
-        }
+    def write_script(self, cluster: Cluster) -> None:
+        """Write the script that asks the bank, for this cluster and this bank."""
+        packed = (PACKED / "prolog_slurmctld").read_text()
+        assert PROGRAM in packed
+        names = {"FAIRBANK_SERVER": f"unix:{self.server.socket}", **install_client(cluster)}
+        self._write(cluster, packed.replace(PROGRAM, f"{PYTHON} -m fairbank.cli"), names)
+
+    def write_script_with_agent(
+        self, cluster: Cluster, agent: RunningAgent, checkout: Path, folder: Path
+    ) -> None:
+        """Write the script that asks the agent, and install its client."""
+        # It builds the client for each Slurm, the plug-ins perhaps not for this one.
+        build = [str(checkout / "plugins" / "build"), str(folder)]
+        subprocess.run(build, capture_output=True, check=False)
+        client = Path(shutil.copy(folder / "prolog_client", cluster.place.folder))
+        client.chmod(0o755)
+        self.agent = agent
+        packed = (PACKED / "prolog_with_agent").read_text()
+        assert (CLIENT in packed, SOCKET in packed) == (True, True)
+        text = packed.replace(CLIENT, str(client)).replace(SOCKET, str(agent.socket))
+        self._write(cluster, text, {})
+
+    def _write(self, cluster: Cluster, packed: str, names: Mapping[str, str]) -> None:
+        names = {"SLURM_CONF": str(cluster.place.slurm_conf), **names}
         exports = "".join(f"export {name}='{value}'\n" for name, value in names.items())
-        log = cluster.place.logs / "prolog"
-        log.touch()
-        log.chmod(0o666)
-        self.script.write_text(
-            packed.replace("export PATH\n", f"export PATH\n{exports}exec >>{log} 2>&1\n").replace(
-                "/opt/fairbank/bin/fairbank", f"{PYTHON} -m fairbank.cli"
-            )
-        )
+        self.log.touch()
+        self.log.chmod(0o666)
+        output = f"exec 2>>{self.log}\n"
+        self.script.write_text(packed.replace("export PATH\n", f"export PATH\n{exports}{output}"))
         self.script.chmod(0o755)
 
     def runs(self, job: int) -> list[str]:
@@ -76,10 +96,12 @@ class Bank:
         ]
 
 
-@pytest.fixture
-def bank(slurm: Cluster) -> Iterator[Bank]:
-    require_system_python()
-    with create_bank() as server:
+@pytest.fixture(params=[WITH_SCRIPT, WITH_AGENT])
+def bank(
+    slurm: Cluster, request: pytest.FixtureRequest, checkout: Path, tmp_path: Path
+) -> Iterator[Bank]:
+    with ExitStack() as stack:
+        server = stack.enter_context(create_bank())
         slurm_user = int(
             slurm.root("scontrol", "show", "config")
             .partition("SlurmUser")[2]
@@ -87,15 +109,25 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
             .partition(")")[0]
         )
         settings = server.config.read_text().partition("[clusters.local]")[0]
-        server.config.write_text(f"{settings}[clusters.lab]\nagents = [{slurm_user}]\n{prices()}")
+        agents = [slurm_user, os.geteuid()]
+        server.config.write_text(f"{settings}[clusters.lab]\nagents = {agents}\n{prices()}")
         server.folder.chmod(0o755)
         server.start()
         bank = Bank(server, slurm)
+        if request.param == WITH_SCRIPT:
+            require_system_python()
+            bank.write_script(slurm)
+        else:
+            agent = agent_for(slurm, server)
+            stack.callback(agent.close)
+            stack.callback(lambda: print(agent.log_text()))
+            agent.start()
+            bank.write_script_with_agent(slurm, agent, checkout, tmp_path)
         try:
             with slurm.configured({"PrologSlurmctld": str(bank.script)}):
                 yield bank
         finally:
-            print((slurm.place.logs / "prolog").read_text())
+            print(bank.log.read_text())
 
 
 def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
@@ -108,6 +140,13 @@ def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
     return (
         sum(reason in ("job requeued in held state", "JobHeldAdmin") for reason in reasons) == count
     )
+
+
+def waits_for_its_time(slurm: Cluster, job: int) -> bool:
+    """Return True if the job was requeued: Slurm starts it again after two minutes."""
+    fields = slurm.job(job)
+    begin = datetime.fromisoformat(f"{fields['EligibleTime']}+00:00")
+    return fields["JobState"] == "PENDING" and begin.timestamp() > time.time() + 60
 
 
 def comment(slurm: Cluster, job: int | str) -> str:
@@ -161,14 +200,38 @@ def test_latency_of_srun_with_the_script(
     record_figure(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
 
 
-def test_job_is_held_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> None:
+def rate_of_starts(slurm: Cluster, count: int) -> float:
+    """Return how many tasks of an array start and end in a second."""
+    begun = time.monotonic()
+    array = slurm.submit("alice", f"--array=1-{count}", "--time=5", script=":")
+    slurm.wait_for(array, "COMPLETED", seconds=PATIENCE * 3)
+    return count / (time.monotonic() - begun)
+
+
+def test_rate_of_starts_without_a_prolog(slurm: Cluster, record_figure: RecordFigure) -> None:
+    record_figure(f"without PrologSlurmctld: {rate_of_starts(slurm, 300):.1f} starts/s")
+
+
+def test_rate_of_starts(slurm: Cluster, bank: Bank, record_figure: RecordFigure) -> None:
+    rate = rate_of_starts(slurm, 300 if bank.agent else 20)
+    record_figure(f"with {'the agent' if bank.agent else 'the script'}: {rate:.1f} starts/s")
+
+
+def test_job_waits_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> None:
+    """The script that asks the bank holds the job, the agent's lets it try again later."""
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
-    wait_until(
-        lambda: "does not answer now" in comment(slurm, job), "the job to be held", seconds=PATIENCE
-    )
+    if bank.agent:
+        wait_until(lambda: waits_for_its_time(slurm, job), "the job to wait", seconds=PATIENCE)
+        assert comment(slurm, job).startswith("Fairbank: the allocation bank cannot be reached now")
+    else:
+        wait_until(lambda: are_held(slurm, job), "the job to be held", seconds=PATIENCE)
+        assert "does not answer now" in comment(slurm, job)
     bank.server.start()
-    slurm.root("scontrol", "release", str(job))
+    if agent := bank.agent:
+        wait_until(lambda: agent.status()["bank"]["reachable"], "the agent to reach the bank")
+    else:
+        slurm.root("scontrol", "release", str(job))
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
     slurm.wait_for(job, "COMPLETED", seconds=PATIENCE)
     assert bank.runs(job) == ["held"]

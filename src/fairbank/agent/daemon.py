@@ -169,7 +169,7 @@ class Agent:
     def on_greeting(self, connection: PluginConnection, greeting: Greeting) -> None:
         self.metrics.plugin_connections = len(self._connections)
         text = "slurmctld %s of cluster %s is connected: %s"
-        _log.info(text, greeting.slurm, greeting.cluster, connection.peer)
+        _log.log(_level(greeting), text, greeting.slurm, greeting.cluster, connection.peer)
         connection.pause(paused=self._paused)
 
     def on_messages(self, connection: PluginConnection, messages: Sequence[PluginMessage]) -> None:
@@ -187,7 +187,8 @@ class Agent:
     def on_close(self, connection: PluginConnection) -> None:
         self.metrics.plugin_connections = len(self._connections)
         if connection.greeting is not None:
-            _log.info("slurmctld is not connected any more: %s", connection.peer)
+            text = "slurmctld is not connected any more: %s"
+            _log.log(_level(connection.greeting), text, connection.peer)
 
     def on_incident(self, kind: Incident, text: str) -> None:
         self.engine.incidents.record(kind, text, time.monotonic())
@@ -296,3 +297,8 @@ class Agent:
         }
         now = time.monotonic()
         return own | jobs | status(self.engine, self._probe.results, now, self._clock_offset)
+
+
+def _level(greeting: Greeting) -> int:
+    """Return the level of log lines about a connection."""
+    return logging.DEBUG if greeting.is_for_one_job else logging.INFO

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 HELLO_SECONDS = 10.0
 FRAME_SECONDS = 30.0
-CONNECTIONS_MAX = 8
+CONNECTIONS_MAX = 256  # slurmctld's plug-in has one, a prolog_client one for each starting job
 REJECTION_LOG_SECONDS = 10.0
 UNREAD_MAX = 4 * 1024 * 1024  # bytes of answers unread by a peer; beyond, the agent does not read
 

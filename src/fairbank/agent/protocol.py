@@ -25,11 +25,19 @@ Action = Literal["run", "hold", "cancel"]
 
 
 class Greeting(msgspec.Struct, frozen=True, kw_only=True):
-    """First frame of the plug-in on each connection."""
+    """First frame of the plug-in on each connection.
+
+    `slurm` is the version of slurmctld, or `prolog` from a prolog_client: its connection is for one
+    job.
+    """
 
     version: int
     slurm: str
     cluster: str
+
+    @property
+    def is_for_one_job(self) -> bool:
+        return self.slurm == "prolog"
 
 
 class PluginMessage(msgspec.Struct, frozen=True, kw_only=True):

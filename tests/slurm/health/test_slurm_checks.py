@@ -334,20 +334,32 @@ def test_ends_that_a_restart_would_lose_are_named_while_no_agent_is_connected() 
         assert "fairbank reconcile --fix" in (check.remedy or "")
 
 
+SCRIPT = "/etc/slurm/prolog_slurmctld"
+BY_SCRIPT = {**WITH_PLUGINS, "PrEpPlugins": "prep/script", "PrologSlurmctld": SCRIPT}
+BY_AGENT = {**BY_SCRIPT, "PrologSlurmctld": "/etc/slurm/prolog_with_agent"}
+
+
 def test_prolog_script_replaces_the_plugin() -> None:
-    script = {
-        **WITH_PLUGINS,
-        "PrEpPlugins": "prep/script",
-        "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
-    }
-    assert slurm_checks.has_prolog_script(script)
+    assert slurm_checks.prolog_script(BY_SCRIPT) == SCRIPT
     several = {
         "PrologSlurmctld[0]": "/etc/slurm/clean_up",
-        "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
+        "PrologSlurmctld[1]": SCRIPT,
     }  # as 24.11 prints them
-    assert slurm_checks.has_prolog_script({**WITH_PLUGINS, "PrEpPlugins": "prep/script", **several})
-    assert failed_checks(slurm_checks.plugin_checks(script, None)) == []
-    assert not slurm_checks.has_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
+    assert slurm_checks.prolog_script({"PrEpPlugins": "prep/script", **several}) == SCRIPT
+    assert failed_checks(slurm_checks.plugin_checks(BY_SCRIPT, None)) == []
+    others = {**BY_SCRIPT, "PrologSlurmctld": "/etc/slurm/clean_up"}
+    assert slurm_checks.prolog_script(others) == ""
+    assert [slurm_checks.needs_agent(config) for config in (BY_SCRIPT, BY_AGENT, others)] == [
+        False, True, True,
+    ]  # fmt: skip
+
+
+def test_script_that_asks_the_agent_connects_only_when_a_job_starts() -> None:
+    bank = {"reachable": None, "error": None, "remedy": None}
+    status = {**STATUS, "plugins": [], "bank": bank}
+    agent = msgspec.structs.replace(AGENT, status=status)
+    assert failed_checks(slurm_checks.agent_checks(BY_AGENT, agent, NOW)) == []
+    assert failed_checks(slurm_checks.plugin_checks(BY_AGENT, agent)) == []
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,8 @@ class Doctor:
 
     def _agent_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
-        by_script = slurm_checks.has_prolog_script(config)
-        agent = None if by_script else self._try(checks, "agent", self._agent)
+        needs_agent = slurm_checks.needs_agent(config)
+        agent = self._try(checks, "agent", self._agent) if needs_agent else None
         yield from checks
         if config:
             yield from slurm_checks.plugin_checks(config, agent)

@@ -25,6 +25,9 @@ before.
 SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """Defaults of the PrEp plug-in (plugins/prep/README.md)."""
 
+_WITHOUT_AGENT, _WITH_AGENT = "prolog_slurmctld", "prolog_with_agent"
+_PROLOG_SCRIPTS = (_WITHOUT_AGENT, _WITH_AGENT)
+
 INCIDENT_SECONDS = 86_400
 """Age up to which an agent's incident is shown: a day, since the doctor may run every morning."""
 
@@ -220,8 +223,8 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
         if agent is None or not agent.status["plugins"]:
             yield _lost_ends(config)
         yield from _parameters(config, agent)
-    elif has_prolog_script(config):
-        text = f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}"
+    elif script := prolog_script(config):
+        text = f"slurmctld asks the bank by a script, without a plug-in: {script}"
         yield HealthCheck(text, True)
     else:
         yield HealthCheck(
@@ -296,13 +299,16 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
         yield HealthCheck(text, user in agent.slurm_users, remedy)
     cluster = config.get("ClusterName")
     connected = [plugin["slurm"] for plugin in status["plugins"] if plugin["cluster"] == cluster]
-    yield HealthCheck(
-        f"slurmctld is connected to the agent: {', '.join(connected) or 'no'}",
-        bool(connected),
-        "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and"
-        " look for Fairbank in its log",
-    )
-    yield _bank_check(bank)
+    by_script = bool(prolog_script(config))  # it connects when a job starts
+    if not by_script:
+        yield HealthCheck(
+            f"slurmctld is connected to the agent: {', '.join(connected) or 'no'}",
+            bool(connected),
+            "restart slurmctld once its plug-in is installed (a reconfiguration does not load it),"
+            " and look for Fairbank in its log",
+        )
+    if not by_script or bank["reachable"] is not None:
+        yield _bank_check(bank)
     for denied in status.get("denied", ()):
         text = f"{denied['reports']} reports of cluster {denied['cluster']}: {denied['error']}"
         yield HealthCheck(f"the agent has set aside {text}", False, denied["remedy"])
@@ -360,17 +366,20 @@ def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
         yield HealthCheck(f"slurmctld's user may not read {policy.path}", False, remedy)
 
 
-def has_prolog_script(config: Config) -> bool:
-    """Return True if Fairbank's PrologSlurmctld replaces the plug-in. Then no agent is needed."""
-    return "prep/fairbank" not in split_list(config.get("PrEpPlugins", "")) and bool(
-        _prolog_script(config)
-    )
+def prolog_script(config: Config) -> str:
+    """Return the path of Fairbank's PrologSlurmctld that replaces the plug-in, or "".
 
-
-def _prolog_script(config: Config) -> str:
-    """Return Fairbank's script. Newer versions run several and number them: PrologSlurmctld[0]."""
+    Newer versions run several scripts and number them: PrologSlurmctld[0].
+    """
+    if "prep/fairbank" in split_list(config.get("PrEpPlugins", "")):
+        return ""
     scripts = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
-    return next((text for text in scripts if text.endswith("/prolog_slurmctld")), "")
+    return next((text for text in scripts if text.rpartition("/")[2] in _PROLOG_SCRIPTS), "")
+
+
+def needs_agent(config: Config) -> bool:
+    """Return True unless a script asks the bank itself."""
+    return not prolog_script(config).endswith(f"/{_WITHOUT_AGENT}")
 
 
 def has_lua(config: Config, key: str) -> bool:
