@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairbank.bank.query import (
     NO_QOS,
@@ -217,6 +218,29 @@ def test_usage_of_any_period_is_the_same_with_sums_of_days(store: Store) -> None
                 expected = SnapshotReader(twin).usage(query, by, GroupPage(PAGE_MAX))
                 actual = SnapshotReader(store).usage(query, by, GroupPage(PAGE_MAX))
                 assert actual == expected, (since, until, by)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_calendar_of_any_zone_is_the_same_with_sums_of_days(store: Store, zone: str) -> None:
+    """A month or week begins within a day of the sums: 5 h later in New York, 4 h in summer."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10**6, end=2**40))
+    starts = ((number * 7 * DAY // 2, number % 3 * 9_000) for number in range(60))
+    ends = [NEW_YEAR + day - shift for day, shift in starts]
+    granted(store, *(late_charge(n, n, ended=ended) for n, ended in enumerate(ends, start=1)))
+    while store.fold_usage():
+        pass
+    granted(store, Refund(run=job(9), amount=SuMinutes(5)), late_charge(99, 7, ended=ends[30]))
+    twin = MemoryStore()
+    copy_ledger(store, twin)
+    for since, until in ((ends[0], ends[-1]), (ends[5] + 7, ends[50]), (None, ends[-1])):
+        offsets = zone_offsets(parse_zone(zone), since or 0, until)
+        query = UsageQuery(
+            since=None if since is None else Instant(since), until=Instant(until), offsets=offsets
+        )
+        for by in (UsageBy.DAY, UsageBy.WEEK, UsageBy.MONTH):
+            expected = SnapshotReader(twin).usage(query, by, GroupPage(PAGE_MAX))
+            assert SnapshotReader(store).usage(query, by, GroupPage(PAGE_MAX)) == expected, by
 
 
 def test_replaced_ledger_has_its_own_usage(store: Store) -> None:

@@ -106,7 +106,8 @@ def check_forgeries(
 
 def test_every_table_of_the_ledger_is_edited() -> None:
     """Fair-share values come from Slurm and are not in the journal, so the audit cannot check
-    them. Sums of usage are not part of the ledger: they are made from it.
+    them. Sums of usage are not part of the ledger: they are made from it, and are compared with it
+    as far as they go (`test_altered_sums_of_usage_are_found`).
     """
     others = {"nonce", "share_figure", "usage_sum", "usage_head"}
     assert set(KEYS) == set(schema.metadata.tables) - others
@@ -162,6 +163,21 @@ def test_values_of_other_types_in_sqlite_are_found(sample: Sample, log_figure: L
             for forgery in nonsense(table, sample.sample_rows(table))
         ),
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [1, 32])
+def test_altered_sums_of_usage_are_found(sample: Sample, days: int) -> None:
+    while sample.store.fold_usage():
+        pass
+    assert sample.journals_with_findings() == set()
+    (row, *_) = sample.tables.rows("SELECT * FROM usage_sum WHERE days = :days", days=days)
+    change = "UPDATE usage_sum SET charged = charged + :more WHERE days = :days"
+    sample.tables.change(f"{change} AND allocation = :at", more=1, days=days, at=row["allocation"])
+    assert sample.journals_with_findings() == {row["allocation"]}
+    for table in ("usage_sum", "usage_head"):
+        sample.tables.change(f"DELETE FROM {table}")
+    assert sample.journals_with_findings() == set()
 
 
 @pytest.mark.slow

@@ -324,6 +324,14 @@ class RepeatedKey(msgspec.Struct, frozen=True):
     last: int
 
 
+class WrongUsage(msgspec.Struct, frozen=True):
+    """Allocation whose sums of usage have other charges than itself, in SU-minutes."""
+
+    allocation: int
+    summed: int
+    charged: int
+
+
 class Debit(msgspec.Struct, frozen=True):
     """Charges of an owner in an allocation, less refunds, in SU-minutes, with the last run."""
 

@@ -29,6 +29,7 @@ from fairbank.bank.query import (
     UsageBy,
     UsageQuery,
     UserRow,
+    WrongUsage,
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
@@ -201,6 +202,10 @@ class Reader(Protocol):
         """Return keys under which an actor has more than one entry. The entries are read, not an
         index.
         """
+        ...
+
+    def wrong_usage(self, limit: int) -> list[WrongUsage]:
+        """Return allocations whose sums of usage are up to date, but are not their charges."""
         ...
 
 

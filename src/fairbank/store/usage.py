@@ -13,6 +13,8 @@ from fairbank.bank.efficiency import efficiency, is_early_failure
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import COMPLETED, NO_DETAILS, JobDetails
+from fairbank.core.time import DAY
+from fairbank.core.time_zone import ZoneOffsets, local_day
 from fairbank.core.tres import gpu_count
 
 _FIRST_DAY = date(1970, 1, 1)
@@ -115,6 +117,23 @@ def _calendar_groups(days: Iterable[Usage], by: UsageBy) -> list[Usage]:
         before = groups.get(named.key)
         groups[named.key] = named if before is None else _joined(before, named)
     return list(groups.values())
+
+
+def edge_days(first: int, last: int, offsets: ZoneOffsets, by: UsageBy) -> list[int]:
+    """Return the UTC days that are in two days, weeks or months of a zone.
+
+    Args:
+        first: the first day, numbered from 1970.
+        last: the day after the last.
+        offsets: time zone.
+        by: which part of the calendar.
+    """
+    return [
+        day
+        for day in range(first, last)
+        if _name(local_day(day * DAY, offsets), by)
+        != _name(local_day((day + 1) * DAY - 1, offsets), by)
+    ]
 
 
 def _name(day: int, by: UsageBy) -> str:

@@ -13,7 +13,7 @@ from fairbank.cluster.share_record import ShareQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
-from fairbank.core.time_zone import ZoneOffsets, zone_offsets
+from fairbank.core.time_zone import zone_offsets
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
     PERIOD,
@@ -96,7 +96,11 @@ def show_usage(
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
-    now = request.services.clock.now()
+    until = period.until
+    if group_by.is_time:
+        # A calendar needs an end, and no clock is that far ahead.
+        latest = request.services.clock.now() + 7 * DAY
+        until = Instant(latest if until is None else min(latest, until))
     query = UsageQuery(
         visibility=request.identity.job_visibility,
         projects=projects,
@@ -104,8 +108,12 @@ def show_usage(
         resource=resource,
         owner=owner_uid,
         since=period.since,
-        until=period.until,
-        offsets=_offsets(period, now) if group_by.is_time else (),
+        until=until,
+        offsets=(
+            zone_offsets(period.zone, period.since or 0, until)
+            if group_by.is_time and until is not None
+            else ()
+        ),
     )
     runs = request.services.runs
     if page.largest:
@@ -149,12 +157,6 @@ def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreCa
 
 
 _BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)
-
-
-def _offsets(period: OnePeriod, now: int) -> ZoneOffsets:
-    # No run ended later, and an open period has no end.
-    until = min(now + DAY, LAST_INSTANT if period.until is None else period.until)
-    return zone_offsets(period.zone, period.since or 0, until)
 
 
 def _cursor(row: Usage) -> str:

@@ -124,8 +124,8 @@ class Audit:
             )
 
     def check_store(self) -> tuple[Finding, ...]:
-        """Return the findings about the store as a whole: bad indexes, and idempotency keys used
-        twice.
+        """Return the findings about the store as a whole: bad indexes, idempotency keys used twice,
+        and sums of usage that are not those of the charges.
 
         They come first: an index that lacks rows hides them from every reader.
         """
@@ -147,6 +147,7 @@ def _store_findings(store: Store) -> Iterator[Finding]:
         yield from (Finding(None, fault.message) for fault in faults)
         with store.reading() as reader:
             repeated = reader.repeated_keys(_REPEATED_MAX)
+            wrong = reader.wrong_usage(_REPEATED_MAX)
     except Corrupt as corrupt:
         yield Finding(None, corrupt.message)
         return
@@ -155,6 +156,11 @@ def _store_findings(store: Store) -> Iterator[Finding]:
             None,
             f"user {duplicate.actor} has entries {duplicate.first} and {duplicate.last} under one"
             f" key, {duplicate.key!r}, which may be used once",
+        )
+    for sums in wrong:
+        yield Finding(
+            sums.allocation,
+            f"its sums of usage have charges of {sums.summed} SU-minutes, due {sums.charged}",
         )
 
 

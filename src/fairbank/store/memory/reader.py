@@ -30,6 +30,7 @@ from fairbank.bank.query import (
     UsageQuery,
     UserRow,
     Visibility,
+    WrongUsage,
 )
 from fairbank.bank.refusals import refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
@@ -375,6 +376,9 @@ class MemoryReader:
         return [
             RepeatedKey(actor, key, min(ids), max(ids)) for (actor, key), ids in repeated[:limit]
         ]
+
+    def wrong_usage(self, limit: int) -> list[WrongUsage]:
+        return []  # usage is counted from the runs
 
     def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
         for run in self._tables.runs.values():

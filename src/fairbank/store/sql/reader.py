@@ -29,6 +29,7 @@ from fairbank.bank.query import (
     UsageBy,
     UsageQuery,
     UserRow,
+    WrongUsage,
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
@@ -51,6 +52,7 @@ from fairbank.store.sql.rows import (
     user_of,
 )
 from fairbank.store.sql.usage_statement import usage
+from fairbank.store.sql.usage_sums import wrong_sums
 from fairbank.store.usage import page_of_groups, usage_of_row
 
 T = TypeVar("T")
@@ -183,6 +185,12 @@ class SqlReader:
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
         self._remove_time_limit()
         return self._all(statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
+
+    def wrong_usage(self, limit: int) -> list[WrongUsage]:
+        self._remove_time_limit()
+        return self._all(
+            wrong_sums(limit), lambda row: WrongUsage(row[0], int(row[1]), int(row[2]))
+        )
 
     def _remove_time_limit(self) -> None:
         """Remove the time limit of this snapshot's statements: whole tables take long."""

@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    or_,
     select,
     true,
     tuple_,
@@ -47,6 +48,7 @@ from fairbank.store.sql.usage_sums import (
     run_figures,
     run_key,
 )
+from fairbank.store.usage import edge_days
 
 _r = run.c
 
@@ -119,31 +121,47 @@ def _sums_of_runs(query: UsageQuery, by: UsageBy) -> Subquery:
     """Return the sums of the runs by group, allocation and cluster.
 
     Long blocks of days are read first, then the days at both ends, then the runs of the parts of
-    days; and the runs that the sums lack. Groups of time or of jobs are not in the sums.
+    days; and the runs that the sums lack. For groups of time, the days are read that lie in one
+    group, and the runs of the others. Jobs are not in the sums.
     """
     since, until = query.since, query.until
     first = None if since is None else -(-since // DAY)
     last = None if until is None else until // DAY
-    if (
-        by is UsageBy.JOB
-        or by.is_time
-        or (first is not None and last is not None and first >= last)
-    ):
-        parts = [_runs(query, by, since, until)]
+    is_short = first is not None and last is not None and first >= last
+    edges = None if by is UsageBy.JOB or is_short else _edges(query, by, first, last)
+    if edges is None:
+        parts = [_runs(query, by, (since, until))]
     else:
         begin, end = (None if day is None else Instant(day * DAY) for day in (first, last))
-        parts = [_summed(query, by, *blocks) for blocks in _blocks(first, last)]
-        parts.append(_lacking(query, by, begin, end))
-        if begin != since:
-            parts.append(_runs(query, by, since, begin))
-        if end != until:
-            parts.append(_runs(query, by, end, until))
+        blocks = [(SHORT, first, last)] if by.is_time else _blocks(first, last)
+        parts = [_summed(query, by, edges, *some) for some in blocks]
+        parts.append(_lacking(query, by, edges, begin, end))
+        periods: list[Period] = [(Instant(day * DAY), Instant((day + 1) * DAY)) for day in edges]
+        periods += [(since, begin)] if begin != since else []
+        periods += [(end, until)] if end != until else []
+        if periods:
+            parts.append(_runs(query, by, *periods))
     rows = union_all(*parts).subquery() if len(parts) > 1 else parts[0].subquery()
     key = (rows.c.group, rows.c.allocation, rows.c.cluster)
     return select(*key, *add_up(rows)).group_by(*key).subquery()
 
 
+EDGES_MAX = 100
+"""Maximum number of days whose runs are read one by one: months of 8 years, weeks of 2."""
+
+
+def _edges(query: UsageQuery, by: UsageBy, first: int | None, last: int | None) -> list[int] | None:
+    """Return the days whose runs are of two groups of time; None if there are too many."""
+    if not by.is_time or not query.offsets:
+        return []
+    if first is None or last is None:
+        return None
+    edges = edge_days(first, last, query.offsets, by)
+    return edges if len(edges) <= EDGES_MAX else None
+
+
 Blocks = tuple[int, int | None, int | None]
+Period = tuple[Instant | None, Instant | None]
 
 
 def _blocks(first: int | None, last: int | None) -> list[Blocks]:
@@ -165,33 +183,37 @@ def _blocks(first: int | None, last: int | None) -> list[Blocks]:
     return blocks
 
 
-def _runs(
-    query: UsageQuery, by: UsageBy, since: Instant | None, until: Instant | None
-) -> Select[Any]:
-    """Select the figures of the closed runs that ended in a period."""
+def _runs(query: UsageQuery, by: UsageBy, *periods: Period) -> Select[Any]:
+    """Select the figures of the closed runs that ended in one of these periods."""
     return select(*_key(query, by, run_key()), *run_figures()).where(
         _r.state.in_([state.value for state in RESOLVED]),
         *_wanted(query, _r),
-        between(_r.ended_at, since, until),
+        or_(*(between(_r.ended_at, since, until) for since, until in periods)),
     )
 
 
 def _lacking(
-    query: UsageQuery, by: UsageBy, since: Instant | None, until: Instant | None
+    query: UsageQuery, by: UsageBy, edges: list[int], since: Instant | None, until: Instant | None
 ) -> Select[Any]:
-    """Select what the sums by day lack of the runs that ended in a period."""
+    """Select what the sums by day lack of the runs that ended in a period, apart from `edges`."""
     changed = changed_runs()
+    day = _r.ended_at // literal_column(str(DAY), BigInteger)
     return (
         select(*_key(query, by, run_key()), *run_figures(changed))
         .join_from(changed, run, _r.id == changed.c.run)
-        .where(*_wanted(query, _r), between(_r.ended_at, since, until))
+        .where(
+            *_wanted(query, _r),
+            between(_r.ended_at, since, until),
+            day.not_in(edges) if edges else true(),
+        )
     )
 
 
 def _summed(
-    query: UsageQuery, by: UsageBy, days: int, first: int | None, last: int | None
+    query: UsageQuery, by: UsageBy, edges: list[int], days: int, first: int | None, last: int | None
 ) -> Select[Any]:
-    """Select the sums of the blocks of `days` from `first` up to, not including, `last`.
+    """Select the sums of the blocks of `days` from `first` up to, not including, `last`, apart
+    from `edges`.
 
     They are added up in the order of the primary key, which needs no sorting.
     """
@@ -204,6 +226,7 @@ def _summed(
             *_wanted(query, u),
             true() if first is None else u.block >= first,
             true() if last is None else u.block < last,
+            u.block.not_in(edges) if edges else true(),
         )
         .group_by(u.block, u.allocation, u.project, u.cluster, group)
     )
@@ -213,12 +236,14 @@ def _key(
     query: UsageQuery, by: UsageBy, columns: Mapping[str, ColumnElement[Any]]
 ) -> list[ColumnElement[Any]]:
     """Return group, allocation and cluster of a row with these `columns`."""
+    # A block of the sums is a day of UTC, and here also one of the zone in the same week or month.
+    day = columns["block"] if "block" in columns else _local_day(query.offsets)
     names = {UsageBy.USER: "owner", UsageBy.RESOURCE: "allocation", UsageBy.CATEGORY: "allocation"}
     if by is UsageBy.JOB:
         job: ColumnElement[Any] = cast(_r.job_id, Text)
         group = _r.cluster + literal_column("'/'", Text) + job
     else:
-        group = _local_day(query.offsets) if by.is_time else columns[names.get(by, by.value)]
+        group = day if by.is_time else columns[names.get(by, by.value)]
     named = {"group": group, "allocation": columns["allocation"], "cluster": columns["cluster"]}
     return [column.label(name) for name, column in named.items()]
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
     delete,
     func,
     literal_column,
+    or_,
     select,
     true,
     union_all,
@@ -196,6 +197,30 @@ def delete_sums(connection: Connection) -> None:
     """Delete all sums and positions, before the ledger is replaced."""
     connection.execute(delete(usage_head))
     connection.execute(delete(usage_sum))
+
+
+def wrong_sums(limit: int) -> Select[Any]:
+    """Select the allocations whose sums lack no entry, but have other charges: of blocks of either
+    length.
+
+    Allocations that lack entries are left out: to add these up takes longer than all else, and the
+    upkeep does it every minute.
+    """
+    a, u = allocation.c, usage_sum.c
+    of_length = (
+        func.sum(case((u.days == literal_column(str(days)), u.charged), else_=0)).label(name)
+        for name, days in (("short", SHORT), ("long", LONG))
+    )
+    sums = select(u.allocation, *of_length).group_by(u.allocation).subquery()
+    short, long = (func.coalesce(sums.c[name], 0) for name in ("short", "long"))
+    return (
+        select(a.id, case((short != a.charged, short), else_=long), a.charged)
+        .join_from(allocation, usage_head, _h.allocation == a.id)
+        .outerjoin(sums, sums.c.allocation == a.id)
+        .where(_h.seq >= a.seq, or_(short != a.charged, long != a.charged))
+        .order_by(a.id)
+        .limit(limit)
+    )
 
 
 def _lacking_sums(allocations: Sequence[int]) -> Select[Any]:
