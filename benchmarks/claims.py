@@ -8,6 +8,7 @@ from typing import Protocol
 
 from benchmarks import (
     agent,
+    charged_usage,
     cluster,
     commands,
     cpu_time,
@@ -40,6 +41,7 @@ CLAIMS: Mapping[str, Measure] = {
     "cpu_time": cpu_time.measure,
     "agent": agent.measure,
     "history": history.measure,
+    "charged_usage": charged_usage.measure,
     "replay": replay.measure,
     "simulate": simulate.measure,
     "deep_queues": deep_queues.measure,
@@ -57,6 +59,7 @@ REMARKS = {
     "ledger": ledger.REMARK,
     "http": http.REMARK,
     "cpu_time": cpu_time.REMARK,
+    "charged_usage": charged_usage.REMARK,
     "simulate": simulate.REMARK,
     "deep_queues": deep_queues.REMARK,
     "traces": traces.REMARK,

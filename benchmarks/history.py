@@ -47,7 +47,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         server, _ = stack.enter_context(postgres_server())
         name = stack.enter_context(server.fresh_database())
         urls = {"SQLite": f"sqlite:///{folder}/past.sqlite", "PostgreSQL": server.url(name)}
-        filled = _fill(urls, scale.past)
+        filled = fill_databases(urls, scale.past)
         with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
             connection.execute("VACUUM (ANALYZE)")  # as PostgreSQL itself does within minutes
         return [
@@ -63,7 +63,7 @@ def _saying(say: Say, database: str, what: str) -> None:
 # --- filling, both databases in parallel ---
 
 
-def _fill(urls: dict[str, str], past: HistorySize) -> dict[str, float]:
+def fill_databases(urls: dict[str, str], past: HistorySize) -> dict[str, float]:
     """Fill each database and return the entries per second."""
     with ProcessPoolExecutor(len(urls), mp_context=get_context("spawn")) as workers:
         waiting = {
