@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Select, make_url
+from sqlalchemy import Select, make_url, select
 
 from fairbank.bank.entry import LOOKED_THROUGH, Kind
-from fairbank.bank.query import Page, RefusalQuery, Visibility
+from fairbank.bank.query import GroupPage, Page, RefusalQuery, UsageBy, UsageQuery, Visibility
 from fairbank.core.time import Instant
 from fairbank.store import schema
 from fairbank.store.postgres.store import PostgresStore
 from fairbank.store.queries import queries
 from fairbank.store.sql import statements
+from fairbank.store.sql.usage_statement import usage
+from fairbank.store.sql.usage_sums import changed_runs
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
 from tests.contracts.databases import Place
@@ -198,6 +200,27 @@ def test_entries_of_terms_are_found_without_the_rest_of_the_journal(file_place: 
     plan = plan_of(store, statements.term_entries(frozenset({1, 2})))
     store.close()
     assert "USING INDEX journal_undoing (allocation=?)" in plan[0]
+
+
+@pytest.mark.parametrize("by", [UsageBy.PROJECT, UsageBy.MONTH])
+def test_usage_reads_no_entry_that_the_sums_contain(file_place: Place, by: UsageBy) -> None:
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    for plan in (
+        plan_of(store, usage(UsageQuery(), by, GroupPage())),
+        plan_of(store, select(changed_runs([1, 2]))),
+    ):
+        (line,) = (line for line in plan if " journal " in line)
+        assert "(allocation=? AND seq>?)" in line
+    store.close()
+
+
+@pytest.mark.parametrize("by", [UsageBy.PROJECT, UsageBy.RESOURCE, UsageBy.USER, UsageBy.DAY])
+def test_sums_of_usage_are_added_up_without_sorting(file_place: Place, by: UsageBy) -> None:
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    plan = plan_of(store, usage(UsageQuery(), by, GroupPage()))
+    store.close()
+    place = plan.index("SEARCH usage_sum USING PRIMARY KEY (days=?)")
+    assert "TEMP B-TREE" not in plan[place + 1]
 
 
 def test_open_holds_are_found_without_the_closed_runs(file_place: Place) -> None:

@@ -219,6 +219,10 @@ def _summed(
     """
     u = usage_sum.c
     group, *key = _key(query, by, {name: u[name] for name in KEY})
+    ordered: list[ColumnElement[Any]] = [u.block, u.allocation, u.project, u.cluster]
+    # SQLite sorts by a column that is named twice.
+    if not any(group.element is column for column in ordered):
+        ordered.append(group)
     return (
         select(group, *key, *add_up(usage_sum))
         .where(
@@ -228,7 +232,7 @@ def _summed(
             true() if last is None else u.block < last,
             u.block.not_in(edges) if edges else true(),
         )
-        .group_by(u.block, u.allocation, u.project, u.cluster, group)
+        .group_by(*ordered)
     )
 
 

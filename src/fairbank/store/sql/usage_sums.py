@@ -139,7 +139,12 @@ def changed_runs(allocations: Sequence[int] | None = None) -> CTE:
         )
         .select_from(allocation)
         .outerjoin(usage_head, _h.allocation == a.id)
-        .join(journal, and_(_j.allocation == a.id, _j.seq > func.coalesce(_h.seq, 0)))
+        # An expression has no index, so databases do not read the whole journal and look up the
+        # allocation of each entry, but begin with the few allocations that lack entries.
+        .join(
+            journal,
+            and_(_j.allocation == a.id + literal_column("0"), _j.seq > func.coalesce(_h.seq, 0)),
+        )
         .where(a.seq > func.coalesce(_h.seq, 0), _j.kind.in_(_MOVING), _j.run.is_not(None))
         .group_by(_j.run)
     )
