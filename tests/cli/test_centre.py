@@ -94,7 +94,7 @@ def test_reports_are_drawn_with_what_they_show(
 
 def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:
     folder = tmp_path / "figures"
-    for words in (("-A", "nosuch"), ("-r", "nosuch")):
+    for words in (("-A", "nosuch"), ("-r", "nosuch"), ("-A", "chem_qmc,nosuch")):
         assert fairbank("report", "balance", folder, *words).code == 3
         assert fairbank("report", "usage", folder, *words).code == 3
     assert fairbank("report", "usage").code == 2

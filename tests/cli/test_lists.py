@@ -212,6 +212,7 @@ def test_user_named_twice_is_counted_once(fairbank: Run) -> None:
         ("project list", "-g", "you have no project with the group 'nope'"),
         ("alloc list", "-g", "you have no project with the group 'nope'"),
         ("alloc list", "--category", "there is no category 'nope' that you may see"),
+        ("eff 700004", "-M", "there is no cluster 'nope' that you may see"),
         ("jobs -a", "-p", "there is no partition 'nope' that you may see"),
         ("usage", "-u", "there is no user 'nope' on this host"),
     ],

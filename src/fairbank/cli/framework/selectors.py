@@ -212,11 +212,11 @@ def check_listed(
         context, options.get("resource"), {row["resource"] for row in rows if "resource" in row}
     )
     if of_jobs:
-        _check_job_names(context, "cluster", "--clusters", rows)
-        _check_job_names(context, "partition", "--partition", rows)
+        check_job_names(context, "cluster", "--clusters", rows)
+        check_job_names(context, "partition", "--partition", rows)
 
 
-def _check_job_names(
+def check_job_names(
     context: Context, what: str, option: str, rows: Sequence[Mapping[str, object]]
 ) -> None:
     """Check that the bank knows the clusters or partitions of an option, or had jobs of them.

@@ -8,6 +8,7 @@ from fairbank.cli.commands.bank.jobs import jobs
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_option, job_ids
 from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.selectors import check_job_names
 from fairbank.core.errors import FairbankError, NotFound
 from fairbank.report.columns import Amount, Column, duration, su, text
 from fairbank.report.usage import efficiency, wasted
@@ -51,6 +52,7 @@ def run(context: Context, options: Namespace) -> int:
     wanted = [number for numbers in options.jobs for number in numbers]
     rows: Sequence[Row] = jobs(context, {"job_id": wanted, "cluster": options.clusters}, 0)
     rows = sorted(rows, key=lambda row: (wanted.index(row["job_id"]), row["id"]))
+    check_job_names(context, "cluster", "--clusters", rows)
     if missing := [number for number in wanted if number not in {row["job_id"] for row in rows}]:
         raise NotFound(
             f"there is no job {missing[0]} that you may see",

@@ -187,9 +187,9 @@ def _balance(context: Context, options: Namespace) -> int:
     queries = spread({"account": options.account, "resource": options.resource})
     balances = [row for one in queries for row in context.rows("/balance", one)]
     rows = [row for row in balances if row["state"] != "planned"]
+    check_accounts(context, options.account, {row["account"] for row in rows})
+    check_resources(context, options.resource, {row["resource"] for row in rows})
     if not rows:
-        check_accounts(context, options.account)
-        check_resources(context, options.resource)
         raise NotFound(
             "there is no active allocation that you may see",
             field="--account",
