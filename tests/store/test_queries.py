@@ -214,15 +214,6 @@ def test_usage_reads_no_entry_that_the_sums_contain(file_place: Place, by: Usage
     store.close()
 
 
-@pytest.mark.parametrize("by", [UsageBy.PROJECT, UsageBy.RESOURCE, UsageBy.USER, UsageBy.DAY])
-def test_sums_of_usage_are_added_up_without_sorting(file_place: Place, by: UsageBy) -> None:
-    store = SqliteStore(path_of(make_url(file_place.url)))
-    plan = plan_of(store, usage(UsageQuery(), by, GroupPage()))
-    store.close()
-    place = plan.index("SEARCH usage_sum USING PRIMARY KEY (days=?)")
-    assert "TEMP B-TREE" not in plan[place + 1]
-
-
 def test_open_holds_are_found_without_the_closed_runs(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plan = plan_of(store, statements.open_holds(frozenset({1, 2})))

@@ -215,25 +215,20 @@ def _summed(
     """Select the sums of the blocks of `days` from `first` up to, not including, `last`, apart
     from `edges`.
 
-    They are added up in the order of the primary key, which needs no sorting.
+    Those of time are added up only once, with the runs: there are nearly as many groups as sums.
     """
     u = usage_sum.c
-    group, *key = _key(query, by, {name: u[name] for name in KEY})
-    ordered: list[ColumnElement[Any]] = [u.block, u.allocation, u.project, u.cluster]
-    # SQLite sorts by a column that is named twice.
-    if not any(group.element is column for column in ordered):
-        ordered.append(group)
-    return (
-        select(group, *key, *add_up(usage_sum))
-        .where(
-            u.days == literal_column(str(days)),
-            *_wanted(query, u),
-            true() if first is None else u.block >= first,
-            true() if last is None else u.block < last,
-            u.block.not_in(edges) if edges else true(),
-        )
-        .group_by(*ordered)
+    key = _key(query, by, {name: u[name] for name in KEY})
+    wanted = (
+        u.days == literal_column(str(days)),
+        *_wanted(query, u),
+        true() if first is None else u.block >= first,
+        true() if last is None else u.block < last,
+        u.block.not_in(edges) if edges else true(),
     )
+    if by.is_time:
+        return select(*key, *(u[name] for name in NAMES)).where(*wanted)
+    return select(*key, *add_up(usage_sum)).where(*wanted).group_by(*key)
 
 
 def _key(
