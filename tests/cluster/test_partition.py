@@ -51,6 +51,17 @@ def test_one_su_of_partitions_with_other_weights_names_them() -> None:
     )
 
 
+def test_one_su_of_several_clusters_names_them() -> None:
+    clusters = {
+        "alpha": Cluster("alpha", {"cpu": Partition("cpu", "cpu")}),
+        "beta": Cluster("beta", {"cpu": Partition("cpu", "cpu", parse_weights("CPU=2"))}),
+        "gamma": Cluster("gamma", {"gpu": Partition("gpu", "gpu")}),
+    }
+    assert one_su("cpu", clusters) == "in cpu of alpha 1 core; in cpu of beta 0.5 cores"
+    assert one_su("gpu", clusters) == "1 core"
+    assert one_su("storage", clusters) is None
+
+
 def test_unknown_partition_is_reported_with_the_known_ones() -> None:
     with pytest.raises(NotFound, match="darwin has no partition 'large'") as no:
         DARWIN.partition("large")

@@ -143,12 +143,15 @@ def price_groups(clusters: Mapping[str, Cluster]) -> tuple[tuple[str, str, str],
 def one_su(resource: str, clusters: Mapping[str, Cluster]) -> str | None:
     """Return what one SU of a resource buys for an hour: `1 GPU, 16 cores or 32 GiB`.
 
-    Partitions with other weights follow with their names; None if no partition bills it.
+    Partitions with other weights follow with their names, and those of their clusters if several
+    bill it; None if no partition bills it.
     """
     partitions: dict[str, list[str]] = {}
-    for cluster in clusters.values():
+    billing = [cluster for cluster in clusters.values() if cluster.partitions_of(resource)]
+    for cluster in billing:
+        of_cluster = f" of {cluster.name}" if len(billing) > 1 else ""
         for partition in cluster.partitions_of(resource):
-            partitions.setdefault(_bought(partition), []).append(partition.name)
+            partitions.setdefault(_bought(partition), []).append(f"{partition.name}{of_cluster}")
     if not partitions:
         return None
     if len(partitions) == 1:

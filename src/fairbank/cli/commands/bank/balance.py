@@ -173,12 +173,14 @@ def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
 
 
 def _one_su(rows: Sequence[Row]) -> list[str]:
-    """Return what one SU buys, for each resource of which it is known."""
-    quantities = {str(row["resource"]): str(row["one_su"]) for row in rows if row["one_su"]}
-    return [
-        f"1 SU of {plain(name)} = {plain(quantities[name])} for an hour."
-        for name in sorted(quantities)
-    ]
+    """Return what one SU of each resource buys, of measured use if no partition bills it."""
+    texts = {
+        str(row["resource"]): f"{plain(str(row['one_su']))} for an hour."
+        if row["one_su"]
+        else "1 TiB for a day of measured use; no partition bills it."
+        for row in rows
+    }
+    return [f"1 SU of {plain(name)} = {texts[name]}" for name in sorted(texts)]
 
 
 def _name(row: Row) -> str:
