@@ -75,8 +75,11 @@ def test_demo_shows_the_month_and_runs_each_command(
     assert "charge" in statement
     assert "SU" in usage
     assert "SU" in quote
-    # 1,536 SU an hour, for 720 hours.
-    assert ["cpu", "1105920"] in [line.split()[:2] for line in centre.splitlines()]
+    # 768 and 24 x 8 processors at 1 SU an hour, for 720 hours.
+    capacities = [line.split()[:2] for line in centre.splitlines()]
+    assert ["cpu", "552960"] in capacities
+    assert ["gpu", "138240"] in capacities
+    assert re.search(r"[1-9]\d* GPU-hours", " ".join(centre.split()))
     assert "every row is as the journal says" in " ".join(audit.split())
 
 

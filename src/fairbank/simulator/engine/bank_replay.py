@@ -237,14 +237,22 @@ def qos_of(job: SwfJob, header: Header) -> str | None:
     return name if is_name(name) and " " not in name else f"queue{job.queue}"
 
 
-def start_details(job: SwfJob, header: Header) -> JobDetails | None:
-    """Return the job details that the trace has at the start; None for a job of impossible size."""
+def start_details(
+    job: SwfJob, header: Header, gpu_processors: int | None = None
+) -> JobDetails | None:
+    """Return the job details that the trace has at the start; None for a job of impossible size.
+
+    Args:
+        job: the job.
+        header: header of the trace, with the names of its queues.
+        gpu_processors: the number of its processors with one GPU; None if it has no GPUs.
+    """
     cpus = _processors(job)
     if not _is_possible(job):
         return None
-    return JobDetails(
-        cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit
-    )
+    gpus = f",gres/gpu={cpus // gpu_processors}" if gpu_processors else ""
+    tres, limit = f"cpu={cpus}{gpus}", job.time_limit
+    return JobDetails(cpus=cpus, qos=qos_of(job, header), tres=tres, limit_seconds=limit)
 
 
 def end_details(job: SwfJob) -> JobDetails | None:

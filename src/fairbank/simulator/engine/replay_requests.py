@@ -55,7 +55,8 @@ class ReplayPlan(msgspec.Struct, frozen=True):
 
     `percent` of the usage of each fund is granted, in `periods` allocations one after the other.
     `payer` is the column that pays (None: groups if there are any, else users). `days` is the
-    length of all periods together (None: that of the trace).
+    length of all periods together (None: that of the trace). `gpu_processors` is the number of
+    processors with one GPU, in jobs that are billed as gpu; traces do not have it (None: unknown).
     """
 
     cluster: str
@@ -64,6 +65,7 @@ class ReplayPlan(msgspec.Struct, frozen=True):
     days: int | None = None
     payer: Payer | None = None
     actor: int = 0
+    gpu_processors: int | None = None
 
 
 # --- before a replay: projects, their members and allocations ---
@@ -162,10 +164,12 @@ class ReplayRuns:
     def _hold(self, moment: ReplayEvent) -> Hold:
         job, header = moment.job, self._header
         limit = job.time_limit or job.run_time
+        resource = resource_of(job, header)
+        gpu_processors = self._plan.gpu_processors if resource == "gpu" else None
         return Hold(
             run=self._run(job),
             chain=(self._projects[payer_of(job, self._payer)],),
-            resource=resource_of(job, header),
+            resource=resource,
             owner=replay_uid(job.user),
             amount=processor_price(job.processors or 0, limit),
             start=moment.at,
@@ -173,7 +177,7 @@ class ReplayRuns:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
-            job_details=start_details(job, header),
+            job_details=start_details(job, header, gpu_processors),
         )
 
     def _resolution(self, moment: ReplayEvent) -> Charge | Release:

@@ -106,13 +106,16 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
         " a charge.\n"
     )
     init(str(folder), None, "demo")
-    # The memory decides: 768 x 4 GiB at 0.5 SU, and 192 x 16 GiB at 1/32 SU.
+    cpu, gpu = centre.pools
+    # A replay bills 1 SU for an hour of a processor, also of those beside a GPU.
+    capacity = f"cpu = {cpu.processors}\ngpu = {gpu.processors}\n"
     with (folder / "fairbank.toml").open("a", encoding="utf-8") as settings:
-        settings.write("\n[clusters.local.capacity]\ncpu = 1536\ngpu = 96\n")
+        settings.write(f"\n[clusters.local.capacity]\n{capacity}")
     plan = Namespace(
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
     )
-    done = replay_trace(plan, str(trace), f"sqlite:///{folder}/fairbank.sqlite", cluster="local")
+    store = f"sqlite:///{folder}/fairbank.sqlite"
+    done = replay_trace(plan, str(trace), store, cluster="local", gpu_processors=gpu.unit)
     show_replay(context, done)
     return 0 if all(check.holds_true for check in done.checks) else FOUND
 

@@ -72,7 +72,12 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def replay_trace(
-    options: Namespace, trace: str, store: str, *, cluster: str = "trace"
+    options: Namespace,
+    trace: str,
+    store: str,
+    *,
+    cluster: str = "trace",
+    gpu_processors: int | None = None,
 ) -> ReplayResult:
     """Run a recorded workload through a new bank, with a progress bar for each stage.
 
@@ -81,6 +86,7 @@ def replay_trace(
         trace: file of the workload.
         store: URL of the store, which is made.
         cluster: name of the cluster in the bank.
+        gpu_processors: the number of processors with one GPU; None if it is unknown.
     """
     import os
     from functools import partial
@@ -103,6 +109,7 @@ def replay_trace(
         days=options.days,
         payer=Payer(options.by) if options.by else None,
         actor=os.getuid(),
+        gpu_processors=gpu_processors,
     )
     overrun = Overrun.RECORD if options.record_overruns else Overrun.WRITE_OFF
     with Stages(options) as progress:
