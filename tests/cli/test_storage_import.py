@@ -78,6 +78,28 @@ def test_measured_storage_is_no_job(changing: Run) -> None:
     assert "bio_fold/storage: empty; further use has no credit." in empty
 
 
+def test_storage_systems_are_one_unit(changing: Run) -> None:
+    """A TiB-day is 1 SU on each system, and no settings can have their capacity."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 730, "--reason", "x")
+    output_of(changing("alloc", "create", "-A", "bio_fold", "-r", "disk", *term))
+    for system in ("home", "scratch"):
+        Path("usage.csv").write_text("account,day,tib_days\nbio_fold,2026-11-16,3")
+        output_of(changing("storage", "import", "usage.csv", "--system", system, "-r", "disk"))
+    for limit in ((), ("--limit", 1)):
+        usage = ("usage", "-r", "disk", "--by", "cluster", "-S", "2026-11-01", *limit)
+        rows = [line.split() for line in changing(*usage).out.splitlines()[-3:]]
+        assert [(row[1], row[4], row[5]) for row in rows] == [
+            ("disk", "3", "50.0%"),
+            ("disk", "3", "50.0%"),
+            ("disk", "6", "100.0%"),
+        ]
+    centre = changing("report", "centre", "-S", "2026-11-01")
+    assert centre.out.count("disk") == 1
+    assert "disk" not in fold(centre.err)
+    notes = fold(changing("balance", "-A", "bio_fold").err)
+    assert "1 SU of disk = 1 TiB for a day of measured use; no partition bills it." in notes
+
+
 def _centre_jobs(changing: Run, *period: str) -> str:
     """Return the number of storage jobs that the report of the centre shows."""
     columns = ("-P", "--noheader", "-o", "RESOURCE,JOBS")

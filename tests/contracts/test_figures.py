@@ -574,3 +574,37 @@ def test_cut_is_stable_when_entries_are_added(store: Store) -> None:
     assert [
         SnapshotReader(store).entry_before(1, Instant(START + number)) for number in range(5, 51)
     ] == cuts
+
+
+def test_measured_use_is_one_unit_unless_clusters_bill_its_resource(store: Store) -> None:
+    """A TiB-day is 1 SU on each system. Jobs of a cluster that the settings lack stay apart."""
+    granted(store, project("physics", 100))
+    resources = ("cpu", "storage")
+    granted(store, *(allocation(1, resource=resource, end=2**40) for resource in resources))
+    measured: dict[str, Any] = {"ended": NEW_YEAR, "elapsed_seconds": 0, "partition": ""}
+    job: dict[str, Any] = {"ended": NEW_YEAR, "elapsed_seconds": 60}
+    uses = (
+        ("storage", "home", 1, measured),
+        ("storage", "scratch", 2, measured),
+        ("storage", "old", 4, job),
+        ("cpu", "scratch", 8, measured),
+    )
+    for number, (resource, system, amount, more) in enumerate(uses, start=1):
+        run = late_charge(number, amount, run=Run(system, number, 900, 0), **more)
+        granted(store, msgspec.structs.replace(run, resource=resource))
+    query = UsageQuery(price_groups=(("cpu", "darwin", "darwin"),))
+    for _ in ("before the sums are brought up to date", "after"):
+        for by in (UsageBy.PROJECT, UsageBy.USER, UsageBy.MONTH):
+            usages = SnapshotReader(store).usage(query, by, GroupPage())
+            assert [(*row.key[1:], row.charged) for row in usages] == [
+                ("cpu", "scratch", 8),
+                ("storage", "", 3),
+                ("storage", "old", 4),
+            ]
+        usages = SnapshotReader(store).usage(query, UsageBy.CLUSTER, GroupPage(9, largest=True))
+        assert {row.key for row in usages if row.resource == "storage"} == {
+            ("home", "storage", ""),
+            ("scratch", "storage", ""),
+            ("old", "storage", "old"),
+        }
+        store.fold_usage()

@@ -228,7 +228,9 @@ class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
 
     Days, weeks and months are those of the time zone with `offsets`, which cover the period.
     `price_groups` are (resource, cluster, name of the clusters with its prices), as
-    `cluster.partition.price_groups` has them. A cluster without prices is a group of its own.
+    `cluster.partition.price_groups` has them. A cluster without prices is a group of its own;
+    measured use of a resource that no cluster bills is one without clusters: a TiB-day costs 1 SU
+    on each system.
     """
 
     allocation: int | None = None

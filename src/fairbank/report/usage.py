@@ -99,12 +99,15 @@ def _unit(row: Row) -> Unit:
 
 
 def unit_names(units: Iterable[Unit]) -> dict[Unit, str]:
-    """Return the names of units: the resource, with its clusters if prices differ between them."""
+    """Return the names of units: the resource, with its clusters if prices differ between them.
+
+    A unit without clusters has credit or use that belongs to none of them.
+    """
     units = list(units)
     resources = [resource for resource, _ in units]
     return {
         (resource, clusters): (
-            f"{resource}@{clusters}" if resources.count(resource) > 1 else resource
+            f"{resource}@{clusters}" if clusters and resources.count(resource) > 1 else resource
         )
         for resource, clusters in units
     }

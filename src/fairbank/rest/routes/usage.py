@@ -92,7 +92,8 @@ def show_usage(
     another one paid.
     `allocation` selects the one that paid, `resource` its resource.
     A group has a row for each unit: `resource` and `clusters`, which have the same prices. Do not
-    add amounts of different units.
+    add amounts of different units. Measured use of a resource that no cluster bills is one unit,
+    with empty `clusters`.
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)

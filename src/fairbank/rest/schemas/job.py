@@ -200,8 +200,9 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
 
     `group` is the uid, the account of the project, the allocation, the day, ISO week or month (in
     the zone of the request), the job as `cluster/number`, or a name (`-`: the QOS is not known).
-    `resource` and `clusters` are the unit of the amounts. `runs` are those that ended, also those
-    that cost nothing, such as after a node failure, but not measured use, such as that of storage.
+    `resource` and `clusters` are the unit of the amounts; `clusters` is empty for measured use of a
+    resource that no cluster bills. `runs` are those that ended, also those that cost nothing, such
+    as after a node failure, but not measured use, such as that of storage.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
     as known. `elapsed`, `waited` (from submission
     to start), `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of

@@ -301,16 +301,21 @@ class MemoryReader:
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         clusters = {(resource, name): names for resource, name, names in query.price_groups}
-        groups: dict[tuple[str | int, str, str], list[RunRecord]] = {}
+        billed = {resource for resource, _, _ in query.price_groups}
+        sums: dict[tuple[str | int, int, str], list[RunRecord]] = {}
         for run in self._used(query):
-            paid_by = self._tables.allocations[run.allocation]
             if by.is_time:
                 group: str | int = local_day(run.ended or 0, query.offsets)
             else:
-                group = _GROUP[by](run, paid_by)
-            cluster = run.run.cluster
-            names = clusters.get((paid_by.resource, cluster), cluster)
-            groups.setdefault((group, paid_by.resource, names), []).append(run)
+                group = _GROUP[by](run, self._tables.allocations[run.allocation])
+            sums.setdefault((group, run.allocation, run.run.cluster), []).append(run)
+        groups: dict[tuple[str | int, str, str], list[RunRecord]] = {}
+        for (group, allocation, cluster), runs in sums.items():
+            resource = self._tables.allocations[allocation].resource
+            names = clusters.get((resource, cluster), cluster)
+            if resource not in billed and all(run.is_measured for run in runs):
+                names = ""
+            groups.setdefault((group, resource, names), []).extend(runs)
         return page_of_groups((usage_of_runs(*item) for item in groups.items()), by, page)
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:

@@ -63,15 +63,20 @@ def _local_day(offsets: ZoneOffsets) -> ColumnElement[Any]:
 
 
 def _clusters(
-    query: UsageQuery, resource: ColumnElement[Any], cluster: ColumnElement[Any]
+    query: UsageQuery, resource: ColumnElement[Any], sums: Subquery
 ) -> ColumnElement[Any]:
-    """Return the name of the clusters that have the prices of this one."""
+    """Return the name of the clusters that have the prices of this one; empty for measured use of
+    a resource that no cluster bills: such sums have no runs.
+    """
+    cluster = sums.c.cluster
     whens = [
         (and_(resource == of, cluster == name), literal(clusters, Text))
         for of, name, clusters in query.price_groups
         if name != clusters
     ]
-    return case(*whens, else_=cluster) if whens else cluster
+    billed = sorted({of for of, _, _ in query.price_groups})
+    measured = and_(sums.c.runs == 0, resource.not_in(billed) if billed else true())
+    return case((measured, literal("", Text)), *whens, else_=cluster)
 
 
 def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
@@ -92,7 +97,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         select(
             group.label("group"),
             a.resource,
-            _clusters(query, a.resource, f.cluster).label("clusters"),
+            _clusters(query, a.resource, grouped).label("clusters"),
             *(f[name] for name in NAMES),
         )
         .join_from(grouped, allocation, a.id == f.allocation)
