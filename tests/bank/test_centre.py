@@ -66,12 +66,19 @@ def test_capacity_granted_and_used_of_each_resource() -> None:
     assert (summary.projects, summary.allocations) == (3, 3)
 
 
-def test_credit_is_not_compared_with_clusters_of_different_prices() -> None:
+def test_credit_of_clusters_with_different_prices_has_its_own_row() -> None:
     """An allocation belongs to no cluster, so neither price is that of its credit."""
     units: dict[tuple[str, str], Fraction | None]
     units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): Fraction(2)}
     summary = use(units, allocations=[allocation(1, "cpu", 700, 0, 7)])
     assert [(row.clusters, row.capacity, row.granted) for row in summary.resources] == [
+        ("", None, 700),
         ("anvil", 10_080, None),
         ("bell", 20_160, None),
     ]
+
+
+def test_credit_of_measured_use_is_in_its_row() -> None:
+    storage = Usage("storage", "storage", "", 0, 0, 5_000, 0)
+    (row,) = use({}, storage, allocations=[allocation(1, "storage", 700, 0, 7)]).resources
+    assert (row.clusters, row.granted, row.used) == ("", 700, 5_000)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.report import centre
+from fairbank.report.columns import DisplayFormat
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA
 
@@ -50,7 +52,29 @@ def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
     )
     assert cpu["capacity"] == cpu["used"] + cpu["idle"] == 100 * 720 * 60
     assert gpu["idle"] == 0  # used is more than exists
-    assert (answer["totals"]["projects"], answer["totals"]["allocations"]) == (2, 3)
+    assert (cpu["used_permille"], gpu["used_permille"]) == (125, 6403)
+    totals = answer["totals"]
+    assert (totals["projects"], totals["allocations"], totals["runs"]) == (2, 3, 3)
+    assert totals["gpu_seconds"] == gpu["gpu_seconds"]
+    assert totals["core_seconds"] == cpu["core_seconds"] + gpu["core_seconds"]
+
+
+def test_credit_for_clusters_with_different_prices_is_shown_and_not_compared() -> None:
+    """The bank has credit in a row of its own: 72,000 SU for either cluster, and idle is a rest."""
+    nothing = {"granted": None, "used": 0, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
+    clusters = [{**nothing, "clusters": name, "capacity": 60} for name in ("alpha", "beta")]
+    credit = {**nothing, "clusters": "", "capacity": None, "granted": 72_000 * 60}
+    resources = [{**row, "resource": "cpu"} for row in (credit, *clusters)]
+    rows = centre.centre_rows(resources, 60, {})
+    assert [row["unit"] for row in rows] == ["cpu", "cpu@alpha", "cpu@beta"]
+    assert [row["idle"] for row in rows] == [None, 60, 60]
+    notes = " ".join(centre.notes(rows, {"projects": 1, "allocations": 1}, DisplayFormat()))
+    for text in (
+        "IDLE = the rest, also what ran free, at a lower price or on the credit of a QOS.",
+        "cpu: 72000 SU are granted for this time on any of its clusters. Their prices differ",
+    ):
+        assert text in notes
+    assert "Capacity not known" not in notes
 
 
 def test_only_staff_see_the_whole_centre(fairbank: Run) -> None:

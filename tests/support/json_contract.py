@@ -26,7 +26,7 @@ NO_AMOUNTS = frozenset(
     releases reported_time reports restart retry_later run runs same_number seconds seed seq
     set_by share_permille shares sign simulated_runs since site size soonest_seconds start
     start_in_seconds started status submitted tasks time_limit uid unpaid_jobs used_percent
-    users values wait_95_seconds waited waiting written
+    used_permille users values wait_95_seconds waited waiting written
     """.split()
 )
 """Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""

@@ -16,8 +16,9 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
     `units` is the billing of all nodes together, None if it is not known; `capacity` is that
-    times the period. `granted` is None if the resource has several prices: credit belongs to none
-    of them. `used` are the charges of runs that ended in the period, less refunds.
+    times the period. `granted` is None if the resource has several prices: its credit belongs to
+    none of them, so it is in a row without clusters. `used` are the charges of runs that ended in
+    the period, less refunds. Measured use of a resource that no cluster bills has no clusters too.
     """
 
     resource: str
@@ -82,16 +83,15 @@ def centre_use(
         granted[allocation.resource] = granted.get(allocation.resource, 0) + part
     used = {(row.resource, row.clusters): row for row in usage}
     keys = set(units) | set(used)
-    # Credit of a resource that no cluster bills and no job used is shown too.
-    billed = {resource for resource, _ in keys}
-    keys |= {(resource, "") for resource in granted if resource not in billed}
     resources = [resource for resource, _ in keys]
+    # Credit that no cluster bills, or clusters at different prices, is in a row of its own.
+    keys |= {(resource, "") for resource in granted if resources.count(resource) != 1}
     return CentreUse(
         [
             _resource_use(
                 key,
                 units.get(key),
-                granted.get(key[0], 0) if resources.count(key[0]) == 1 else None,
+                granted.get(key[0], 0) if key[1] == "" or resources.count(key[0]) == 1 else None,
                 used.get(key),
                 until - since,
             )

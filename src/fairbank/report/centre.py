@@ -34,8 +34,14 @@ def centre_rows(
         if capacity is None and units is not None:
             capacity = int(units * seconds / 60)
         idle = None if capacity is None else max(0, capacity - row["used"] - (down or 0))
-        rows.append({**row, "unit": names[unit], "capacity": capacity, "down": down, "idle": idle})
+        shown = {**row, "unit": names[unit], "capacity": capacity, "down": down, "idle": idle}
+        rows.append({**shown, "used_permille": _permille(shown, "used")})
     return rows
+
+
+def job_sums(rows: Sequence[Row]) -> dict[str, int]:
+    """Return the number of jobs and their seconds, which have the same unit for every resource."""
+    return {key: sum(row[key] for row in rows) for key in ("runs", "core_seconds", "gpu_seconds")}
 
 
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
@@ -56,15 +62,23 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         totals: numbers of projects and allocations.
         form: format of the hours.
     """
-    sums = {key: sum(row[key] for row in rows) for key in ("runs", "core_seconds", "gpu_seconds")}
+    sums = job_sums(rows)
     in_hours = [hours(key)(sums, form) for key in ("core_seconds", "gpu_seconds")]
     lines = [
         f"{counted(totals['projects'], 'project')}, {counted(totals['allocations'], 'allocation')},"
         f" {counted(sums['runs'], 'job')}, {in_hours[0]} CPU-hours, {in_hours[1]} GPU-hours.",
-        "GRANTED = credit for this time, terms spread evenly; USED = jobs that ended in it;"
-        " DOWN = nodes that are down now; IDLE = the rest.",
+        "GRANTED = credit for this time, terms spread evenly; USED = charges of jobs that ended in"
+        " it; DOWN = nodes that are down now; IDLE = the rest, also what ran free, at a lower price"
+        " or on the credit of a QOS.",
     ]
-    missing = [str(row["unit"]) for row in rows if row["capacity"] is None]
+    priced = {row["resource"] for row in rows if row["clusters"]}
+    lines += [
+        f"{plain(row['unit'])}: {form.credit(row['granted'])} SU are granted for this time on any"
+        " of its clusters. Their prices differ, so that is not compared with their capacity."
+        for row in rows
+        if not row["clusters"] and row["resource"] in priced
+    ]
+    missing = [str(row["unit"]) for row in rows if row["capacity"] is None and row["clusters"]]
     if missing:
         lines.append(
             f"Capacity not known: {plain(', '.join(missing))}. Ask on a host with scontrol, or set"
@@ -73,11 +87,15 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
     return lines
 
 
-def _percent_of(row: Row, key: str) -> str:
+def _permille(row: Row, key: str) -> int | None:
     if not row["capacity"] or row[key] is None:
-        return UNKNOWN
-    permille = (2000 * row[key] + row["capacity"]) // (2 * row["capacity"])
-    return f"{permille // 10}.{permille % 10}%"
+        return None
+    return int((2000 * row[key] + row["capacity"]) // (2 * row["capacity"]))
+
+
+def _percent_of(row: Row, key: str) -> str:
+    permille = _permille(row, key)
+    return UNKNOWN if permille is None else f"{permille // 10}.{permille % 10}%"
 
 
 def _percent(key: str) -> Show:

@@ -73,6 +73,7 @@ def _centre(context: Context, options: Namespace) -> int:
         drawn = write_pictures(options.directory, [("centre", figure)], as_png=options.png)
         notes += [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     totals = {key: card[key] for key in ("since", "until", "projects", "allocations")}
+    totals |= centre.job_sums(rows)
     listing = Listing(
         "fairbank.centre/1",
         centre.COLUMNS,
