@@ -73,7 +73,7 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
     ]
     priced = {row["resource"] for row in rows if row["clusters"]}
     lines += [
-        f"{plain(row['unit'])}: {form.credit(row['granted'])} SU are granted for this time on any"
+        f"{plain(row['unit'])}: {form.credit_text(row['granted'])} are granted for this time on any"
         " of its clusters. Their prices differ, so that is not compared with their capacity."
         for row in rows
         if not row["clusters"] and row["resource"] in priced
