@@ -329,6 +329,13 @@ def test_times_are_shown_in_the_given_zone() -> None:
         assert Column("X", show("none")).cell(sample, LOOK) == ""
 
 
+def test_times_in_a_sentence_are_shown_in_the_given_zone() -> None:
+    """A reason that staff gave may have what only looks like a time."""
+    text = "frozen since 2026-11-21T02:14:00Z: audit of 2026-02-30T00:00:00Z"
+    shown = "frozen since 2026-11-20 21:14:00: audit of 2026-02-30T00:00:00Z"
+    assert LOOK.sentence(text) == shown
+
+
 def test_extra_columns_do_not_shorten_the_others() -> None:
     columns = (
         Column("OUTLOOK", lambda row, form: "short" if form.short else "the long text"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from typing import Any, NamedTuple
 
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant, show_duration
 from fairbank.core.units import (
     AmountFormat,
@@ -103,7 +104,13 @@ class DisplayFormat(NamedTuple):
 
     def sentence(self, text: str) -> str:
         """Replace the UTC times of a sentence of the bank by times in this zone."""
-        return _INSTANT.sub(lambda match: self.moment(parse_instant(match[0])), text)
+        return _INSTANT.sub(lambda match: self._in_zone(match[0]), text)
+
+    def _in_zone(self, text: str) -> str:
+        try:
+            return self.moment(parse_instant(text))
+        except InvalidInput:  # no time, such as a 30 February in a reason that staff gave
+            return text
 
     def last_day(self, end: int) -> str:
         """Format the end of a period, which it excludes: its last day, or unless `short` date and
