@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.output_values import entry_number, output_of
+from tests.cli.output_values import entry_number, fold, output_of
 from tests.cli.site import CPU, FOLD, GPU, JORGE, STRANGER
 
 
@@ -109,6 +109,19 @@ def test_refusal_names_the_conflicting_value(changing: Run) -> None:
     assert "has gid 50009" in " ".join(taken.split())
     thaw = output_of(changing("alloc", "thaw", CPU, "--reason", "x"), 7)
     assert f"allocation {CPU} is active already" in " ".join(thaw.split())
+
+
+def test_times_of_a_refusal_are_those_of_the_users_zone(changing: Run) -> None:
+    """The other allocation of chem_qmc/gpu begins and ends at midnight in New York, 04:00 UTC."""
+    term = ("--start", "2026-09-01", "--end", "2026-10-01", "--reason", "x")
+    words = ("alloc", "create", "-A", "chem_qmc", "-r", "gpu", *term)
+    for utc, period in (
+        ((), "2026-07-01 00:00:00 to 2027-07-01 00:00:00"),
+        (("--utc",), "2026-07-01 04:00:00 to 2027-07-01 04:00:00"),
+    ):
+        assert f"allocation {GPU} is for {period}." in fold(output_of(changing(*words, *utc), 7))
+    detail = json.loads(changing(*words, "--json").out)["detail"]
+    assert "2026-07-01T04:00:00Z to 2027-07-01T04:00:00Z" in detail
 
 
 def test_terms_can_be_changed(changing: Run) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -36,7 +37,9 @@ def run_to_exit(command: Callable[[], int], words: Sequence[str], program: str =
         return _print_lines(_CLOSED_OUTPUT, NOT_DONE, program)
     _be_lenient()
     # The error may be in the options themselves, so they are not parsed here.
-    print_error = partial(_print_error, program=program, as_json="--json" in words)
+    print_error = partial(
+        _print_error, program=program, as_json="--json" in words, utc="--utc" in words
+    )
     try:
         try:
             code = command()
@@ -67,10 +70,10 @@ def exit_code(error: FairbankError) -> int:
     return exit_of_refusal(cast("Refused", error).status) if _is_refusal(error) else error.exit_code
 
 
-def error_lines(error: FairbankError) -> list[str]:
+def error_lines(error: FairbankError, *, utc: bool) -> list[str]:
     """Return message, field and remedy; for a refusal all its details."""
     if _is_refusal(error):
-        return refusal_lines(cast("Refused", error))
+        return refusal_lines(cast("Refused", error), utc=utc)
     lines = [plain(error.message)]
     if error.field:
         lines.append(f"  field: {plain(error.field)}")
@@ -84,9 +87,16 @@ def _is_refusal(error: FairbankError) -> bool:
     return "refusal" in vars(error)
 
 
-def refusal_lines(refused: Refused) -> list[str]:
-    """Return the refusal: requested, available, shortfall, and each remedy."""
-    lines = [f"refused: {plain(refused.message)}"]
+def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
+    """Return the refusal: requested, available, shortfall, and each remedy.
+
+    Times are in the user's zone, as in tables, or with `utc` in UTC.
+    """
+    from fairbank.cli.framework.host import Local
+    from fairbank.report.columns import DisplayFormat  # as in `problem_document`
+
+    form = DisplayFormat(zone=UTC if utc else Local())
+    lines = [f"refused: {plain(form.sentence(refused.message))}"]
     details = refused.refusal
     # Where the bank looked for credit, its message has the amounts.
     if details.get("requested") and details.get("available") is None:
@@ -158,13 +168,13 @@ def _error_of_missing_library(error: Exception) -> FairbankError | None:
     )
 
 
-def _print_error(error: FairbankError, code: int, program: str, *, as_json: bool) -> int:
+def _print_error(error: FairbankError, code: int, program: str, *, as_json: bool, utc: bool) -> int:
     if as_json:
         from fairbank.report.tables import as_json as text_of
 
         with suppress(OSError):  # the lines below tell the same
             print(text_of(problem_document(error)), flush=True)
-    return _print_lines(error_lines(error), code, program)
+    return _print_lines(error_lines(error, utc=utc), code, program)
 
 
 def _print_lines(lines: list[str], code: int, program: str) -> int:
