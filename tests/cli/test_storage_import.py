@@ -49,6 +49,11 @@ def test_measured_storage_is_charged_once_and_compared_with_the_quota(
     assert available(changing, number) == 730 * 60 - 330
 
 
+def test_import_names_the_bank_that_answered(changing: Run) -> None:
+    document = json.loads(changing("storage", "import", "usage.csv", "--dry-run", "--json").out)
+    assert (document["bank"], document["as_of"]) == ("fairbank", "2026-11-21T12:30:12Z")
+
+
 def test_measured_storage_is_no_job(changing: Run) -> None:
     """Nothing ran: usage counts no jobs, and the statement has the day of each measurement."""
     term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 5, "--reason", "x")

@@ -211,20 +211,20 @@ class Context(Terminal):
             signer=self.settings.signer(),
             acting_as=getattr(self.options, "acting_as", None),
             bank_file=self.settings.bank_file,
+            on_answer=self.keep_source,
         )
 
     def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
-        """Return an answer of the bank, and keep its time. None is left out of the query."""
+        """Return an answer of the bank. None is left out of the query."""
         answer = self.client.get(path, query)
         if "data" not in answer:
             raise Unavailable(
                 f"the server at {self.settings.address} is not a bank", field="server", remedy=CHECK
             )
-        self.keep_source(answer)
         return answer
 
-    def keep_source(self, answer: Row) -> None:
-        """Keep the bank's name and time in an answer, for the output."""
+    def keep_source(self, answer: Mapping[str, Any]) -> None:
+        """Keep the bank's name and the time of an answer, for the output."""
         self.bank, self.as_of = answer.get("bank") or self.bank, answer.get("as_of") or self.as_of
 
     def print_json(

@@ -77,7 +77,7 @@ def post(context: Context, request: WriteRequest) -> Row | None:
 
 
 def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str, Any]:
-    """Send the request with the value of --reason, and keep the time of the answer."""
+    """Send the request with the value of --reason."""
     body, path = request.body, request.path
     if reason := getattr(context.options, "reason", None):
         if request.method == "DELETE":  # it has no body
@@ -89,7 +89,6 @@ def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str,
     send = getattr(context.client, request.method.lower())
     arguments = () if request.method == "DELETE" else (body,)
     answer: dict[str, Any] = send(path, *arguments, key)
-    context.keep_source(answer)
     return answer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from fairbank import __version__
@@ -35,6 +35,7 @@ class Client:
         acting_as: str | None = None,
         timeout_seconds: float = 60,
         bank_file: str | None = None,
+        on_answer: Callable[[Mapping[str, Json]], None] | None = None,
     ) -> None:
         """Create a client.
 
@@ -43,11 +44,13 @@ class Client:
             acting_as: user for X-Fairbank-As.
             timeout_seconds: for each operation on the socket.
             bank_file: settings of the bank if they name the address; the error names them.
+            on_answer: called with each answer that is no error.
         """
         self.address = address
         self._signer = signer or Signer()
         self._acting_as = acting_as
         self._timeout_seconds, self._bank_file = timeout_seconds, bank_file
+        self._on_answer = on_answer
 
     def get(self, path: str, query: Mapping[str, object] | None = None) -> dict[str, Json]:
         """Send a GET. Parameters that are None are omitted."""
@@ -93,14 +96,17 @@ class Client:
             "Authorization": self._signer.authorization(method, target, content, acting_as, key),
         }
         try:
-            status, answer = self._exchange(_head(method, target, headers) + content)
-            return read_answer(status, answer, self.address)
+            status, received = self._exchange(_head(method, target, headers) + content)
+            answer = read_answer(status, received, self.address)
         except NotABank:
             from fairbank.rest.client import connection_errors  # noqa: PLC0415  as below
 
             if self.address.scheme == HTTP and connection_errors.is_tls_server(self.address):
                 raise connection_errors.tls_port(self.address) from None
             raise
+        if self._on_answer is not None:
+            self._on_answer(answer)
+        return answer
 
     def _exchange(self, request: bytes) -> tuple[int, bytes]:
         try:

@@ -48,11 +48,11 @@ def _answered(context: Context, deadline: float) -> float:
     """Return the seconds until the bank answered. Raises Unavailable after the deadline."""
     settings = context.settings
     # Open to all users, so it needs no authentication.
-    client = Client(settings.address, bank_file=settings.bank_file)
+    client = Client(settings.address, bank_file=settings.bank_file, on_answer=context.keep_source)
     while True:
         began = time.monotonic()
         try:
-            context.keep_source(client.get("/health"))
+            client.get("/health")
             return time.monotonic() - began
         except Unavailable:
             if time.monotonic() >= deadline:

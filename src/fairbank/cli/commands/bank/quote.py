@@ -85,9 +85,7 @@ def run(context: Context, options: Namespace) -> int:
         "qos": options.qos,
         "tasks": job.array_tasks,
     }
-    answer = context.client.post("/quote", request)
-    context.keep_source(answer)
-    card = answer["data"]
+    card = context.client.post("/quote", request)["data"]
     start = _likely_start(context, options, request, card, job)
     code = TOO_LITTLE if not card["fits"] else NOT_DONE if unread else 0
     if options.form is None and not options.format:
