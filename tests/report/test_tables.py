@@ -247,6 +247,10 @@ def test_plus_adds_to_the_default_columns() -> None:
         "NOTE",
         "ALLOC",
     ]
+    assert choose(COLUMNS, "+ALLOC,NOTE") == choose(COLUMNS, "+ALLOC,+NOTE")
+    assert [column.head for column in choose(COLUMNS, "+ALLOC,NOTE")][-3:] == [
+        *("EXPIRES", "ALLOC", "NOTE")
+    ]
     assert [column.head for column in choose(COLUMNS, "alloc")] == ["ALLOC"]
     assert [column.head for column in choose(COLUMNS, None)] == [column.head for column in COLUMNS]
 

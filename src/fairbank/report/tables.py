@@ -220,22 +220,27 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
 
     Args:
         columns: all columns of the table.
-        wanted: value of -o: `COL%WIDTH,COL`; with only `+COL`, these are added to the default
-            ones. None or empty: the default columns.
+        wanted: value of -o: `COL%WIDTH,COL`; `+COL,COL` are added to the default ones. None or
+            empty: the default columns.
         extras: all columns are default ones, and none is dropped.
 
     Raises:
         InvalidInput: a column does not exist or its width is invalid.
     """
     default = [column._replace(extra=False, drop=0) if extras else column for column in columns]
-    if not wanted:
+    names = _names(wanted or "")
+    if not names:
         return default
-    names = _names(wanted)
     chosen = [_chosen(columns, name.removeprefix("+")) for name in names]
-    if all(name.startswith("+") for name in names):
+    if adds_columns(names[0]):
         added = [column.head for column in chosen]
         return [column for column in default if column.head not in added] + chosen
     return chosen
+
+
+def adds_columns(wanted: str) -> bool:
+    """Return whether the columns of -o are added to the default ones: `+COL,COL`."""
+    return wanted.lstrip(", ").startswith("+")
 
 
 def _names(wanted: str) -> list[str]:

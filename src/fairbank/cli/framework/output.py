@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Summand, with_minutes, with_unit
-from fairbank.report.tables import choose, csv, separate_cells, table
+from fairbank.report.tables import adds_columns, choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,7 +135,7 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
 def _width(context: Context, listing: Listing) -> int:
     """Return the width of the terminal; unlimited if columns were named or all requested."""
     wanted = context.options.format
-    named = bool(wanted) and not all(part.strip().startswith("+") for part in wanted.split(","))
+    named = bool(wanted) and not adds_columns(wanted)
     return UNBOUND if listing.exact or named or context.options.long else context.width
 
 
