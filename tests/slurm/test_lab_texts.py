@@ -137,6 +137,8 @@ def test_recorded_json_has_no_errors_and_its_read_keys_only(checkout: Path) -> N
         "slurm-23.11/sacct-all",
         "slurm-24.05/sacct-all",
         "slurm-24.11/sacct-all",
+        "slurm-25.05/sacct-all",
+        "slurm-25.11/sacct-all",
         "slurm-26.05/sacct-all",
     ]
     for file in files:

@@ -97,11 +97,8 @@ def show_usage(
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
-    until = period.until
-    if group_by.is_time:
-        # A calendar needs an end, and no clock is that far ahead.
-        latest = request.services.clock.now() + 7 * DAY
-        until = Instant(latest if until is None else min(latest, until))
+    # Offsets need an end, and no clock is that far ahead.
+    latest = min(request.services.clock.now() + 7 * DAY, period.until or LAST_INSTANT)
     query = UsageQuery(
         visibility=request.identity.job_visibility,
         projects=projects,
@@ -109,11 +106,9 @@ def show_usage(
         resource=resource,
         owner=owner_uid,
         since=period.since,
-        until=until,
+        until=period.until,
         offsets=(
-            zone_offsets(period.zone, period.since or 0, until)
-            if group_by.is_time and until is not None
-            else ()
+            zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()
         ),
     )
     runs = request.services.runs

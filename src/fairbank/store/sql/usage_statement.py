@@ -200,11 +200,13 @@ def _runs(query: UsageQuery, by: UsageBy, *periods: Period) -> Select[Any]:
 def _lacking(
     query: UsageQuery, by: UsageBy, edges: list[int], since: Instant | None, until: Instant | None
 ) -> Select[Any]:
-    """Select what the sums by day lack of the runs that ended in a period, apart from `edges`."""
+    """Select what the sums by day lack of the runs that ended in a period, apart from `edges`, in
+    the groups of the sums.
+    """
     changed = changed_runs()
     day = _r.ended_at // literal_column(str(DAY), BigInteger)
     return (
-        select(*_key(query, by, run_key()), *run_figures(changed))
+        select(*_key(query, by, {**run_key(), "block": day}), *run_figures(changed))
         .join_from(changed, run, _r.id == changed.c.run)
         .where(
             *_wanted(query, _r),
