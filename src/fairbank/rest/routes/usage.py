@@ -107,9 +107,7 @@ def show_usage(
         owner=owner_uid,
         since=period.since,
         until=period.until,
-        offsets=(
-            zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()
-        ),
+        offsets=(zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()),
     )
     runs = request.services.runs
     if page.largest:
