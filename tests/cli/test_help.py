@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.agent.outage_policy import AGENT_REASONS
+from fairbank.agent.reports.report import BANK_REASONS
 from fairbank.bank.refusals import Reason
 from fairbank.cli.framework.client_settings import ENVIRONMENT
 from fairbank.cli.framework.error_exit import exit_code
@@ -61,6 +63,17 @@ def test_help_explains_the_reasons_of_slurm(fairbank: Run, word: str) -> None:
     mistaken = fairbank("help", "PartitionTimeLimt")
     assert mistaken.code == 2
     assert "did you mean\n    partitiontimelimit" in mistaken.err
+
+
+@pytest.mark.parametrize("word", [*BANK_REASONS, *AGENT_REASONS, "(Allocation_exhausted)"])
+def test_help_explains_the_reasons_that_the_plug_in_shows_in_squeue(
+    fairbank: Run, word: str
+) -> None:
+    result = fairbank("help", word)
+    assert (result.code, result.err) == (0, "")
+    name = word.strip("()")
+    text = AGENT_REASONS.get(name) or Reason[BANK_REASONS[name]].info.explanation
+    assert text in " ".join(result.out.split())
 
 
 def test_reason_of_a_refusal_has_a_help_topic(fairbank: Run) -> None:

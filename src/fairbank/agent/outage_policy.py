@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -9,11 +10,26 @@ from typing import Annotated, Literal
 import msgspec
 
 from fairbank.agent.protocol import Action, Verdict, one_line
-from fairbank.agent.reports.report import ReportFacts, ReportKind, ReportResult, ResultKind
+from fairbank.agent.reports.report import (
+    UNBILLABLE_REASON,
+    ReportFacts,
+    ReportKind,
+    ReportResult,
+    ResultKind,
+)
 from fairbank.core.units import round_up
 
 DEFERRED_REASON = "Fairbank_does_not_answer"
 """Reason of jobs that plugins/prep releases by itself when it connects to an agent."""
+NO_LIMIT_REASON = "No_time_limit"
+AGENT_REASONS: Mapping[str, str] = {
+    DEFERRED_REASON: "The bank did not answer when the job was to start. The job is released"
+    " as soon as the bank answers.",
+    NO_LIMIT_REASON: "The job has no time limit, so its price is not known.",
+    UNBILLABLE_REASON: "The bank cannot price the job, such as one of an unknown account or"
+    " partition.",
+}
+"""Further reasons that the plug-in shows in squeue, with a sentence each for users."""
 
 BANK_DOWN_TEXT = "the allocation bank cannot be reached now"
 NEVER_STARTED_TEXT = "this start of the job was given up before"
@@ -40,7 +56,7 @@ def refuse(action: Action, result: ReportResult, account: str) -> Verdict:
 def no_time_limit(action: Action) -> Verdict:
     """Return the refusal of a job without a finite limit, whose price is unknown."""
     text = "this job has no time limit, so its price is not known. Set one: -t HH:MM:SS"
-    return Verdict(action=action, reason="No_time_limit", text=text)
+    return Verdict(action=action, reason=NO_LIMIT_REASON, text=text)
 
 
 def defer(text: str, *, batch: bool) -> Verdict:

@@ -257,6 +257,8 @@ BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
     "NO_HOLD": (ResultKind.NO_HOLD, ""),
     "TIMESTAMP_IN_FUTURE": (ResultKind.TOO_EARLY, "Clocks_differ"),
 }
+BANK_REASONS = {word: code for code, (_, word) in BY_REASON.items() if word}
+"""Reasons of the bank, by the words that the plug-in shows in squeue."""
 UNBILLABLE_REASON = "Fairbank_cannot_bill_this"
 _UNBILLABLE = (ResultKind.UNBILLABLE, UNBILLABLE_REASON)
 _GRANTED, _FORBIDDEN, _NOT_FOUND = (200, 201), (401, 403), 404

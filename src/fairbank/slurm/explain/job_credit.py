@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fairbank.agent.outage_policy import DEFERRED_REASON
-from fairbank.agent.reports.report import BY_REASON
+from fairbank.agent.reports.report import BANK_REASONS
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
@@ -23,10 +23,6 @@ from fairbank.slurm.queue_snapshot.jobs import is_held_by_bank
 
 Quote = Callable[[Mapping[str, object]], Mapping[str, Any]]
 """Request to the bank for the price of a job."""
-
-_CODES = {word: code for code, (_, word) in BY_REASON.items() if word}
-"""Reasons of the bank, by the words that the plug-in shows in squeue."""
-
 
 Rules = Mapping[str, PartitionRules]
 """Partitions, by name."""
@@ -167,7 +163,7 @@ def bank_refusal(slurm_job: SlurmJob, credit: JobCredit | None) -> BankRefusal |
     if refused_now is not None:
         reason, detail, remedies = refused_now.reason, refused_now.detail, refused_now.remedies
     elif word is not None:
-        reason, remedies = _CODES.get(word), ()
+        reason, remedies = BANK_REASONS.get(word), ()
         detail = slurm_job.admin_comment.removeprefix(COMMENT_PREFIX)
     else:
         return None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbank.bank.refusals import Reason
 
 TOPICS = ("reasons", "exit-codes", "environment")
+_OF_ONE_JOB = "as squeue prints it; of one job: fairbank why JOBID"
 
 
 def topic(words: str, commands: Sequence[str]) -> int:
@@ -39,24 +40,35 @@ def topic(words: str, commands: Sequence[str]) -> int:
 
 
 def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
-    """Return the help on one reason, of the bank or of Slurm. Raises InvalidInput."""
+    """Return the help on one reason of a refusal or in squeue. Raises InvalidInput."""
+    from fairbank.agent.outage_policy import AGENT_REASONS
+    from fairbank.agent.reports.report import BANK_REASONS
     from fairbank.bank.refusals import Reason
     from fairbank.scheduling.reason import NAMES, explain_reason
 
-    of_bank = {reason.name.lower().replace("_", "-"): reason for reason in Reason}
+    word = word.strip("()")
+    of_bank = {_spelling(reason.name): reason for reason in Reason}
+    held_by_bank = {_spelling(name): name for name in BANK_REASONS}
+    of_agent = {_spelling(name): name for name in AGENT_REASONS}
     of_slurm = {name.lower(): name for name in NAMES.values()}
     if word in of_bank:
         return _reason(of_bank[word])
-    if name := of_slurm.get(word.strip("()")):
-        return [
-            f"{name}: {explain_reason(name)}",
-            "  a reason of Slurm, as squeue prints it; of one job: fairbank why JOBID",
-        ]
-    meant = did_you_mean(word, [*commands, *TOPICS, *of_bank]) or did_you_mean(word, of_slurm)
+    if name := held_by_bank.get(word):
+        return [*_reason(Reason[BANK_REASONS[name]]), f"  squeue prints it as {name}"]
+    if name := of_agent.get(word):
+        return [f"{name}: {AGENT_REASONS[name]}", f"  a reason of Fairbank, {_OF_ONE_JOB}"]
+    if name := of_slurm.get(word):
+        return [f"{name}: {explain_reason(name)}", f"  a reason of Slurm, {_OF_ONE_JOB}"]
+    in_squeue = [*held_by_bank, *of_agent, *of_slurm]
+    meant = did_you_mean(word, [*commands, *TOPICS, *of_bank]) or did_you_mean(word, in_squeue)
     raise InvalidInput(
         f"there is no help on {words!r}{meant}",
         remedy=f"fairbank --help lists the commands; fairbank help {', '.join(TOPICS)}",
     )
+
+
+def _spelling(reason: str) -> str:
+    return reason.lower().replace("_", "-")
 
 
 def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
