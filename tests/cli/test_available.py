@@ -6,7 +6,9 @@ The site's GPU allocation 2 of chem_qmc: 5,000 SU granted, 4,610 used (4,000 by 
 
 from __future__ import annotations
 
+import csv
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -52,6 +54,28 @@ def test_available_is_what_is_left_of_the_cap(changing: Run) -> None:
     changing("alloc", "cap", 2, JORGE, 5000, *WHY)
     mine = rows(changing, "balance", "-A", "chem_qmc", "--as", JORGE)["gpu", "active"]
     assert (mine["my_left"], mine["available"]) == (872 * 60, 262 * 60)
+
+
+def test_rows_for_scripts_add_up_and_have_the_same_columns_for_all_data(changing: Run) -> None:
+    """GRANTED + LIMIT = USED + HELD + REMAINING, and the cap is shown, as in a table."""
+    changing("alloc", "cap", 2, JORGE, 4200, *WHY)
+    changing("alloc", "freeze", 1, "--reason", "audit of June")
+    headers = set()
+    for user in (JORGE, AYLA):
+        for words, delimiter in ((["--csv"], ","), (["-P"], "|")):
+            shown = changing("balance", "-A", "chem_qmc", *words, "--as", user).out
+            header, *lines = csv.reader(shown.splitlines(), delimiter=delimiter)
+            headers.add(tuple(head for head in header if not head.endswith("-MINUTES")))
+            rows_by_kind = {line[1]: dict(zip(header, line, strict=True)) for line in lines}
+            for row in rows_by_kind.values():
+                amounts = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")
+                granted, limit, used, held, remaining = (Decimal(row[name]) for name in amounts)
+                assert granted + limit == used + held + remaining
+            gpu = rows_by_kind["gpu"]
+            cap = ("4200", "72") if user == JORGE else ("", "")
+            assert (gpu["MY-CAP"], gpu["MY-LEFT"], gpu["REMAINING"]) == (*cap, "262")
+            assert (gpu["STATE"], rows_by_kind["cpu"]["STATE"]) == ("active", "frozen")
+    assert len(headers) == 1
 
 
 def test_threshold_is_compared_with_what_the_user_can_use(changing: Run) -> None:

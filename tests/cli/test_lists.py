@@ -189,7 +189,7 @@ def test_default_columns_can_be_configured(fairbank: Run, clean_env: pytest.Monk
         "chem_qmc         59408",
     ]
     assert fairbank("balance", "-P").out.startswith(
-        "PROJECT|RESOURCE|GRANTED|"
+        "PROJECT|RESOURCE|STATE|GRANTED|"
     )  # scripts keep the same columns
     assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
 

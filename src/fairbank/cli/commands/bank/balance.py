@@ -28,7 +28,7 @@ from fairbank.report.columns import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -115,14 +115,15 @@ _SHOWN_IF: Mapping[str, Callable[[Row], bool]] = {
 """Extra columns that a table shows for some rows: without them rows would not add up."""
 
 
-def columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+def columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of a table of these rows."""
-    return tuple(
-        column._replace(extra=False)
-        if column.head in _SHOWN_IF and any(map(_SHOWN_IF[column.head], rows))
-        else column
-        for column in COLUMNS
-    )
+    return _with(head for head, needs in _SHOWN_IF.items() if any(map(needs, rows)))
+
+
+def _with(heads: Iterable[str]) -> list[Column]:
+    """Return the columns; these are no longer extra."""
+    shown = set(heads)
+    return [column._replace(extra=column.extra and column.head not in shown) for column in COLUMNS]
 
 
 def add(parser: Parser) -> None:
@@ -155,7 +156,8 @@ def run(context: Context, options: Namespace) -> int:
         notes += ["HELD is set aside for running jobs; what they do not use comes back."]
     listing = Listing(
         "fairbank.balance/1",
-        columns(rows) if options.form is None else COLUMNS,
+        # A script gets the same columns for all data.
+        columns(rows) if options.form is None else _with(_SHOWN_IF),
         rows,
         caption(context),
         warnings=warnings,
