@@ -205,7 +205,9 @@ def test_suggestion_is_accepted_by_the_bank(changing: Run, tmp_path: Path) -> No
     command = ("why", JOBS["whole"], "--from", folder, "--no-likely", "--json")
 
     def advice() -> tuple[str | None, list[str]]:
-        (data,) = json.loads(changing(*command).out)["data"]
+        document = json.loads(changing(*command).out)
+        assert document["bank"] == "fairbank"
+        (data,) = document["data"]
         suggestion = data["suggestion"]
         return suggestion and suggestion["option"], data["tried"]
 

@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fairbank.bank.requests import Open
+from fairbank.core.errors import NotFound
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.client.client import target_of
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.storage_usage import StorageResult, StorageUse, import_storage
-from tests.rest.world import NOW, SUPERUSER, World, create_world
+from tests.rest.world import CLUSTERS, NOW, SUPERUSER, World, create_world
 
 TODAY = NOW // DAY * DAY
 SYSTEMS = (f"fs{number}" for number in count())
@@ -151,3 +153,13 @@ def test_day_of_one_storage_is_not_known_on_another_resource(bank: BankClient) -
     assert [why for _, why in result.left] == [
         "this day was charged on storage; name another storage with --system"
     ]
+
+
+def test_missing_name_of_one_of_two_clusters_has_a_remedy_for_every_command() -> None:
+    """`fairbank why` has no -M: FAIRBANK_CLUSTER names the cluster for it, too."""
+    two = {name: replace(CLUSTERS["alpha"], name=name) for name in ("alpha", "beta")}
+    with create_world(clusters=two) as world, pytest.raises(NotFound) as missing:
+        BankClient(ClientInProcess(world)).cluster(None)  # type: ignore[arg-type]
+    assert missing.value.remedy == (
+        "name one in FAIRBANK_CLUSTER; the bank's settings know: alpha, beta"
+    )

@@ -96,7 +96,7 @@ class BankClient:
             raise NotFound(
                 "the bank has not just one cluster",
                 field="cluster",
-                remedy=f"name one; the bank's settings know: {names}",
+                remedy=f"name one in FAIRBANK_CLUSTER; the bank's settings know: {names}",
             )
         remedy = (
             f"the bank's settings know: {names}; fairbank slurm import --dry-run prints the lines"
