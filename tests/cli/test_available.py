@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -76,6 +77,29 @@ def test_rows_for_scripts_add_up_and_have_the_same_columns_for_all_data(changing
             assert (gpu["MY-CAP"], gpu["MY-LEFT"], gpu["REMAINING"]) == (*cap, "262")
             assert (gpu["STATE"], rows_by_kind["cpu"]["STATE"]) == ("active", "frozen")
     assert len(headers) == 1
+
+
+def test_every_column_that_does_not_fit_is_named(
+    changing: Run, clean_env: pytest.MonkeyPatch
+) -> None:
+    changing("alloc", "cap", 2, JORGE, 4200, *WHY)
+    for words in ((), ("balance",)):
+        clean_env.setenv("COLUMNS", "119")
+        (wide,) = _headers(changing(*words, "--as", JORGE).out)
+        assert {"GRANTED", "MY-CAP", "USED%", "EXPIRES", "RUNS-OUT"} <= wide
+        for columns in ("60", "80", "100"):
+            clean_env.setenv("COLUMNS", columns)
+            shown = changing(*words, "--as", JORGE)
+            (header,) = _headers(shown.out)
+            text = " ".join((shown.out + shown.err).split())
+            title = re.search(r"What is left \(without (.*?):", text)
+            below = re.search(r"([-A-Z%, ]+): not shown, as the terminal is too narrow", text)
+            named = below if words else title
+            assert wide - header == set(named[1].strip().split(", ") if named else ())
+
+
+def _headers(text: str) -> list[set[str]]:
+    return [{*line.split()} for line in text.splitlines() if line.startswith("PROJECT ")]
 
 
 def test_threshold_is_compared_with_what_the_user_can_use(changing: Run) -> None:

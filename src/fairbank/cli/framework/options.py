@@ -85,7 +85,7 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     add_option(group, "--delimiter TEXT", about, type=printable, default="|")
     # In a command that takes the options of sbatch, -n is the number of tasks.
     add_option(group, ", ".join(parser.free("-n", "--noheader")), "no header line")
-    about = "columns to show; +COL adds to the default ones"
+    about = "columns to show; +COL,... adds to the default ones"
     add_option(group, "-o, --format COL%WIDTH,...", about)
     add_option(group, "-l, --long", "show all columns")
     add_option(group, "--helpformat", "list the columns, each with its meaning")

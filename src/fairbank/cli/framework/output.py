@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Column, Row
+    from fairbank.report.tables import TextTable
 
 
 class Listing(NamedTuple):
@@ -114,22 +115,25 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         header=header,
     )
     context.print_escaped(*(colour(made.lines, header=header) if context.colours else made.lines))
-    # Without one of these columns the amounts of a row do not add up.
-    summands = [
-        column.head for column in columns if isinstance(column.show, Summand) and not column.extra
-    ]
-    if lost := [head for head in made.dropped if head in summands]:
+    if lost := missing_columns(columns, made):
+        adds_up = not any(isinstance(column.show, Summand) for column in lost)
         context.note(
             "",
-            f"{', '.join(lost)}: not shown, as the terminal is too narrow; so rows do not add up."
-            " -l shows all columns.",
+            f"{', '.join(column.head for column in lost)}: not shown, as the terminal is too narrow"
+            f"{'' if adds_up else '; so rows do not add up'}. -l shows all columns.",
         )
-    if made.dropped:
+    extra = [column.head for column in columns if column.extra and column.head in made.dropped]
+    if extra:
         context.detail(
-            f"Columns left out: {', '.join(made.dropped)}; a wider terminal or -o +COL shows them."
+            f"Columns left out: {', '.join(extra)}; a wider terminal or -o +COL shows them."
         )
     if listing.warnings or listing.notes:
         context.note("", *listing.warnings, *listing.notes)
+
+
+def missing_columns(columns: Sequence[Column], made: TextTable) -> list[Column]:
+    """Return the columns that the table was to show and has dropped."""
+    return [column for column in columns if column.head in made.dropped and not column.extra]
 
 
 def _width(context: Context, listing: Listing) -> int:

@@ -10,7 +10,7 @@ from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
 from fairbank.cli.commands.bank.jobs import columns, jobs, refusals
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option
-from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour
+from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour, missing_columns
 from fairbank.core.time import DAY
 from fairbank.report.cells import folded, plain
 from fairbank.report.tables import table
@@ -70,14 +70,17 @@ def _part(
     see: str,
     none: str = "none",
 ) -> None:
-    """Print a title and some rows; `see` is the command that shows all."""
+    """Print a title and some rows; `see` is the command that shows all of them."""
     most = len(rows) if context.options.all else most
     context.print_text()
+    made = table(columns, rows[:most], context.format, context.width)
     head = title if rows else f"{title}: {none}"
-    context.print_escaped(f"{BOLD}{head}{PLAIN}" if context.colours else head)
+    if rows and (missing := missing_columns(columns, made)):
+        head += f"   (without {', '.join(column.head for column in missing)}: {see} -l)"
+    for line in folded(head, context.width):
+        context.print_escaped(f"{BOLD}{line}{PLAIN}" if context.colours else line)
     if not rows:
         return
-    made = table(columns, rows[:most], context.format, context.width)
     context.print_escaped(*(colour(made.lines, header=False) if context.colours else made.lines))
     if len(rows) > most:
         context.print_text(f"... and {len(rows) - most} more: {see}")
