@@ -214,6 +214,15 @@ def test_output_formats_for_scripts(fairbank: Run, name: str) -> None:
         assert header.split("|")[-1] == there[-1]
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, command in ALL.items() if "--helpformat" in options_of(command)]
+)
+def test_columns_are_listed_without_arguments_and_nothing_is_done(fairbank: Run, name: str) -> None:
+    result = fairbank(*name.split(), "--helpformat")
+    assert (result.code, result.err) == (0, "")
+    assert len(heads(result)) >= 2
+
+
 @pytest.mark.parametrize("name", READING)
 def test_unknown_column_is_reported(fairbank: Run, name: str) -> None:
     result = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())

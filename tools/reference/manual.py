@@ -13,10 +13,13 @@ from fairbank.cli.framework import client_settings as client
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.cli.framework.parser import Parser
-from fairbank.report.column_texts import describe
+from fairbank.cli.framework.write import ENTRY_COLUMNS
+from fairbank.report.column_texts import ENTRIES, describe
 
 SHARED = ("Output", "Safety", "Bank and user", "Common options")
 """Groups of options that many verbs have; each page prints them once."""
+PLANNED = "Columns of a dry run"
+"""Title of the columns of all commands that write; each page prints them once."""
 TITLES = {"positional arguments": "Arguments", "options": "Options"}
 
 
@@ -47,6 +50,12 @@ def column_sentences(prog: str, command: Command, parser: Parser) -> Mapping[str
         for variant in variants
         for column in command.columns(Namespace(**default | variant))
     }
+
+
+def planned_sentences(command: Command) -> Mapping[str, str]:
+    """Return the sentences about the columns of a dry run, for a command with no other columns."""
+    columns = ENTRY_COLUMNS if command.reads and not command.columns else ()
+    return {column.head: describe(ENTRIES, column.head) for column in columns}
 
 
 def escape(text: str) -> str:
@@ -95,6 +104,8 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
     seen: set[str] = set()
     for parser in parsers.values():
         lines += _groups(parser, own=False, seen=seen)
+    if planned := next(filter(None, map(planned_sentences, verbs.values())), None):
+        lines += [f".SH {PLANNED.upper()}", *_pairs(planned.items())]
     return "\n".join([*lines, *_footer(name)]) + "\n"
 
 

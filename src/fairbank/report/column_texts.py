@@ -49,6 +49,10 @@ TEXTS: Mapping[str, str] = {
     "statement USED": "charges up to the entry, less refunds",
     "statement HELD": "credit that was held after the entry",
     "statement GRANTED": "credit that had been deposited up to the entry",
+    # planned entries
+    "entry AMOUNT": "the amount of the entry",
+    "entry AVAILABLE": "credit of the allocation that would be free after the entry",
+    "DETAILS": "what else the entry records",
     "OWNER": "the user of the job, or the user concerned",
     "WHO": "who did it, perhaps as another user",
     "SEQ": "the position in the journal of the allocation",
@@ -256,6 +260,10 @@ TEXTS: Mapping[str, str] = {
     "sproject failures AMOUNT": "credit that the job requested",
     "sproject failures BALANCE": "credit that was available",
 }
+
+
+ENTRIES = "entry"
+"""Stands for all commands that write, in place of the command: the entries of a dry run."""
 
 
 def describe(command: str, head: str) -> str:

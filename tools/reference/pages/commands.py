@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from fairbank.cli import main as program
 from fairbank.cli.framework.command import Noun
-from tools.reference.manual import column_sentences
+from tools.reference.manual import PLANNED, column_sentences, planned_sentences
 
-SHARED = ("Output:", "Safety:", "Bank and user:", "Common options:")
-"""Groups of options that many commands have; the page prints each once."""
+SHARED = ("Output:", "Safety:", "Bank and user:", "Common options:", f"{PLANNED}:")
+"""Groups of options or columns that many commands have; the page prints each once."""
 _OPTION = re.compile(r"^  (?:-\w, )?(--[a-z-]+)", re.MULTILINE)
 
 
@@ -55,9 +55,13 @@ def _helps() -> Iterator[tuple[str, Mapping[str, str]]]:
         for name, command in verbs.items():
             parser = command.parser(name)
             sections = parser.format_help().rstrip().split("\n\n")
-            if columns := column_sentences(name, command, parser):
-                lines = (f"  {head:<22} {text}" for head, text in columns.items())
-                sections.append("\n".join(["Columns:", *lines]))
+            for title, columns in (
+                ("Columns", column_sentences(name, command, parser)),
+                (PLANNED, planned_sentences(command)),
+            ):
+                if columns:
+                    lines = (f"  {head:<22} {text}" for head, text in columns.items())
+                    sections.append("\n".join([f"{title}:", *lines]))
             yield name, {text.partition("\n")[0]: text for text in sections}
 
 

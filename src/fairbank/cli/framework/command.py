@@ -67,7 +67,7 @@ class Command(NamedTuple):
         from fairbank.cli.framework.output import run_watched, shown_columns
 
         columns = self.columns(options) if callable(self.columns) else self.columns
-        if columns and shown_columns(context, columns):
+        if (self.reads or columns) and shown_columns(context, columns):
             return 0
         if self.watch:
             return run_watched(context, lambda: self.run(context, options))

@@ -38,14 +38,19 @@ class Listing(NamedTuple):
 
 
 def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
-    """Print the columns if --helpformat was given. Return whether it was."""
-    if context.options.helpformat:
-        from fairbank.report.column_texts import describe  # only --helpformat pays for it
+    """Print the columns if --helpformat was given. Return whether it was.
 
-        headers = [column.head for column in _there(context, columns)]
+    A command without columns of its own lists the entries that it would write.
+    """
+    if context.options.helpformat:
+        from fairbank.cli.framework.write import ENTRY_COLUMNS
+        from fairbank.report.column_texts import ENTRIES, describe  # only --helpformat pays for it
+
+        command = context.prog if columns else ENTRIES
+        headers = [column.head for column in _there(context, columns or ENTRY_COLUMNS)]
         wide = max(map(len, headers))
         for head in headers:
-            line = f"{head:<{wide}}  {describe(context.prog, head)}"
+            line = f"{head:<{wide}}  {describe(command, head)}"
             context.print_lines(folded(line, context.width))
     return bool(context.options.helpformat)
 

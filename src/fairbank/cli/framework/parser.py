@@ -65,6 +65,8 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the parsed options. Raises InvalidInput with the nearest names, or Shown."""
+        if "--helpformat" in words:
+            self._require_nothing()
         # An argument that may be left out would be left out at the first option before it.
         read = (
             self.parse_known_intermixed_args
@@ -86,6 +88,15 @@ class Parser(argparse.ArgumentParser):
                 remedy=f"{self.prog} --help",
             )
         return options
+
+    def _require_nothing(self) -> None:
+        """Let the arguments be left out that only the command's work needs."""
+        for action in self._actions:
+            if not action.option_strings and action.nargs in (None, "+"):
+                action.nargs = "?" if action.nargs is None else "*"
+            action.required = False
+        for group in self._mutually_exclusive_groups:
+            group.required = False
 
     def typed(self, field: str, words: Sequence[str]) -> str:
         """Return the option or argument in `words` that sets a field of the bank's request."""

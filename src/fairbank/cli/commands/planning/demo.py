@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.planning.replay import replay_trace, show_replay
+from fairbank.cli.commands.planning.replay import COLUMNS, replay_trace, show_replay
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import add_option, count
@@ -222,4 +222,5 @@ COMMAND = Command(
     add,
     run,
     asks=False,
+    columns=COLUMNS,
 )
