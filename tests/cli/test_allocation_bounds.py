@@ -39,7 +39,7 @@ def test_unused_credit_is_exact_at_every_width(short: bool, shown: str) -> None:
 @pytest.mark.parametrize(
     ("start", "end", "shown"),
     [
-        (MIDNIGHT, "2026-11-22T00:00:00Z", ["2026-11-21", "2026-11-22"]),
+        (MIDNIGHT, "2026-11-22T00:00:00Z", ["2026-11-21", "2026-11-21"]),
         (NOON, "2026-11-23T00:00:00Z", ["2026-11-21 12:00:00", "2026-11-23 00:00:00"]),
         (MIDNIGHT, NOON, ["2026-11-21 00:00:00", "2026-11-21 12:00:00"]),
     ],

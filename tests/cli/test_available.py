@@ -123,6 +123,8 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
     )
     changing("alloc", "freeze", 1, "--reason", "audit of June")
     changing("alloc", "set", 1, "--shared", "--reason", "later, unrelated")
+    details = changing("alloc", "show", 1).out
+    assert re.search(r"state +frozen\nsince +2026-11-\S+ \S+\nreason +audit of June\n", details)
     for words in ((), ("balance",)):
         shown = changing(*words, "--as", AYLA)
         text = " ".join((shown.out + shown.err).split())

@@ -31,7 +31,7 @@ TEXTS: Mapping[str, str] = {
     "PACE": "mean use per day since the start of the allocation",
     "MINE": "your own charges, less refunds",
     "START": "the first moment of the period",
-    "END": "the end of the period, which is not part of it",
+    "END": "the last day of the period, or date and time of its end",
     "SHARED": "whether child projects may use the credit",
     "GROUP": "the Unix group of the project",
     "CAP": "the most that the user may use in total",

@@ -121,6 +121,10 @@ class DisplayFormat(NamedTuple):
             return self.day(end - 1)
         return at.strftime("%Y-%m-%d %H:%M")
 
+    def days(self, start: int, end: int) -> str:
+        """Format a period as its first and its last day: `2026-07-01 .. 2027-06-30`."""
+        return f"{self.day(start)} .. {self.day(end - 1)}"
+
     def as_of(self, instant: int) -> str:
         """Format a time with its offset: `2026-11-21 07:30:12 -05:00`."""
         at = datetime.fromtimestamp(instant, self.zone)
@@ -302,6 +306,11 @@ def percent(key: str) -> Show:
 
 def day(key: str) -> Show:
     return field(key, lambda value, form: form.day(instant_of(value)))
+
+
+def last_day(key: str) -> Show:
+    """Show the end of a period, which it excludes, as its last day."""
+    return field(key, lambda value, form: form.day(instant_of(value) - 1))
 
 
 def moment(key: str) -> Show:

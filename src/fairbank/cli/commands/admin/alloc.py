@@ -22,6 +22,7 @@ from fairbank.cli.framework.selectors import (
     rows_of_each,
 )
 from fairbank.core.time import DAY
+from fairbank.report.cells import plain
 from fairbank.report.columns import (
     Amount,
     Column,
@@ -31,6 +32,7 @@ from fairbank.report.columns import (
     credit,
     day,
     instant_of,
+    last_day,
     su,
     text,
 )
@@ -47,7 +49,7 @@ COLUMNS = (
     Column("RESOURCE", text("resource")),
     Column("CATEGORY", text("category"), drop=4),
     Column("START", day("start"), drop=3),
-    Column("END", day("end"), drop=1),
+    Column("END", last_day("end"), drop=1),
     Column("STATE", text("state"), drop=2),
     Column("GRANTED", Summand("granted"), right=True, drop=1),
     Column("AVAILABLE", credit("available"), right=True),
@@ -111,6 +113,11 @@ def _show(context: Context, options: Namespace) -> int:
         # Only a short-term allocation has a partition or a reservation.
         if cell := show_cell(column, row, context.format):
             context.print_text(f"{column.head.lower():<10} {cell}")
+        if column.head == "STATE" and row["state_since"]:
+            since = context.format.moment(instant_of(row["state_since"]))
+            context.print_text(f"{'since':<10} {since}")
+            if row["state_reason"]:
+                context.print_text(f"{'reason':<10} {plain(row['state_reason'])}")
     return 0
 
 

@@ -92,7 +92,7 @@ def _limit(text: str | None, field: str) -> int | None:
 
 def _sentence(context: Context, row: Row) -> str:
     form = context.format
-    period = f"{form.day(instant_of(row['start']))} .. {form.day(instant_of(row['end']))}"
+    period = form.days(instant_of(row["start"]), instant_of(row["end"]))
     limit = row["credit_limit"]
     lent = f", credit limit {form.credit_text(limit)}" if limit else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"

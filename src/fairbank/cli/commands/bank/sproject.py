@@ -20,7 +20,18 @@ from fairbank.cli.framework.selectors import (
     group_query,
 )
 from fairbank.core.errors import InvalidInput
-from fairbank.report.columns import Amount, Column, Row, Summand, credit, day, moment, su, text
+from fairbank.report.columns import (
+    Amount,
+    Column,
+    Row,
+    Summand,
+    credit,
+    day,
+    last_day,
+    moment,
+    su,
+    text,
+)
 from fairbank.report.tables import sort_rows
 
 if TYPE_CHECKING:
@@ -44,7 +55,7 @@ ALLOCATIONS = (
     Column("CATEGORY", text("category"), drop=5),
     RESOURCE,
     Column("START", day("start"), drop=4),
-    Column("END", day("end"), drop=3),
+    Column("END", last_day("end"), drop=3),
 )
 DETAIL = (
     Column("CREDIT", Summand("granted"), right=True),

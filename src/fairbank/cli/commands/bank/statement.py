@@ -210,8 +210,7 @@ def _proof(context: Context, sums: Row) -> str:
 
 def _caption(context: Context, row: Row) -> str:
     form = context.format
-    start, end = (instant_of(row[name]) for name in ("start", "end"))
-    period = f"{form.day(start)} .. {form.day(end - 1)}"
+    period = form.days(instant_of(row["start"]), instant_of(row["end"]))
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
     shown = form.sums(row["deposited"], row["charged"], row["held"], row["remaining"])
     limit = f"  credit limit {shown.limit}" if row["credit_limit"] else ""

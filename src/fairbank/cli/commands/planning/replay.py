@@ -10,7 +10,7 @@ from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_option, count, file_read
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.report.columns import Column, Summand, day, text
+from fairbank.report.columns import Column, Summand, day, last_day, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,7 +26,7 @@ COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
     Column("START", day("start")),
-    Column("END", day("end")),
+    Column("END", last_day("end")),
     Column("GRANTED", Summand("granted", "granted", "used"), right=True),
     Column("USED", Summand("used", "granted", "used"), right=True),
     Column("HELD", Summand("held", "granted", "used"), right=True, drop=1),
