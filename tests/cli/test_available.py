@@ -159,7 +159,7 @@ def test_expires_is_the_last_day_or_a_time(changing: Run, end: str, expires: str
     assert table.out.splitlines()[-1] == expires
 
 
-def test_refusal_says_what_is_held_and_until_when(fairbank: Run) -> None:
+def test_refusal_says_what_is_held_and_until_when(fairbank: Run, changing: Run) -> None:
     """Job 812330 holds 128 SU. It started at 04:00 with a limit of 12 hours, so it ends by 16:00.
     The refused job 812350 asked for 384: 384 - 262 = 122 are missing.
     """
@@ -171,8 +171,13 @@ def test_refusal_says_what_is_held_and_until_when(fairbank: Run) -> None:
     job = ("quote", "-A", "chem_qmc", "-p", "gpu-v100", "--gpus", 4, "-t", "4-00:00:00")
     quote = fairbank(*job, "--as", AYLA)
     assert f"available 262 SU does not fit: {words}" in " ".join(quote.out.split())
+    in_json = "128 held by 1 running job, which ends by 2026-11-21T21:00:00Z at the latest"
     detail = json.loads(fairbank(*job, "--as", AYLA, "--json").out)["quote"]["detail"]
-    assert "128 held by 1 running job, which ends by 2026-11-21T21:00:00Z at the latest" in detail
+    assert in_json in detail
+    hold = ("hold", 19, "-A", "chem_qmc", "-p", "gpu-v100", "-t", "1:00:00", "--amount", 384)
+    held = changing(*hold, "-S", "2026-11-21T07:00:00")
+    assert f"refused: {words}." in " ".join(held.err.split())
+    assert in_json in json.loads(changing(*hold, "--json").out)["detail"]
 
 
 def test_quote_says_since_when_and_why_an_allocation_cannot_be_used(changing: Run) -> None:

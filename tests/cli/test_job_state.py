@@ -85,6 +85,7 @@ def test_refused_job_has_the_refusal_and_its_remedies(
         )
     text, data = why(changing, REFUSED, queue)
     assert text.startswith(f"The bank refused job {REFUSED} at 2026-11-21 12:30:12: ")
+    assert "ends by 2026-11-21 21:00:00 at the latest" in text
     refusal = data["refusal"]
     assert (data["state"], data["run"], refusal["requested"]) == ("refused", None, 60_000_000)
     assert f"Remedy {refusal['remedies'][0]}" in text

@@ -134,7 +134,7 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
         sentence = _in_slurm(context, job, runs)
     elif refusal is not None:
         sentence = f"The bank refused job {job} at {form.moment(instant_of(refusal['at']))}"
-        sentence += f": {refusal['detail'].removesuffix('.')}"
+        sentence += f": {form.sentence(refusal['detail']).removesuffix('.')}"
     elif data["state"] == "running":
         sentence = (
             f"Job {job} of {user_name(run['owner_uid'])} runs since"

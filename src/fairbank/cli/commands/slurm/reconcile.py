@@ -56,7 +56,7 @@ def _done(row: Row, form: DisplayFormat) -> str:
     refusal = row["refusal"]
     if row["written_off"] and not form.exact:
         return f"{form.su(row['charged'])} charged, {form.su(row['written_off'])} written off"
-    return str(row["done"] if refusal is None or form.exact else refusal["detail"])
+    return str(row["done"] if refusal is None or form.exact else form.sentence(refusal["detail"]))
 
 
 COLUMNS = (
