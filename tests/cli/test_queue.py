@@ -66,7 +66,9 @@ def test_partition_selects_jobs_that_may_run_there(run: Run) -> None:
     assert len(cells(run, "-p", "cpu,gpu")) == 12
     result = run("-p", "none")
     assert (result.code, result.out) == (0, "")
-    assert "No job waits in none." in result.err
+    message = " ".join(result.err.split())
+    assert "It is not known whether Slurm has partition none: there is no partitions.txt" in message
+    assert "No job waits in none." in message
 
 
 def test_unknown_partition_is_refused_with_the_known_ones(run: Run, live: Path) -> None:

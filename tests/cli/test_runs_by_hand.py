@@ -194,6 +194,8 @@ def test_dry_run_shows_the_entry_and_changes_nothing(changing: Run) -> None:
         (("--tres", "cpu=-1"), 2, "tres"),
         (("-t", "0"), 2, "not a finite time limit"),
         (("-t", "UNLIMITED"), 2, "not a finite time limit"),
+        (("-t", "999999999:00:00"), 2, "'999999999:00:00' is longer than the bank counts"),
+        (("-S", ""), 2, "'' is not a time"),
         (("-S", "21.11.2026"), 2, "'21.11.2026' is not a time"),
         (("-p", "nowhere"), 3, "no partition 'nowhere'"),
         (("-A", "nobody"), 3, "refused"),

@@ -77,9 +77,10 @@ def test_resources_and_categories_are_lower_case_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*NOBODYS_NAME, "CPU", "Cpu", "_cpu", "c.pu", "c" * 33])
 def test_other_words_are_no_resource(text: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a category") as no:
-        ids.kind(text, field="category")
-    assert no.value.field == "category"
+    for noun in ("resource", "category"):
+        with pytest.raises(InvalidInput, match=f"is not a {noun}$") as no:
+            ids.kind(text, field="clusters.alpha.qos_resources.x", noun=noun)
+        assert no.value.field == "clusters.alpha.qos_resources.x"
 
 
 @pytest.mark.parametrize("text", ["1", "darwin/12@1795000000.0:hold", "=1", "~" * 128])

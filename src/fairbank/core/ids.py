@@ -81,12 +81,12 @@ def reservation(text: str, *, field: str = "reservation") -> str:
     raise _refuse(f"{text[:64]!r} is not the name of a reservation", field, "a name without blanks")
 
 
-def kind(text: str, *, field: str = "resource") -> str:
-    """Check the name of a resource or category: a lower-case word."""
+def kind(text: str, *, field: str = "resource", noun: str = "resource") -> str:
+    """Check the name of a resource, or as `noun` says of a category: a lower-case word."""
     if _KIND.fullmatch(text):
         return text
     remedy = "a lower-case letter, then letters, digits, _ or -; at most 32 characters"
-    raise _refuse(f"{text[:64]!r} is not a {field}", field, remedy)
+    raise _refuse(f"{text[:64]!r} is not a {noun}", field, remedy)
 
 
 def key(text: str, *, field: str = "key") -> str:

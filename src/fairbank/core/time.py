@@ -250,6 +250,18 @@ def parse_duration(text: str, *, field: str = "time limit") -> int:
     return -(-seconds // 60) * 60
 
 
+def parse_limit(text: str, *, field: str) -> int:
+    """Parse the time limit of a job (`parse_duration`), at most LIMIT_MAX_SECONDS."""
+    seconds = parse_duration(text, field=field)
+    if seconds > LIMIT_MAX_SECONDS:
+        raise InvalidInput(
+            f"{text[:40]!r} is longer than the bank counts",
+            field=field,
+            remedy=f"at most {show_duration(LIMIT_MAX_SECONDS)}",
+        )
+    return seconds
+
+
 def _not_a_limit(text: str, field: str) -> InvalidInput:
     remedy = "write minutes, h:mm:ss or d-hh:mm:ss, for example 12:00:00"
     return InvalidInput(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)

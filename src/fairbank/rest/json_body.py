@@ -58,7 +58,10 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
 
 
 def _has_hadm_fields(body: bytes) -> bool:
-    return b'"project"' in body and b'"do"' not in body
+    if b'"do"' in body:
+        return False
+    # A report that lacks `do` has an account, a pre-debit that lacks the project has none.
+    return b'"project"' in body or (b'"resource"' in body and b'"account"' not in body)
 
 
 def missing_body() -> InvalidInput:

@@ -380,7 +380,8 @@ def _check_mappings(settings_table: dict[str, Any]) -> None:
     policy = settings_table.get("policy")
     categories = policy.get("categories") if isinstance(policy, dict) else None
     for name, category in categories.items() if isinstance(categories, dict) else ():
-        _check_category(ids.kind(name, field=f"policy.categories.{name}"), category)
+        ids.kind(name, field=f"policy.categories.{name}", noun="category")
+        _check_category(name, category)
     clusters = settings_table.get("clusters")
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None

@@ -165,6 +165,13 @@ def test_invalid_predebit_is_refused(
     assert (answer.status_code, answer.json()["field"]) == (status, field)
 
 
+@pytest.mark.parametrize("field", HADM)
+def test_missing_field_of_a_predebit_is_named(world: World, field: str) -> None:
+    body = {name: value for name, value in HADM.items() if name != field}
+    answer = world.ask("POST", "/job", AGENT, json=body)
+    assert (answer.status_code, answer.json()["detail"]) == (400, f"{field} is missing")
+
+
 def test_piece_without_a_price_is_refused(world: World) -> None:
     body = report(95, pieces=[{"seconds": 60}])
     answer = world.ask("POST", "/job", AGENT, json=body)

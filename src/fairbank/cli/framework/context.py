@@ -294,11 +294,11 @@ class Context(Terminal):
         """Return a time that a user typed, as seconds since 1970 in text.
 
         Args:
-            typed: what the user typed, as `parse_moment` takes it; None or empty: the default.
+            typed: what the user typed, as `parse_moment` takes it; None: the default.
             field: name of the option, for the error.
             default: a time in the same form; None: the result is None.
         """
-        word = typed or default
+        word = default if typed is None else typed
         if word is None:
             return None
         return f"{parse_moment(word, self.now(), self.zone, field=field)}"

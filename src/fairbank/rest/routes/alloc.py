@@ -185,7 +185,7 @@ def open_allocation(
     bank_request = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),
-        category=ids.kind(data.category, field="category"),
+        category=_category(data.category),
         start=parse_when(data.start, field="start"),
         end=parse_when(data.end, field="end"),
         shared=data.shared,
@@ -200,6 +200,10 @@ def open_allocation(
     done = done_of(request.services.allocations.open(request.identity, bank_request))
     warnings = unbilled_warnings(bank_request.resource, request.services.clusters)
     return Response(_changed(request, done, warnings), status_code=200 if done.again else 201)
+
+
+def _category(name: str) -> str:
+    return ids.kind(name, field="category", noun="category")
 
 
 def _partition(request: ApiRequest, data: NewAllocation) -> str | None:
@@ -273,7 +277,7 @@ def amend_allocation(
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),
-        category=None if data.category is None else ids.kind(data.category, field="category"),
+        category=None if data.category is None else _category(data.category),
         new_resource=None if data.resource is None else ids.kind(data.resource),
     )
     if terms == TermChanges():

@@ -21,7 +21,7 @@ from fairbank.cli.framework.write import (
 )
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.ids import JOB_ID_MAX
-from fairbank.core.time import parse_duration
+from fairbank.core.time import parse_limit
 from fairbank.core.units import parse_su
 from fairbank.report.cells import plain
 from fairbank.report.columns import instant_of
@@ -214,7 +214,7 @@ def _hold(context: Context, options: Namespace) -> int:
     report = _report(context, options, cluster, run)
     if "amount" in report:
         report.pop("tres", None)
-    limit = parse_duration(options.time, field="--time")
+    limit = parse_limit(options.time, field="--time")
     return _send(context, "hold", {"do": "hold", **report, "time_limit": limit}, run)
 
 

@@ -22,7 +22,7 @@ from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
-from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
+from fairbank.core.time import parse_limit, show_duration
 from fairbank.core.tres import parse_counts
 from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
@@ -81,7 +81,7 @@ def run(context: Context, options: Namespace) -> int:
         "cluster": _cluster(context, options),
         "partition": options.partition,
         **_resources(options, job),
-        "time_limit": _limit(_needed(options.time, "--time", "-t 12:00:00")),
+        "time_limit": parse_limit(_needed(options.time, "--time", "-t 12:00:00"), field="--time"),
         "qos": options.qos,
         "tasks": job.array_tasks,
     }
@@ -237,19 +237,6 @@ def _text(path: str) -> str:
         return sys.stdin.read(SCRIPT_MAX)
     except UnicodeDecodeError:
         return "\0"  # no text either
-
-
-def _limit(text: str) -> int:
-    """Return seconds. Raises InvalidInput."""
-    seconds = parse_duration(text, field="--time")
-    if seconds > LIMIT_MAX_SECONDS:
-        longest = show_duration(LIMIT_MAX_SECONDS)
-        raise InvalidInput(
-            f"{text[:40]!r} is longer than the bank counts",
-            field="--time",
-            remedy=f"at most {longest}",
-        )
-    return seconds
 
 
 def _needed(text: str | None, field: str, example: str) -> str:

@@ -46,7 +46,7 @@ def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:
 def check_partitions(
     context: Context, shown: Collection[str], names: Callable[[], Collection[str]]
 ) -> None:
-    """Check that Slurm has the partitions of -p. Raises NotFound.
+    """Check that Slurm has the partitions of -p. Raises NotFound; notes what is not recorded.
 
     Args:
         context: of the command.
@@ -58,7 +58,11 @@ def check_partitions(
         return
     try:
         known = {*shown, *names()}
-    except NotFound:  # a recording may lack the file
+    except NotFound as missing:  # a recording may lack the file
+        context.note(
+            f"! It is not known whether Slurm has partition {', '.join(sorted(named))}:"
+            f" {missing.message}; {missing.remedy}"
+        )
         return
     check_names("partition", context.options.partition, known)
 
