@@ -199,21 +199,29 @@ static bool write_request(frame_t *frame, const job_t *job)
 		&& write_variable(frame, "gid", "SLURM_JOB_GID") && frame_end(frame);
 }
 
-/* Return a connection whose every wait ends after `seconds`, or -1. */
+/* Let every wait on the connection end after `seconds`. */
+static void limit_waits(int fd, double seconds)
+{
+	long milliseconds = seconds > 0 ? (long) (seconds * 1e3) + 1 : 1;
+	struct timeval wait = {
+		.tv_sec = milliseconds / 1000,
+		.tv_usec = milliseconds % 1000 * 1000,
+	};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+}
+
+/* Return a connection, or -1 after `seconds`. */
 static int connect_agent(const char *path, double seconds)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct timeval wait = {
-		.tv_sec = (time_t) seconds,
-		.tv_usec = (suseconds_t) ((seconds - (double) (time_t) seconds) * 1e6) + 1,
-	};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	limit_waits(fd, seconds);
 	if (!connect(fd, (struct sockaddr *) &address, sizeof(address)))
 		return fd;
 	close(fd);
@@ -245,11 +253,15 @@ static bool receive_answer(int fd, answer_t *answer)
 		&& answer_read(body, length, answer);
 }
 
-static bool request_verdict(int fd, const frame_t *hello, const frame_t *request, answer_t *answer)
+static bool request_verdict(
+	int fd, const frame_t *hello, const frame_t *request, double end, answer_t *answer
+)
 {
-	return send_frame(fd, hello) && receive_answer(fd, answer)
-		&& answer->kind == ANSWER_HELLO && answer->version == WIRE_VERSION
-		&& send_frame(fd, request) && receive_answer(fd, answer)
+	if (!send_frame(fd, hello) || !receive_answer(fd, answer)
+			|| answer->kind != ANSWER_HELLO || answer->version != WIRE_VERSION)
+		return false;
+	limit_waits(fd, end - now(CLOCK_MONOTONIC));
+	return send_frame(fd, request) && receive_answer(fd, answer)
 		&& answer->kind == ANSWER_VERDICT && answer->number == NUMBER;
 }
 
@@ -281,7 +293,7 @@ int main(int count, char **words)
 	frame_end(&hello);
 	for (double left; (left = end - now(CLOCK_MONOTONIC)) > 0;) {
 		int fd = connect_agent(words[1], left);
-		bool done = fd >= 0 && request_verdict(fd, &hello, &request, &answer);
+		bool done = fd >= 0 && request_verdict(fd, &hello, &request, end, &answer);
 
 		if (fd >= 0)
 			close(fd);

@@ -154,12 +154,15 @@ def _sums_of_runs(query: UsageQuery, by: UsageBy) -> Subquery:
 EDGES_MAX = 100
 """Maximum number of days whose runs are read one by one: months of 8 years, weeks of 2."""
 
+DAYS_MAX = 40 * 366
+"""Maximum number of days that are looked at for these."""
+
 
 def _edges(query: UsageQuery, by: UsageBy, first: int | None, last: int | None) -> list[int] | None:
     """Return the days whose runs are of two groups of time; None if there are too many."""
     if not by.is_time or not query.offsets:
         return []
-    if first is None or last is None:
+    if first is None or last is None or last - first > DAYS_MAX:
         return None
     edges = edge_days(first, last, query.offsets, by)
     return edges if len(edges) <= EDGES_MAX else None
