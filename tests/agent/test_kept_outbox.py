@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.outbox import APPLICATION_ID, VERSION, Outbox
+from fairbank.agent.outbox import OUTBOX, Outbox
 from fairbank.agent.protocol import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
@@ -35,10 +35,10 @@ BODY = b'{"do":"complete","cluster":"lab","job_id":7,"submitted":1795000000,"res
 
 
 # Version 1 had other tables in each development version, and is refused.
-@pytest.mark.parametrize("version", range(2, VERSION + 1))
+@pytest.mark.parametrize("version", range(2, OUTBOX.version + 1))
 def test_kept_outbox_is_read(tmp_path: Path, version: int) -> None:
     kept, path = GOLDEN / "stores" / f"outbox-{version}.sql", tmp_path / "outbox"
-    if os.environ.get("WRITE_GOLDEN") and version == VERSION:
+    if os.environ.get("WRITE_GOLDEN") and version == OUTBOX.version:
         write_outbox(tmp_path / "new", kept)
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(kept.read_text())
@@ -62,5 +62,8 @@ def write_outbox(path: Path, kept: Path) -> None:
     outbox.close()
     with closing(sqlite3.connect(path)) as connection:
         lines = list(connection.iterdump())
-    pragmas = [f"PRAGMA application_id = {APPLICATION_ID};", f"PRAGMA user_version = {VERSION};"]
+    pragmas = [
+        f"PRAGMA application_id = {OUTBOX.application_id};",
+        f"PRAGMA user_version = {OUTBOX.version};",
+    ]
     kept.write_text("".join(f"{line}\n" for line in (*pragmas, *lines)))

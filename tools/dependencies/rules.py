@@ -36,7 +36,8 @@ SHELLS: Mapping[str, str] = {
     "rest.auth.authenticator": "core bank service rest rest.auth",
     "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
-    "agent": "core cluster rest.schemas rest.client rest.auth rest.server.unix_socket",
+    "statefile": "core",
+    "agent": "core cluster statefile rest.schemas rest.client rest.auth rest.server.unix_socket",
     "slurm": "core cluster bank priority agent scheduling report rest.schemas rest.client "
     "slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "
     "slurm.reconcile.repair slurm.reconcile.reconciler",

@@ -1,0 +1,1 @@
+"""State files on real disks, full ones too."""
