@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from fairbank.core.time import DAY, parse_instant
 from fairbank.report import centre
 from fairbank.report.columns import DisplayFormat
+from fairbank.report.plots.bank import Term, burn_down
+from fairbank.report.plots.figures import Caption
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA
 
@@ -89,16 +93,28 @@ def test_empty_period_of_the_centre_is_refused(fairbank: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "files"),
+    ("words", "files", "period"),
     [
-        (("centre", *JULY), {"centre.svg"}),
-        (("usage", "-S", "2026-07-01"), {"usage-cpu.svg", "usage-gpu.svg"}),
-        (("usage", "-S", "2026-07-01", "--by", "week"), {"usage.svg"}),
-        (("balance", "-A", "chem_qmc"), {"balance-1.svg", "balance-2.svg"}),
+        (("centre", *JULY), {"centre.svg"}, "2026-07-01 00:00:00 .. 2026-08-01 00:00:00"),
+        (
+            ("usage", "-S", "2026-07-01", "-E", "2026-10-01"),
+            {"usage-cpu.svg", "usage-gpu.svg"},
+            "2026-07-01 00:00:00 .. 2026-10-01 00:00:00",
+        ),
+        (
+            ("usage", "-S", "2026-07-01", "--by", "week"),
+            {"usage.svg"},
+            "2026-07-01 00:00:00 .. 2026-11-21 07:30:12",
+        ),
+        (
+            ("balance", "-A", "chem_qmc"),
+            {"balance-1.svg", "balance-2.svg"},
+            "2026-07-01 .. 2027-06-30",
+        ),
     ],
 )
-def test_reports_are_drawn_with_what_they_show(
-    fairbank: Run, tmp_path: Path, words: tuple[str, ...], files: set[str]
+def test_reports_are_drawn_with_what_they_show_and_of_which_time(
+    fairbank: Run, tmp_path: Path, words: tuple[str, ...], files: set[str], period: str
 ) -> None:
     verb, *options = words
     folder = tmp_path / "figures"
@@ -108,12 +124,25 @@ def test_reports_are_drawn_with_what_they_show(
     for file in folder.iterdir():
         picture = file.read_text()
         assert f"Command: fairbank report {verb}" in picture
+        assert f">{period}</text>" in picture
+        assert ">down</text>" not in picture  # not known without Slurm
         for word in {
             "centre": ("granted", "idle", "cpu", "gpu"),
             "usage": ("SU",),
             "balance": ("held by running jobs", "even use", "available"),
         }[verb]:
             assert word in picture
+
+
+def test_days_of_a_burn_down_are_those_of_the_local_zone() -> None:
+    """A term from 1 July, 0:00 in Rome, begins on 30 June in UTC."""
+    form = DisplayFormat(zone=ZoneInfo("Europe/Rome"))
+    start = parse_instant("2026-06-30T22:00:00Z")
+    term = Term(start, start + 60 * DAY, 100, None)
+    drawn = burn_down(term, [], form.day, Caption("Credit", "", "", "", form.days(*term[:2])))
+    days = [name for _, name in drawn.across.ticks]
+    assert (days[0], days[-1]) == ("2026-07-01", "2026-08-30")
+    assert drawn.caption.period == "2026-07-01 .. 2026-08-29"
 
 
 def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:

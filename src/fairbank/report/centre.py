@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 UNKNOWN = "-"
+BARS = ("granted", "used", "idle", "down")
 
 
 def centre_rows(
@@ -125,8 +126,8 @@ COLUMNS = (
 
 def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
     """Return bars of each resource with known capacity, in percent of it."""
-    keys = ("granted", "used", "down", "idle")
     with_capacity = [row for row in rows if row["capacity"]]
+    keys = [key for key in BARS if any(row[key] is not None for row in with_capacity)]
     groups = [
         Group(
             str(row["unit"]),

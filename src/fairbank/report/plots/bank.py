@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from fairbank.core.time import DAY
@@ -47,7 +47,9 @@ class Term(NamedTuple):
     ends_with: tuple[int, int] | None
 
 
-def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> LineFigure:
+def burn_down(
+    term: Term, balances: Sequence[BalanceAt], day: Callable[[int], str], caption: Caption
+) -> LineFigure:
     """Return the credit over the term: available, held, even use, and the projection.
 
     The held band lies on the available credit: its upper edge is what has not been charged.
@@ -55,6 +57,7 @@ def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> Li
     Args:
         term: term of the allocation, with the projection of its use.
         balances: available and held credit in the order of time.
+        day: writes the day of a time.
         caption: text of the figure.
     """
 
@@ -76,11 +79,8 @@ def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> Li
             for (x, y), balance in zip(available, balances, strict=True)
         ],
     )
-    first = datetime.fromtimestamp(term.start, UTC).date()
-    ticks = [
-        (days * number / TICKS, (first + timedelta(days=days * number / TICKS)).isoformat())
-        for number in range(TICKS + 1)
-    ]
+    steps = [days * number / TICKS for number in range(TICKS + 1)]
+    ticks = [(step, day(term.start + int(step * DAY))) for step in steps]
     low = min([0.0, *(y for _, y in available)])
     panel = Panel(Axis("credit (SU)", low), series, band=held)
     return LineFigure(caption, Axis("date", 0, days, ticks=ticks), [panel])

@@ -104,7 +104,8 @@ def _canvas(caption: Caption, width: float, height: float) -> Canvas:
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas((width, height), layout="constrained")
-    canvas.suptitle(plain(caption.title), x=0.01, ha="left", weight="bold", size="large")
+    title = "\n".join(plain(line) for line in (caption.title, caption.period) if line)
+    canvas.suptitle(title, x=0.01, ha="left", weight="bold", size="large")
     columns = int(15 * width)  # characters of the small size that fit
     provenance = (f"Source: {plain(caption.source)}", f"Command: {plain(caption.command)}")
     lines = [line for text in provenance for line in wrap(text, columns, subsequent_indent="    ")]

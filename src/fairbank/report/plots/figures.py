@@ -26,7 +26,8 @@ SERIES_MAX = len(STYLES)
 class Caption(NamedTuple):
     """Text of a figure: its title, and its content in a sentence for readers who do not see it.
 
-    The provenance is printed below the figure: `source` names the data (a trace, a seed, a date),
+    `period` is the time that the figure is of, below the title; empty if there is none. The
+    provenance is printed below the figure: `source` names the data (a trace, a seed, a date),
     `command` draws the figure again.
     """
 
@@ -34,6 +35,7 @@ class Caption(NamedTuple):
     about: str
     source: str
     command: str
+    period: str = ""
 
 
 class Axis(NamedTuple):

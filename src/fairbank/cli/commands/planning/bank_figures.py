@@ -44,9 +44,11 @@ def _add_directory(parser: Parser, what: str) -> None:
     add_png(parser)
 
 
-def _source(context: Context) -> str:
+def _caption(context: Context, title: str, about: str, period: str) -> Caption:
+    """Return the text of a figure, which names the time that it shows, the bank and the command."""
     bank = f"bank {context.bank}" if context.bank else "the bank"
-    return f"{bank}, as of {context.format.as_of(context.bank_time)}"
+    source = f"{bank}, as of {context.format.as_of(context.bank_time)}"
+    return Caption(title, f"{about}, {period}", source, context.command_line, period)
 
 
 # --- the centre ---
@@ -66,11 +68,10 @@ def _centre(context: Context, options: Namespace) -> int:
     span = window(context, since, until)
     notes = centre.notes(rows, card, form)
     if options.directory:
-        about = f"Granted, used, down and idle capacity of each resource, {span}"
-        figure = centre.figure(
-            rows, Caption("Use of the centre", about, _source(context), context.command_line)
-        )
-        drawn = write_pictures(options.directory, [("centre", figure)], as_png=options.png)
+        about = "Granted, used, down and idle capacity of each resource"
+        shown = _caption(context, "Use of the centre", about, span)
+        figures = [("centre", centre.figure(rows, shown))]
+        drawn = write_pictures(options.directory, figures, as_png=options.png)
         notes += [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     totals = {key: card[key] for key in ("since", "until", "projects", "allocations")}
     totals |= centre.job_sums(rows)
@@ -150,8 +151,7 @@ def _usage_figures(context: Context, listing: Listing, by: str) -> Iterator[tupl
 
     rows, more = listing.rows, listing.more
     span = window(context, *(instant_of(str(more[name])) for name in ("since", "until")))
-    about = f"Charged SU of finished jobs by {by}, {span}"
-    shown = Caption(f"Usage by {by}", about, _source(context), context.command_line)
+    shown = _caption(context, f"Usage by {by}", f"Charged SU of finished jobs by {by}", span)
     timed = [row for row in rows if row["group"] is not None]
     if by not in usage.BY_TIME:
         for number, (unit, figure) in enumerate(bank.usage_by_group(rows, by, shown), start=1):
@@ -214,9 +214,10 @@ def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:
         ends_with = end, int(row["left_over"])
     title = f"Credit of {row['account']}/{row['resource']}, allocation {row['id']}"
     about = "Available and held credit over the term, even use, and the present pace"
-    shown = Caption(title, about, _source(context), context.command_line)
+    shown = _caption(context, title, about, context.format.days(start, end))
     term = Term(start, end, row["deposited"], ends_with)
-    return f"balance-{row['id']}", burn_down(term, _balances(context, row), shown)
+    figure = burn_down(term, _balances(context, row), context.format.day, shown)
+    return f"balance-{row['id']}", figure
 
 
 def _balances(context: Context, row: Row) -> list[BalanceAt]:
