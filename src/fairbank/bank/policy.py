@@ -39,7 +39,7 @@ class GrantCategory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `purpose`: what it is for, in a few words. `resources`: the resources that it grants, each with
     the `lowest` and `highest` grant in SU; empty: any resource and amount. The credit limit is a
     part of the grant. `longest_days`: longest term, such as 366 for a year. `granters`: uids of the
-    superusers who may grant in it; empty: all of them.
+    superusers who may grant in it, also of a superuser acted as; empty: all of them.
     """
 
     purpose: str | None = None

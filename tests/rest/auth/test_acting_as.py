@@ -7,9 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.policy import GrantCategory, Policy
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
 from tests.rest.permissions import EXPECTED, ROLES, UIDS, RoleRequests, cell_of
-from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, report
+from fairbank.service.access.identity import Staff
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    MEMBER,
+    OTHER_PI,
+    PI,
+    STAFF,
+    SUPERUSER,
+    UNKNOWN,
+    World,
+    create_world,
+    grant,
+    report,
+)
 
 
 @given(
@@ -100,6 +115,26 @@ def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
     ]["entries"]
     entry = next(row for row in rows if row["id"] == held["entry"])
     assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
+
+
+def test_granters_of_a_category_are_judged_by_the_user_acted_as() -> None:
+    """A superuser who acts as a granter grants, and a granter who acts as another does not."""
+    granter = SUPERUSER + 1_000
+    categories = {"research": GrantCategory(), "board": GrantCategory(granters=frozenset({granter}))}
+    staff = Staff(STAFF.superusers | {granter}, STAFF.admins)
+    with create_world(staff=staff, policy=Policy(categories=categories)) as world:
+        requests = [
+            (SUPERUSER, None, 403),
+            (granter, SUPERUSER, 403),
+            (ADMIN, granter, 403),
+            (SUPERUSER, granter, 201),
+        ]
+        for actor, as_, status in requests:
+            answer = world.ask("POST", "/alloc", actor, as_=as_, json=grant(category="board"))
+            assert answer.status_code == status, answer.text
+            assert (f"only users {granter} grant" in answer.text) is (
+                status == 403 and actor != ADMIN
+            )
 
 
 @pytest.mark.parametrize(
