@@ -118,7 +118,7 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
     line = f"121,{JORGE},bio_fold,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,,0"
     (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
     left = changing("import", "csv", "jobs.csv")
-    assert "there was no allocation that could pay" in fold(left.err)
+    assert "there was no allocation of cpu that could pay" in fold(left.err)
     assert left.code == FOUND
     cover = ("import", "csv", "jobs.csv", "--cover")
     (planned,) = json.loads(output_of(changing(*cover, "--dry-run", "--json")))["data"]
@@ -130,6 +130,29 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
         "history: 1 run charged, 2 SU; 0 known already\n"
     )
     assert row_of(changing, 121)["project"] == BIO
+
+
+def test_unknown_account_is_called_so(changing: Run, directory: Path) -> None:
+    line = f"122,{JORGE},chem_qcm,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,,0"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
+    left = changing("import", "csv", "jobs.csv", "--dry-run", "--cover")
+    assert "no active project has the account 'chem_qcm'; list them" in fold(left.err)
+    assert left.code == FOUND
+
+
+def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directory: Path) -> None:
+    """The warning stands in the prediction, in the result, and in JSON."""
+    line = "123,jorgx,chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,,0"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
+    warning = "1 run of users unknown to this host (jorgx): entered as uid 65534"
+    words = ("import", "csv", "jobs.csv")
+    planned = json.loads(output_of(changing(*words, "--dry-run", "--json")))
+    assert planned["warnings"][0].startswith(warning)
+    done = changing(*words)
+    assert output_of(done).startswith("history: 1 run charged, 2 SU")
+    assert f"! {warning}" in fold(done.err)
+    again = changing(*words)
+    assert ("1 known already" in output_of(again), again.err) == (True, "")
 
 
 def test_qos_of_a_line_gives_its_resource(changing: Run, directory: Path) -> None:

@@ -26,6 +26,12 @@ def directory(clean_env: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_unknown_account_is_called_so(changing: Run, directory: Path) -> None:
+    (directory / "usage.csv").write_text(USAGE.replace("chem_qmc", "chem_qcm"))
+    left = changing("storage", "import", "usage.csv")
+    assert "no active project has the account 'chem_qcm'" in fold(left.err)
+
+
 def test_measured_storage_is_charged_once_and_compared_with_the_quota(
     changing: Run, directory: Path
 ) -> None:

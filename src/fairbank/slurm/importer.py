@@ -203,6 +203,15 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
         """Price of all runs that ended, in SU-minutes."""
         return sum(finding.amount or 0 for finding in self.charged)
 
+    @property
+    def without_owner(self) -> tuple[AccountingJob, ...]:
+        """Jobs of charged runs whose user has no uid here, so that their owner is `nobody`."""
+        return tuple(
+            finding.job
+            for finding in self.charged
+            if finding.job and finding.job.owner is None and finding.run is None
+        )
+
 
 def import_history(
     slurm: SlurmCommands,

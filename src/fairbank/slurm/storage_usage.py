@@ -126,7 +126,6 @@ def import_storage(
     reports, left, known = [], [], 0
     for use in uses:
         run = runs.get((use.account, use.day))
-        project = funds.by_account.get(use.account)
         if run is not None:
             objection = _objection(use, run, resources[run.allocation], resource)
             if objection is None:
@@ -135,10 +134,11 @@ def import_storage(
                 left.append((use, objection))
         elif not use.amount:
             continue
-        elif project is not None and funds.payers(project.id, resource, use.day):
-            reports.append((use, _report(use, project.id, system, resource)))
+        elif (missing := funds.missing_payer(use.account, resource, use.day)) is not None:
+            left.append((use, missing.message))
         else:
-            left.append((use, f"there was no allocation of {resource} that could pay"))
+            project = funds.by_account[use.account]
+            reports.append((use, _report(use, project.id, system, resource)))
     results: list[BookedAmounts | ReportObjection] = [BookedAmounts()] * len(reports)
     if not dry_run:
         results = bank.report([report for _, report in reports])

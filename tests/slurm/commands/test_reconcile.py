@@ -257,7 +257,7 @@ def test_plain_run_says_what_a_repair_could_not_do(site: CommandSite) -> None:
         assert f"would {amount}" in plain
         assert amount.replace("e 0", "ed 0") in fixed
     assert rows["ORPHAN"].startswith("not released: a line of Slurm's output may belong to it")
-    assert rows["MISSING"].startswith("there was no allocation that could pay")
+    assert rows["MISSING"].startswith("there was no allocation of cpu that could pay")
 
 
 def test_unreadable_line_keeps_only_the_hold_of_its_job(site: CommandSite) -> None:

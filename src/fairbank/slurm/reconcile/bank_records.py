@@ -10,6 +10,7 @@ from fairbank.bank.project import Project, project_chain
 from fairbank.bank.refusals import Reason
 from fairbank.bank.run import RESOLVED, RunRecord
 from fairbank.cluster.partition import Cluster
+from fairbank.core.errors import InvalidInput
 
 CONTRADICTS_HOLD = Reason.REPORT_MISMATCH.name
 """Reason of a stored refusal whose report is of another job than the hold."""
@@ -81,3 +82,19 @@ class BankFunds:
             for allocation in self.own(lender, resource)
             if allocation.is_in_period(at) and (allocation.shared or lender == project)
         ]
+
+    def missing_payer(self, account: str, resource: str, at: int) -> InvalidInput | None:
+        """Return why no allocation may pay for a run; None if one may (arguments: `payers`)."""
+        project = self.by_account.get(account)
+        if project is None:
+            return InvalidInput(
+                f"no active project has the account {account[:64]!r}",
+                field="account",
+                remedy="list them, also those that were removed: fairbank project list -a",
+            )
+        if not self.payers(project.id, resource, at):
+            return InvalidInput(
+                f"there was no allocation of {resource} that could pay",
+                remedy="fairbank alloc create, for the time when it ran",
+            )
+        return None

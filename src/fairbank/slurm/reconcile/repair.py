@@ -166,20 +166,20 @@ class Repairer:
 
     def _can_pay(self, job: AccountingJob) -> bool:
         """Return whether there is an allocation that could pay for the job."""
-        project = self._funds.by_account.get(job.account)
-        if project is None or job.partition not in self._cluster.partitions:
-            return False
+        is_priced = job.partition in self._cluster.partitions
+        return is_priced and self._missing_payer(job) is None
+
+    def _missing_payer(self, job: AccountingJob) -> InvalidInput | None:
         resource = self._cluster.resource(job.partition, job.qos)
-        return bool(self._funds.payers(project.id, resource, job.start or 0))
+        return self._funds.missing_payer(job.account, resource, job.start or 0)
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
         """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""
         if finding.amount is None:
             text = f"the bank's settings have no partition {job.partition}"
             raise InvalidInput(text, remedy="ask the bank's staff to add it")
-        if finding.run is None and not self._can_pay(job):
-            remedy = "fairbank alloc create, for the time when it ran"
-            raise InvalidInput("there was no allocation that could pay", remedy=remedy)
+        if finding.run is None and (missing := self._missing_payer(job)) is not None:
+            raise missing
 
     @cached_property
     def _funds(self) -> BankFunds:

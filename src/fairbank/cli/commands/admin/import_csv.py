@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.history import COVER_ABOUT, show_history
+from fairbank.cli.commands.slurm.history import COVER_ABOUT, runs_without_owner, show_history
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import (
@@ -120,7 +120,9 @@ def _csv(context: Context, options: Namespace) -> int:
     if options.dry_run or not predicted.charged:
         return FOUND if show_history(context, predicted, dry_run=options.dry_run) else 0
     runs, price = counted(len(predicted.charged), "run"), show_su(predicted.price)
-    question = f"Charge {runs} with a price of {price} SU?"
+    unknown = runs_without_owner(predicted)
+    among = f", {unknown} among them" if unknown else ""
+    question = f"Charge {runs} with a price of {price} SU{among}?"
     if not context.confirm(question):
         context.note("Nothing was changed.")
         return NOT_DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from fairbank.slurm.importer import HistoryResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
 
+USERS_SHOWN = 5
 COVER_ABOUT = "create allocations of category history where no allocation would pay"
 
 
@@ -27,7 +29,8 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
     """
     if getattr(context.options, "form", None) == "json":
         left = [_left_run(outcome) for outcome in history.left]
-        context.print_json("fairbank.history/1", [_as_row(history, dry_run=dry_run)], left)
+        warnings = [*left, *_warnings(history)]
+        context.print_json("fairbank.history/1", [_as_row(history, dry_run=dry_run)], warnings)
         return len(history.left)
     context.print_lines(
         plain(
@@ -52,6 +55,7 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         context.print_text(f"lost in Slurm: {holds} {would}released, {show_su(held)} SU")
     context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
     context.note(*(f"! not read: {line}" for line in history.unreadable))
+    context.note(*(f"! {warning}" for warning in _warnings(history)))
     return len(history.left) + len(history.unreadable)
 
 
@@ -75,6 +79,22 @@ def _as_row(history: HistoryResult, *, dry_run: bool) -> Row:
         "known": history.known,
         "left_out": len(history.left),
     }
+
+
+def runs_without_owner(history: HistoryResult) -> str:
+    """Return how many runs are of users whom this host does not know, and whose; empty: none."""
+    jobs = history.without_owner
+    if not jobs:
+        return ""
+    users = sorted({plain(job.user) for job in jobs})
+    more = f" and {len(users) - USERS_SHOWN} more" if len(users) > USERS_SHOWN else ""
+    names = f"{', '.join(users[:USERS_SHOWN])}{more}"
+    return f"{counted(len(jobs), 'run')} of users unknown to this host ({names})"
+
+
+def _warnings(history: HistoryResult) -> list[str]:
+    runs = runs_without_owner(history)
+    return [f"{runs}: entered as uid {OVERFLOW_UID}, so no user sees them"] if runs else []
 
 
 def charged_amounts(booked: BookedAmounts, price: int | None) -> str:
