@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.policy import GrantCategory, Policy
+from fairbank.service.access.identity import Staff
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
 from tests.rest.permissions import EXPECTED, ROLES, UIDS, RoleRequests, cell_of
-from fairbank.service.access.identity import Staff
 from tests.rest.world import (
     ADMIN,
     AGENT,
@@ -120,7 +120,10 @@ def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
 def test_granters_of_a_category_are_judged_by_the_user_acted_as() -> None:
     """A superuser who acts as a granter grants, and a granter who acts as another does not."""
     granter = SUPERUSER + 1_000
-    categories = {"research": GrantCategory(), "board": GrantCategory(granters=frozenset({granter}))}
+    categories = {
+        "research": GrantCategory(),
+        "board": GrantCategory(granters=frozenset({granter})),
+    }
     staff = Staff(STAFF.superusers | {granter}, STAFF.admins)
     with create_world(staff=staff, policy=Policy(categories=categories)) as world:
         requests = [
