@@ -182,11 +182,6 @@ class UsageState:
         if rows := queue.unranked():
             queue.set_priorities(rows, self._priorities(queue, rows))
 
-    def next_update(self, after: int) -> int:
-        """Return the first time after `after` at which all priorities are computed again."""
-        period = self._rules.calc_period
-        return (after // period + 1) * period
-
     def _priorities(self, queue: PriorityQueue[TraceJob], rows: Sequence[int]) -> Priorities:
         jobs = queue.columns(rows)
         nothing, first = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
