@@ -67,15 +67,38 @@ def test_capacity_granted_and_used_of_each_resource() -> None:
 
 
 def test_credit_of_clusters_with_different_prices_has_its_own_row() -> None:
-    """An allocation belongs to no cluster, so neither price is that of its credit."""
+    """An SU pays on each cluster at its price, so all that exists is what both can charge: 10,080
+    and 20,160. What they have charged is not added.
+    """
     units: dict[tuple[str, str], Fraction | None]
     units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): Fraction(2)}
-    summary = use(units, allocations=[allocation(1, "cpu", 700, 0, 7)])
-    assert [(row.clusters, row.capacity, row.granted) for row in summary.resources] == [
-        ("", None, 700),
-        ("anvil", 10_080, None),
-        ("bell", 20_160, None),
+    bell = Usage("cpu", "cpu", "bell", 3, 1, 5_000, 60)
+    summary = use(units, bell, allocations=[allocation(1, "cpu", 700, 0, 7)])
+    assert [
+        (row.clusters, row.units, row.capacity, row.granted, row.used) for row in summary.resources
+    ] == [
+        ("", Fraction(3), 30_240, 700, 0),
+        ("anvil", Fraction(1), 10_080, None, 0),
+        ("bell", 2, 20_160, None, 5_000),
     ]
+
+
+def test_capacity_of_several_prices_is_known_if_each_is() -> None:
+    """A cluster that the settings have no more had a capacity in this time too."""
+    old = Usage("cpu", "cpu", "old", 3, 1, 5_000, 60)
+    rows = use({("cpu", "anvil"): Fraction(1)}, old).resources
+    assert [(row.clusters, row.capacity, row.granted) for row in rows] == [
+        ("", None, 0),
+        ("anvil", 10_080, None),
+        ("old", None, None),
+    ]
+
+
+def test_credit_of_measured_use_and_of_jobs_is_in_the_row_of_measured_use() -> None:
+    uses = [Usage("storage", "storage", name, 0, 0, 5_000, 0) for name in ("", "old")]
+    whole, old = use({}, *uses, allocations=[allocation(1, "storage", 700, 0, 7)]).resources
+    assert (whole.clusters, whole.granted, whole.used, whole.capacity) == ("", 700, 5_000, None)
+    assert (old.clusters, old.granted, old.used) == ("old", None, 5_000)
 
 
 def test_credit_of_measured_use_is_in_its_row() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -63,22 +64,55 @@ def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
     assert totals["core_seconds"] == cpu["core_seconds"] + gpu["core_seconds"]
 
 
-def test_credit_for_clusters_with_different_prices_is_shown_and_not_compared() -> None:
-    """The bank has credit in a row of its own: 72,000 SU for either cluster, and idle is a rest."""
-    nothing = {"granted": None, "used": 0, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
-    clusters = [{**nothing, "clusters": name, "capacity": 60} for name in ("alpha", "beta")]
-    credit = {**nothing, "clusters": "", "capacity": None, "granted": 72_000 * 60}
-    resources = [{**row, "resource": "cpu"} for row in (credit, *clusters)]
-    rows = centre.centre_rows(resources, 60, {})
-    assert [row["unit"] for row in rows] == ["cpu", "cpu@alpha", "cpu@beta"]
-    assert [row["idle"] for row in rows] == [None, 60, 60]
-    notes = " ".join(centre.notes(rows, {"projects": 1, "allocations": 1}, DisplayFormat()))
-    for text in (
-        "IDLE = the rest, also what ran free, at a lower price or on the credit of a QOS.",
-        "cpu: 72000 SU are granted for this time on any of its clusters. Their prices differ",
-    ):
-        assert text in notes
+def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dict[str, object]]:
+    """Return the rows of the bank for clusters with these capacities, and credit for both."""
+    nothing = {"resource": "cpu", "granted": None, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
+    whole = None if alpha is None or beta is None else alpha + beta
+    credit = {"clusters": "", "capacity": whole, "granted": granted, "used": 0}
+    clusters = [
+        {"clusters": name, "capacity": capacity, "used": 0}
+        for name, capacity in (("alpha", alpha), ("beta", beta))
+    ]
+    return [{**nothing, **row} for row in (credit, *clusters)]
+
+
+def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_can_charge() -> None:
+    """An SU pays on either cluster: 9,000 SU are granted, and both can charge 2,000 and 4,000."""
+    rows = centre.centre_rows(of_two_prices(2_000 * 60, 4_000 * 60, 9_000 * 60), 60, {})
+    assert [(row["unit"], row["capacity"]) for row in rows] == [
+        ("cpu", 360_000),
+        ("cpu@alpha", 120_000),
+        ("cpu@beta", 240_000),
+    ]
+    assert [(row["granted"], row["idle"], row["used_permille"]) for row in rows] == [
+        (540_000, None, None),  # use of different prices is not added
+        (None, 120_000, 0),
+        (None, 240_000, 0),
+    ]
+    form = DisplayFormat()
+    assert centre.warnings(rows, form) == [
+        "! cpu: 9000 SU are granted for this time, 150.0% of the 6000 SU that exist."
+    ]
+    notes = " ".join(centre.notes(rows, {"projects": 1, "allocations": 1}, form))
+    assert "cpu: an SU pays on each of its clusters, at their own prices, so CAPACITY is" in notes
     assert "Capacity not known" not in notes
+    cells = {column.head: column.cell(rows[0], form) for column in centre.COLUMNS}
+    assert [cells[head] for head in ("USED", "USED%", "IDLE", "JOBS")] == ["", "-", "", ""]
+
+
+def test_capacity_of_clusters_with_different_prices_may_be_that_of_slurm_in_part() -> None:
+    """This host's cluster beta has 2 units for an hour, alpha 60 SU-minutes in the settings."""
+    resources = of_two_prices(60, None, 181)
+    of_beta = {("cpu", "beta"): (Fraction(2), 0)}
+    rows = centre.centre_rows(resources, 3_600, of_beta)
+    assert [row["capacity"] for row in rows] == [180, 60, 120]
+    assert len(centre.warnings(rows, DisplayFormat())) == 1
+    unknown = centre.centre_rows(resources, 3_600, {})
+    assert [row["capacity"] for row in unknown] == [None, 60, None]
+    assert centre.warnings(unknown, DisplayFormat()) == []
+    notes = centre.notes(unknown, {"projects": 1, "allocations": 1}, DisplayFormat())
+    assert any(note.startswith("Capacity not known: cpu@beta.") for note in notes)
+    assert not any(note.startswith("cpu: an SU pays") for note in notes)
 
 
 def test_only_staff_see_the_whole_centre(fairbank: Run) -> None:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import Usage
 from fairbank.core.time import Instant
+
+Number = TypeVar("Number", int, Fraction)
 
 
 class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
     `units` is the billing of all nodes together, None if it is not known; `capacity` is that
-    times the period. `granted` is None if the resource has several prices: its credit belongs to
-    none of them, so it is in a row without clusters. `used` are the charges of runs that ended in
-    the period, less refunds. Measured use of a resource that no cluster bills has no clusters too.
+    times the period. `used` are the charges of runs that ended in the period, less refunds.
+
+    A resource with several prices also has a row without clusters. Its credit pays at each price,
+    so it is there, with the sum of what the clusters can charge, and their `granted` is None. Its
+    `used` is 0: charges at different prices are not added. Measured use of a resource that no
+    cluster bills has no clusters too.
     """
 
     resource: str
@@ -82,41 +89,53 @@ def centre_use(
         part = granted_in(allocation, since, until)
         granted[allocation.resource] = granted.get(allocation.resource, 0) + part
     used = {(row.resource, row.clusters): row for row in usage}
-    keys = set(units) | set(used)
-    resources = [resource for resource, _ in keys]
-    # Credit that no cluster bills, or clusters at different prices, is in a row of its own.
-    keys |= {(resource, "") for resource in granted if resources.count(resource) != 1}
+    keys = sorted(set(units) | set(used))
+    rows: list[ResourceUse] = []
+    for resource in sorted({*granted, *(name for name, _ in keys)}):
+        own = [
+            _resource_use(key, units.get(key), used.get(key), until - since)
+            for key in keys
+            if key[0] == resource
+        ]
+        rows += _with_credit(resource, own, granted.get(resource, 0))
     return CentreUse(
-        [
-            _resource_use(
-                key,
-                units.get(key),
-                granted.get(key[0], 0) if key[1] == "" or resources.count(key[0]) == 1 else None,
-                used.get(key),
-                until - since,
-            )
-            for key in sorted(keys)
-        ],
-        projects=len({allocation.project for allocation in valid}),
-        allocations=len(valid),
+        rows, projects=len({allocation.project for allocation in valid}), allocations=len(valid)
     )
 
 
 def _resource_use(
-    key: tuple[str, str],
-    units: Fraction | None,
-    granted: int | None,
-    used: Usage | None,
-    seconds: int,
+    key: tuple[str, str], units: Fraction | None, used: Usage | None, seconds: int
 ) -> ResourceUse:
     return ResourceUse(
         resource=key[0],
         clusters=key[1],
         units=units,
         capacity=None if units is None else int(units * seconds / 60),
-        granted=granted,
+        granted=None,
         used=0 if used is None else used.charged,
         runs=0 if used is None else used.runs,
         core_seconds=0 if used is None else used.core_seconds,
         gpu_seconds=0 if used is None else used.gpu_seconds,
     )
+
+
+def _with_credit(resource: str, own: list[ResourceUse], granted: int) -> list[ResourceUse]:
+    """Return the rows of a resource with its credit: in a row of its own, unless there is one."""
+    if len(own) == 1:
+        return [replace(own[0], granted=granted)]
+    whole = _resource_use((resource, ""), None, None, 0)
+    if own and own[0].clusters == "":
+        whole, *own = own
+    capacity = total(row.capacity for row in own) if own else None
+    units = total(row.units for row in own) if own else None
+    return [replace(whole, units=units, capacity=capacity, granted=granted), *own]
+
+
+def total(parts: Iterable[Number | None]) -> Number | None:
+    """Return the sum of parts, of which there is at least one; None if one is not known."""
+    known = []
+    for part in parts:
+        if part is None:
+            return None
+        known.append(part)
+    return sum(known[1:], known[0])

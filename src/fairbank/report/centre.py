@@ -10,7 +10,7 @@ from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, unit_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 UNKNOWN = "-"
 BARS = ("granted", "used", "idle", "down")
@@ -26,18 +26,30 @@ def centre_rows(
         seconds: duration of the period.
         of_slurm: units and down SU-minutes by resource and clusters.
     """
-    names = unit_names((row["resource"], row["clusters"]) for row in resources)
+    names = unit_names(map(_unit, resources))
+    capacities = {_unit(row): row["capacity"] for row in resources}
+    for unit, (units, _) in of_slurm.items():
+        if capacities[unit] is None:
+            capacities[unit] = int(units * seconds / 60)
     rows: list[Row] = []
     for row in resources:
-        unit = row["resource"], row["clusters"]
-        units, down = of_slurm.get(unit, (None, None))
-        capacity = row["capacity"]
-        if capacity is None and units is not None:
-            capacity = int(units * seconds / 60)
-        idle = None if capacity is None else max(0, capacity - row["used"] - (down or 0))
+        unit = _unit(row)
+        capacity, (_, down) = capacities[unit], of_slurm.get(unit, (None, None))
+        of_clusters = [capacities[key] for key in capacities if key[0] == unit[0] and key[1]]
+        has_prices = unit[1] == "" and bool(of_clusters)
+        if has_prices and None not in of_clusters:
+            capacity = sum(of_clusters)
+        idle = None
+        if capacity is not None and not has_prices:
+            idle = max(0, capacity - row["used"] - (down or 0))
         shown = {**row, "unit": names[unit], "capacity": capacity, "down": down, "idle": idle}
-        rows.append({**shown, "used_permille": _permille(shown, "used")})
+        used_permille = None if has_prices else _permille(shown, "used")
+        rows.append({**shown, "used_permille": used_permille, "several_prices": has_prices})
     return rows
+
+
+def _unit(row: Row) -> tuple[str, str]:
+    return row["resource"], row["clusters"]
 
 
 def job_sums(rows: Sequence[Row]) -> dict[str, int]:
@@ -49,7 +61,7 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
     """Return a warning for each resource of which more is granted than exists."""
     return [
         f"! {plain(row['unit'])}: {form.credit_text(row['granted'])} are granted for this time,"
-        f" {_percent_of(row, 'granted')} of the {form.credit_text(row['capacity'])} that exist."
+        f" {_granted_percent(row, form)} of the {form.credit_text(row['capacity'])} that exist."
         for row in rows
         if row["capacity"] and row["granted"] is not None and row["granted"] > row["capacity"]
     ]
@@ -72,12 +84,11 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         " it; DOWN = nodes that are down now; IDLE = the rest, also what ran free, at a lower price"
         " or on the credit of a QOS.",
     ]
-    priced = {row["resource"] for row in rows if row["clusters"]}
     lines += [
-        f"{plain(row['unit'])}: {form.credit_text(row['granted'])} are granted for this time on any"
-        " of its clusters. Their prices differ, so that is not compared with their capacity."
+        f"{plain(row['unit'])}: an SU pays on each of its clusters, at their own prices, so"
+        " CAPACITY is what all of them can charge. USED is not added."
         for row in rows
-        if not row["clusters"] and row["resource"] in priced
+        if row["capacity"] is not None and row["several_prices"]
     ]
     missing = [str(row["unit"]) for row in rows if row["capacity"] is None and row["clusters"]]
     if missing:
@@ -94,13 +105,19 @@ def _permille(row: Row, key: str) -> int | None:
     return int((2000 * row[key] + row["capacity"]) // (2 * row["capacity"]))
 
 
-def _percent_of(row: Row, key: str) -> str:
-    permille = _permille(row, key)
-    return UNKNOWN if permille is None else f"{permille // 10}.{permille % 10}%"
+def _part(permille_of: Callable[[Row], int | None]) -> Show:
+    """Show a part of the capacity in percent."""
+
+    def show(row: Row, form: DisplayFormat) -> str:
+        permille = permille_of(row)
+        if permille is None:
+            return "" if form.exact else UNKNOWN
+        return f"{permille // 10}.{permille % 10}%"
+
+    return show
 
 
-def _percent(key: str) -> Show:
-    return lambda row, form: "" if form.exact and not row["capacity"] else _percent_of(row, key)
+_granted_percent = _part(lambda row: _permille(row, "granted"))
 
 
 def _down(row: Row, form: DisplayFormat) -> str:
@@ -109,18 +126,23 @@ def _down(row: Row, form: DisplayFormat) -> str:
     return form.su(row["down"])
 
 
+def _of_jobs(show: Show) -> Show:
+    """Show a sum over jobs; empty in the row of credit for several prices, unless it has any."""
+    return lambda row, form: "" if row["several_prices"] and not row["used"] else show(row, form)
+
+
 COLUMNS = (
     Column("RESOURCE", text("unit")),
     Column("CAPACITY", credit("capacity"), right=True),
     Column("GRANTED", credit("granted"), right=True),
-    Column("GRANTED%", _percent("granted"), right=True, drop=2),
-    Column("USED", su("used"), right=True),
-    Column("USED%", _percent("used"), right=True, drop=1),
+    Column("GRANTED%", _granted_percent, right=True, drop=2),
+    Column("USED", Amount(_of_jobs(su("used"))), right=True),
+    Column("USED%", _part(lambda row: row["used_permille"]), right=True, drop=1),
     Column("DOWN", Amount(_down), right=True, drop=3),
     Column("IDLE", credit("idle"), right=True, drop=4),
-    Column("JOBS", text("runs"), right=True, extra=True),
-    Column("CPU-HOURS", hours("core_seconds"), right=True, extra=True),
-    Column("GPU-HOURS", hours("gpu_seconds"), right=True, extra=True),
+    Column("JOBS", _of_jobs(text("runs")), right=True, extra=True),
+    Column("CPU-HOURS", _of_jobs(hours("core_seconds")), right=True, extra=True),
+    Column("GPU-HOURS", _of_jobs(hours("gpu_seconds")), right=True, extra=True),
 )
 
 

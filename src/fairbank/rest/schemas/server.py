@@ -91,10 +91,11 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
 
     `units` is the billing of all nodes together, as a decimal or a fraction; `capacity` is that
     times the period; both are null if the settings have no capacity. `granted` is the credit of the
-    allocations for the period, their terms spread evenly; null if the resource has several prices:
-    then it is in a row with empty `clusters`. Measured use of a resource that no cluster bills has
-    empty `clusters` too.
+    allocations for the period, their terms spread evenly.
     `used` is what runs that ended in the period were charged, less refunds; `runs` is their number.
+    If the resource has several prices, its credit is in a row with empty `clusters`, beside the sum
+    of what the clusters can charge: there `used` is 0, and their `granted` is null. Measured use of
+    a resource that no cluster bills has empty `clusters` too.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that they had; resized
     runs are not counted in them.
     """
