@@ -51,7 +51,7 @@ def test_refund_of_an_ended_job_is_shown(changing: Run, queue: Path) -> None:
 
 def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     text, data = why(changing, 812_344, queue)
-    assert "runs since 2026-11-21 11:55:00, as the bank knows." in text
+    assert "runs since 2026-11-21 11:55:00, as the bank knows; it ends by 2026-11" in text
     hold = "Credit 384 SU of allocation 1 of chem_qmc are held; what it does not use comes back"
     assert text.endswith(hold)
     assert (data["state"], data["slurm"]) == ("running", None)
@@ -61,6 +61,38 @@ def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     assert "is running since 2026-11-22 18:01:15 on c[01-03]" in text
     assert text.endswith(hold)
     assert data["slurm"]["nodes"] == "c[01-03]"
+
+
+def test_latest_end_is_told_as_far_as_the_bank_knows_it(
+    changing: Run, own_bank: Bank, queue: Path
+) -> None:
+    """The limit of the second job has passed; the third, HADM's, has none, and 31 days for its
+    report. It is 12:30:12 in the bank.
+    """
+    client = Client(parse_address(own_bank.unix))
+    hold = {
+        "do": "hold",
+        "cluster": "darwin",
+        "submitted": parse_instant("2026-11-21T08:00:00Z"),
+        "owner_uid": JORGE,
+        "account": "chem_qmc",
+        "resource": "cpu",
+        "amount": 60,
+        "start": parse_instant("2026-11-21T08:00:00Z"),
+    }
+    client.post("/job", {**hold, "job_id": 900_111, "time_limit": 86_400})
+    client.post("/job", {**hold, "job_id": 900_112, "time_limit": 3_600})
+    fields = ("cluster", "owner_uid", "resource", "amount")
+    client.post(
+        "/job", {name: hold[name] for name in fields} | {"job_id": 900_113, "project": "chem_qmc"}
+    )
+    first, second, third = (why(changing, job, queue)[0] for job in (900_111, 900_112, 900_113))
+    assert "; it ends by 2026-11-22 08:00:00 at the latest, in 19 h. Credit" in first
+    assert (
+        "; its time limit ended at 2026-11-21 09:00:00; without a report of its end its hold lapses"
+        " at 2026-11-22 09:00:00. Credit"
+    ) in second
+    assert "as the bank knows; without a report of its end its hold lapses at 2026-12-22" in third
 
 
 def test_refused_job_has_the_refusal_and_its_remedies(

@@ -121,6 +121,12 @@ class HoldReport(BaseReport, frozen=True, kw_only=True, tag="hold"):
     time_limit: Seconds
 
 
+class OpenEndedHold(HoldReport, frozen=True, kw_only=True, tag="hold"):
+    """A run is about to start. The amount is held for `time_limit` seconds at most, which is no
+    time limit of the job.
+    """
+
+
 class AdjustReport(BaseReport, frozen=True, kw_only=True, tag="adjust"):
     """The time limit of a run is now `time_limit` seconds (at least 1), or its resources have
     changed.
@@ -166,8 +172,9 @@ class PredebitReport(
     `completed` it has ended and cost `amount`. `project` is the account, and `do` may be left out.
 
     The bank takes the current time as the start and the end, and holds the amount for 30 days at
-    most. It finds the run by `job_id`: the newest one of the cluster, unless that has ended and
-    another starts. `cluster` may be left out if the user reports for one cluster only.
+    most; it knows no time limit of the job. It finds the run by `job_id`: the newest one of the
+    cluster, unless that has ended and another starts. `cluster` may be left out if the user reports
+    for one cluster only.
     """
 
     job_id: Annotated[int, Meta(ge=1, le=JOB_ID_MAX)]
@@ -263,6 +270,7 @@ def job_details(report: RunReport, counts: Counts | None) -> JobDetails:
     if isinstance(report, CompleteReport):
         cpu_seconds = report.cpu_seconds
         status = join_status(report.exit_code, report.exit_signal)
+    limit_seconds = None if isinstance(report, OpenEndedHold) else report.time_limit or None
     cpus, tres = _whole_count(counts, "cpu", CPUS_MAX), report.tres
     if isinstance(report, CompleteReport) and report.pieces:
         # Usage multiplies these by the whole time, so a size that changed must not remain.
@@ -278,7 +286,7 @@ def job_details(report: RunReport, counts: Counts | None) -> JobDetails:
         nodes=report.nodes or _whole_count(counts, "node", NODES_MAX),
         cpus=cpus,
         tres=None if tres is None else ",".join(part.strip() for part in tres.split(",")),
-        limit_seconds=report.time_limit or None,
+        limit_seconds=limit_seconds,
         exit_status=status,
         cpu_seconds=cpu_seconds,
     )

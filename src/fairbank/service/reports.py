@@ -24,6 +24,7 @@ from fairbank.cluster.run_report import (
     AdjustReport,
     CompleteReport,
     HoldReport,
+    OpenEndedHold,
     PredebitReport,
     RunPiece,
     RunReport,
@@ -43,7 +44,7 @@ from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
 
 PREDEBIT_SECONDS = 30 * DAY
-"""Time limit of a pre-debit, which has none of its own."""
+"""Time for which a pre-debit is held at most: its job has no time limit that the bank knows."""
 
 PreparedReport = SubmittedRequest | FairbankError
 
@@ -113,7 +114,7 @@ class RunReports(UseCases):
             "start": start,
         }
         if body.status == "executing":
-            return HoldReport(**fields, time_limit=PREDEBIT_SECONDS)
+            return OpenEndedHold(**fields, time_limit=PREDEBIT_SECONDS)
         ended_run = newest if newest is not None and newest.ended is not None else None
         end = max(now, start) if ended_run is None or ended_run.ended is None else ended_run.ended
         state = "COMPLETED" if ended_run is None or ended_run.outcome is None else ended_run.outcome
@@ -161,7 +162,7 @@ class RunReports(UseCases):
             until=self._context.policy.hold_end(report.start, report.time_limit),
             partition=report.partition,
             billing=None if units is None else str(units * self._factor(report)),
-            limit_seconds=limit_seconds,
+            limit_seconds=None if isinstance(report, OpenEndedHold) else limit_seconds,
         )
 
     def _resolution(

@@ -126,6 +126,10 @@ def test_hadm_predebit_is_held_and_completed(world: World) -> None:
     """HADM's five fields, without `do`. Each repeated request gets its first answer."""
     held = world.ask("POST", "/job", AGENT, json=HADM)
     assert (held.status_code, held.json()["data"]["held"]) == (201, 600)
+    row = data(world, f"/job/{held.json()['data']['run']}", MEMBER)
+    grace = LATE_REPORTS_POLICY.hold_grace_seconds
+    # The bank knows no time limit, and keeps the hold for 30 days and its grace time.
+    assert (row["time_limit"], row["until"]) == (None, iso(NOW + 30 * DAY + grace))
     world.clock.at = Instant(NOW + 1_800)
     again = world.ask("POST", "/job", AGENT, json={**HADM, "do": "predebit"})
     assert (again.status_code, again.json()["data"]["run"]) == (200, held.json()["data"]["run"])

@@ -136,10 +136,7 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
         sentence = f"The bank refused job {job} at {form.moment(instant_of(refusal['at']))}"
         sentence += f": {form.sentence(refusal['detail']).removesuffix('.')}"
     elif data["state"] == "running":
-        sentence = (
-            f"Job {job} of {user_name(run['owner_uid'])} runs since"
-            f" {form.moment(instant_of(run['start']))}, as the bank knows"
-        )
+        sentence = _in_bank_only(context, job, run)
     else:
         sentence = _ended(context, job, run)
     yield folded(plain(f"{sentence}."), context.width)
@@ -155,11 +152,26 @@ def _in_slurm(context: Context, name: str, runs: NotPending) -> str:
     sentence = f"Job {name} of {job.user} is {job.state.lower()}"
     sentence += "" if job.started is None else f" since {form.moment(job.started)}"
     sentence += f" on {nodes}" if (nodes := _nodes(job)) else ""
-    if job.ends is not None:
-        sentence += f"; it ends by {form.moment(job.ends)} at the latest"
-        left = job.ends - runs.as_of
-        sentence += f", in {show_rounded(left)}" if left > 0 else ""
-    return sentence
+    return sentence if job.ends is None else sentence + _latest_end(context, job.ends, runs.as_of)
+
+
+def _in_bank_only(context: Context, name: str, run: Row) -> str:
+    """Return since when a job runs for the bank, and when it or its hold ends at the latest."""
+    started, form = instant_of(run["start"]), context.format
+    sentence = f"Job {name} of {user_name(run['owner_uid'])} runs since {form.moment(started)}"
+    sentence += ", as the bank knows"
+    now, limit = context.bank_time, run["time_limit"]
+    if limit is not None and started + limit > now:
+        return sentence + _latest_end(context, started + limit, now)
+    if limit is not None:
+        sentence += f"; its time limit ended at {form.moment(started + limit)}"
+    lapses = form.moment(instant_of(run["until"]))
+    return f"{sentence}; without a report of its end its hold lapses at {lapses}"
+
+
+def _latest_end(context: Context, ends: int, now: int) -> str:
+    latest = f"; it ends by {context.format.moment(ends)} at the latest"
+    return f"{latest}, in {show_rounded(ends - now)}" if ends > now else latest
 
 
 def _ended(context: Context, job: str, run: Row) -> str:
