@@ -62,9 +62,14 @@ def test_own_bank_that_is_not_running_is_not_replaced_by_the_hosts(
 
 
 def refusal(fairbank: Run, server: str, code: int = 6) -> str:
-    """Return the error of `status` for an address."""
-    result = fairbank("status", "--server", server)
+    """Return the error of `status` for an address. `balance`, which has to sign, has the same,
+    also where MUNGE is missing.
+    """
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+        result, signing = (fairbank(verb, "--server", server) for verb in ("status", "balance"))
     assert (result.code, result.out) == (code, "")
+    assert (signing.code, signing.err) == (code, result.err)
     return " ".join(result.err.split())
 
 
@@ -110,7 +115,7 @@ def test_port_with_tls_is_named_for_a_clear_address(fairbank: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
-            for _ in range(2):  # the request, then the probe
+            for _ in range(4):  # of each command the request, then the probe
                 with listener.accept()[0] as connection, suppress(OSError):
                     context.wrap_socket(connection, server_side=True)
 

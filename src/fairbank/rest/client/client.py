@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from fairbank import __version__
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.client.address import HTTP, UNIX, Address
 from fairbank.rest.client.response import Json, NotABank, read_answer, read_response
 from fairbank.rest.client.signers import Signer
@@ -84,31 +84,44 @@ class Client:
         else:
             content = b"" if body is None else json.dumps(body).encode("ascii")
         acting_as = self._acting_as
+        try:
+            signed = self._signer.authorization(method, target, content, acting_as, key)
+        except Unavailable:
+            # Where no bank answers at all, to start munged would not help.
+            self._exchange(_head("GET", "/health", self._common_headers()))
+            raise
         headers = {
-            "Host": self.address.host,
-            "User-Agent": _AGENT,
-            "Accept": "application/json",
-            "Connection": "close",
+            **self._common_headers(),
             "Content-Type": "application/json" if body is not None else None,
             "Content-Length": str(len(content)) if method != "GET" else None,
             "Idempotency-Key": key,
             "X-Fairbank-As": acting_as,
-            "Authorization": self._signer.authorization(method, target, content, acting_as, key),
+            "Authorization": signed,
         }
+        answer = self._exchange(_head(method, target, headers) + content)
+        if self._on_answer is not None:
+            self._on_answer(answer)
+        return answer
+
+    def _common_headers(self) -> dict[str, str | None]:
+        return {
+            "Host": self.address.host,
+            "User-Agent": _AGENT,
+            "Accept": "application/json",
+            "Connection": "close",
+        }
+
+    def _exchange(self, request: bytes) -> dict[str, Json]:
         try:
-            status, received = self._exchange(_head(method, target, headers) + content)
-            answer = read_answer(status, received, self.address)
+            return read_answer(*self._send_bytes(request), self.address)
         except NotABank:
             from fairbank.rest.client import connection_errors  # noqa: PLC0415  as below
 
             if self.address.scheme == HTTP and connection_errors.is_tls_server(self.address):
                 raise connection_errors.tls_port(self.address) from None
             raise
-        if self._on_answer is not None:
-            self._on_answer(answer)
-        return answer
 
-    def _exchange(self, request: bytes) -> tuple[int, bytes]:
+    def _send_bytes(self, request: bytes) -> tuple[int, bytes]:
         try:
             with _connect(self.address, self._timeout_seconds) as connection:
                 # A bank that refuses to read the whole request may have answered before.
