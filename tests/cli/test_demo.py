@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.commands.planning.demo import FAIRBANK, DemoShell, run
-from fairbank.core.errors import Conflict, FairbankError, Forbidden
+from fairbank.cli.commands.planning import demo as command
+from fairbank.cli.commands.planning.demo import FAIRBANK, DemoShell, run, serving
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, Unavailable
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +100,23 @@ def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixt
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
         DemoShell(CONTEXT, tmp_path).type("balance")
     assert "$ fairbank balance" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "reason"),
+    [
+        ("raise SystemExit(3)", 60, "ended with exit code 3; it wrote nothing"),
+        ("raise SystemExit('no disk')", 60, "ended with exit code 1; it wrote: no disk"),
+        ("import signal; signal.pause()", 0, "still starts after 0 s: no bank answers at unix:"),
+    ],
+)
+def test_server_that_does_not_start_ends_the_demo_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, seconds: int, reason: str
+) -> None:
+    monkeypatch.setattr(command, "FAIRBANK", (sys.executable, "-c", program))
+    monkeypatch.setattr(command, "START_SECONDS", seconds)
+    with pytest.raises(Unavailable, match=reason), serving(tmp_path):
+        pytest.fail("the server does not answer")
 
 
 def test_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     assert data["slurm"]["nodes"] == "c[01-03]"
 
 
-def test_latest_end_is_told_as_far_as_the_bank_knows_it(
+def test_latest_end_is_shown_as_far_as_the_bank_knows_it(
     changing: Run, own_bank: Bank, queue: Path
 ) -> None:
     """The limit of the second job has passed; the third, HADM's, has none, and 31 days for its

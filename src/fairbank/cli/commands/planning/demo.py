@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FAIRBANK = (sys.executable, "-P", "-m", "fairbank.cli")  # -P: no modules of this directory
 MONTH_DAYS, TERM_DAYS = 30, 90
-START_SECONDS = 30
+START_SECONDS = 300
 
 
 def add(parser: Parser) -> None:
@@ -44,7 +44,7 @@ def add(parser: Parser) -> None:
 def run(context: Context, options: Namespace) -> int:
     with _folder(options.directory) as folder:
         code = _main_job(context, options, folder)
-        with _serving(folder):
+        with serving(folder):
             _session(context, DemoShell(context, folder))
         _verify(context, folder)
         if options.directory:
@@ -124,7 +124,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[None]:
+def serving(folder: Path) -> Iterator[None]:
     """Run the server as a process until the block ends."""
     log = folder / "server.log"
     with log.open("wb") as out:
@@ -140,13 +140,27 @@ def _serving(folder: Path) -> Iterator[None]:
 
 
 def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
+    """Wait until the server answers. Raises Unavailable if it ends, or not in `START_SECONDS`."""
+    from fairbank.rest.client import Client, parse_address
+
+    client = Client(parse_address(f"unix:{socket}"), timeout_seconds=5)
     deadline = time.monotonic() + START_SECONDS
-    while subprocess.run(
-        [*FAIRBANK, "status", "--server", f"unix:{socket}"], capture_output=True, check=False
-    ).returncode:
-        if server.poll() is not None or time.monotonic() > deadline:
+    while True:
+        ended = server.poll()
+        try:
+            client.get("/health")
+        except FairbankError as error:
+            silence = error.message
+        else:
+            return
+        wrote = log.read_text(errors="replace")[-500:].strip()
+        known = f"it wrote: {wrote}" if wrote else "it wrote nothing"
+        if ended is not None:
+            raise Unavailable(f"the demo's server ended with exit code {ended}; {known}")
+        if time.monotonic() > deadline:
             raise Unavailable(
-                f"the demo's server did not start: {log.read_text(errors='replace')[-500:].strip()}"
+                f"the demo's server still starts after {START_SECONDS} s: {silence}; {known}",
+                remedy="try again when this host has less to do",
             )
         time.sleep(0.1)
 
