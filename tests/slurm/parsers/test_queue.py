@@ -10,6 +10,7 @@ from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PreemptMode
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import LimitUsage
 from fairbank.slurm.parsers import jobs, limits, machine, words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob
 
@@ -328,7 +329,7 @@ def test_association_limits_are_read() -> None:
         LimitKind.MAX_TRES: {"cpu": 32},
         LimitKind.MAX_TRES_MINS: {"cpu": 60},
     }
-    assert (carol.seconds, carol.wall_seconds) == ({"cpu": 2_340.0, "gres/gpu": 420.0}, 750.0)
+    assert carol.used == LimitUsage(seconds={"cpu": 2_340.0, "gres/gpu": 420.0}, wall_seconds=750.0)
 
 
 def test_invalid_limit_is_reported() -> None:
@@ -342,7 +343,8 @@ def test_qos_usage_excludes_account_and_user_limits() -> None:
         " wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
     )
     (high,) = limits.read_qos_usage(line).rows
-    assert (high.name, high.seconds, high.wall_seconds) == ("high", {"cpu": 120.0}, 180.0)
+    assert high.name == "high"
+    assert high.used == LimitUsage(seconds={"cpu": 120.0}, wall_seconds=180.0)
 
 
 def test_qos_of_the_database_is_read() -> None:

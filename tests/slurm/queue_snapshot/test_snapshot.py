@@ -27,7 +27,7 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.usage import AssociationLimits
+from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, LimitUsage
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.machines.partition_access import partition_tests
@@ -36,7 +36,7 @@ from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.explain.job_credit import job_credit, quote_requests
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
-from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.machine import Licence
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 from fairbank.slurm.queue_snapshot.settings import preemption
@@ -312,7 +312,7 @@ def test_used_minutes_stay_used(seconds: int, state: str) -> None:
     bio = msgspec.structs.replace(
         BIO,
         limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 70}}),
-        seconds={"cpu": 120.0},
+        used=LimitUsage(seconds={"cpu": 120.0}),
     )
     safe = {**ENFORCED, "AccountingStorageEnforce": "safe"}
 
@@ -347,7 +347,7 @@ def test_used_tres_minutes_count() -> None:
     bio = msgspec.structs.replace(
         BIO,
         limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 10}}),
-        seconds={"cpu": 600.0},
+        used=LimitUsage(seconds={"cpu": 600.0}),
     )
     assert states_of(live_queue(job(7), associations=(ROOT, bio, ALICE))) == {
         "7": "AssocGrpCPUMinutesLimit"

@@ -91,6 +91,20 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.wall_seconds / 60)
 
 
+class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Association or QOS with its limits, and their decayed usage by ended jobs.
+
+    `parent` is the account above an association; a QOS has only a name.
+    """
+
+    name: str
+    user: str = ""
+    partition: str = ""
+    parent: str = ""
+    limits: AssociationLimits = AssociationLimits()
+    used: LimitUsage = LimitUsage()
+
+
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """Level from a user's association to root. The user's own has the inherited limits."""
 

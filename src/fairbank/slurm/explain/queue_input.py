@@ -11,6 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from fairbank.core.errors import FairbankError
+from fairbank.priority.associations import own_association
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.host.users import groups_of
@@ -97,8 +98,7 @@ def _factors(
     is_own = source.version >= OWN_FACTOR_SINCE
     factors = dict[int, float]()
     for job in jobs:
-        own = (job.account, job.user)
-        row = associations.get((*own, job.partitions[0])) or associations.get((*own, ""))
+        row = own_association(associations, job.account, job.user, job.partitions[0])
         if row is None:
             continue
         if is_own:

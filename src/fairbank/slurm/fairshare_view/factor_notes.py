@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import parse_array
 from fairbank.core.time import iso, show_duration
+from fairbank.priority.associations import account_chain, own_association
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.settings import FairShare, Flag, MultifactorSettings
 from fairbank.report.cells import counted
@@ -212,18 +213,11 @@ class FactorNotes:
         own = self._payer(job, job.partitions[0])
         if own is not None:
             yield own
-        account, seen = job.account, set[str]()
-        while account not in seen and (record := self._associations.get((account, "", ""))):
-            yield record
-            seen.add(account)
-            account = record.parent
+        yield from account_chain(self._associations, job.account)
 
     def _payer(self, job: PendingFactors, partition: str) -> AssociationFactors | None:
-        """Return the association that pays: the partition's own, if there is one."""
-        account, user = job.account, job.user
-        return self._associations.get(
-            (account, user, partition), self._associations.get((account, user, ""))
-        )
+        """Return the association that pays in a partition."""
+        return own_association(self._associations, job.account, job.user, partition)
 
     def _fair_share(self) -> FactorNote | None:
         """Return a note if usage never decays."""

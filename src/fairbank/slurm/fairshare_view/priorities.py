@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
+from fairbank.priority.associations import AssociationKey, own_association
 from fairbank.priority.multifactor.combination import sum_as_shown, weigh_factors
 from fairbank.priority.multifactor.pending_jobs import (
     NO_QOS,
@@ -186,9 +187,6 @@ def priority_row(
 
 # --- computed again ---
 
-Payer = tuple[str, str, str]
-"""Association: account, user, and partition, empty if it is for all."""
-
 
 class PriorityInputs(NamedTuple):
     """Inputs of priorities. `tres` is AccountingStorageTRES.
@@ -207,7 +205,9 @@ class PriorityInputs(NamedTuple):
     tested: Mapping[int, int] = {}
 
 
-def merge_factors(reported: Sequence[ShareRow], computed: Sequence[ShareRow]) -> dict[Payer, float]:
+def merge_factors(
+    reported: Sequence[ShareRow], computed: Sequence[ShareRow]
+) -> dict[AssociationKey, float]:
     """Return the fair-share factor of each user's association.
 
     A computed factor counts, with all its digits, if it prints as sshare's does; else sshare's.
@@ -230,7 +230,7 @@ def merge_factors(reported: Sequence[ShareRow], computed: Sequence[ShareRow]) ->
 def compute_priorities(
     rows: Sequence[PriorityRow],
     inputs: PriorityInputs,
-    factors: Mapping[Payer, float],
+    factors: Mapping[AssociationKey, float],
     now: int | None = None,
 ) -> list[PriorityRow]:
     """Compute every factor of the rows, in their order.
@@ -301,7 +301,7 @@ def _columns(
     factor_scale: FactorScale,
     accrued: Sequence[int],
     inputs: PriorityInputs,
-    factors: Mapping[Payer, float],
+    factors: Mapping[AssociationKey, float],
 ) -> PendingColumns:
     """Return the queries as columns.
 
@@ -370,12 +370,10 @@ class _PriorityQuery(NamedTuple):
     job: PendingFactors
     partition: SlurmPartition
 
-    def of_payer(self, figures: Mapping[Payer, float]) -> float:
-        """Return the value of the association that pays: the partition's own, if there is one."""
+    def of_payer(self, figures: Mapping[AssociationKey, float]) -> float:
+        """Return the value of the association that pays."""
         account, user = self.job.account, self.job.user
-        return figures.get(
-            (account, user, self.partition.name), figures.get((account, user, ""), 0)
-        )
+        return own_association(figures, account, user, self.partition.name) or 0
 
     @property
     def qos(self) -> str:

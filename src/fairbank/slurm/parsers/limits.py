@@ -14,7 +14,7 @@ import msgspec
 
 from fairbank.core.tres import parse_quantities
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.usage import AssociationLimits
+from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, LimitUsage
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Table, pairs_of, read_rows
 from fairbank.slurm.parsers.values import ParsedRows
@@ -57,22 +57,6 @@ _QOS_JOBS = {
     "MaxJobsPA": LimitKind.MAX_JOBS_PER_ACCOUNT,
 }
 _QOS_WALL = {"GrpWall": LimitKind.GRP_WALL, "MaxWall": LimitKind.MAX_WALL}
-
-
-class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Association or QOS with its limits, and their decayed usage by ended jobs.
-
-    `seconds` are TRES-seconds, `wall_seconds` wall time. `parent` is the account above an
-    association; a QOS has only a name.
-    """
-
-    name: str
-    user: str = ""
-    partition: str = ""
-    parent: str = ""
-    limits: AssociationLimits = AssociationLimits()
-    seconds: Mapping[str, float] = {}
-    wall_seconds: float = 0.0
 
 
 class QosRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,8 +127,10 @@ def _limits_and_usage(cells: Cells) -> dict[str, Any]:
             jobs={kind: limit for kind, limit in jobs.items() if limit is not None},
             wall={kind: limit for kind, limit in wall.items() if limit is not None},
         ),
-        "seconds": {name: 60.0 * count for name, count in minutes.items()},
-        "wall_seconds": 60 * cells.read("GrpWall", _limit, "")[1],
+        "used": LimitUsage(
+            seconds={name: 60.0 * count for name, count in minutes.items()},
+            wall_seconds=60 * cells.read("GrpWall", _limit, "")[1],
+        ),
     }
 
 

@@ -10,11 +10,11 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
+from fairbank.priority.limits.usage import LimitRecord
 from fairbank.slurm.parsers.config import read_clock, read_config
 from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import (
     QOS_LIMITS,
-    LimitRecord,
     QosRecord,
     read_association_limits,
     read_qos_usage,

@@ -14,19 +14,25 @@ import msgspec
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.tres import BillingRule, billing
+from fairbank.priority.associations import AssociationKey, account_chain, own_association
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.start import limit_tests
-from fairbank.priority.limits.usage import Counts, LimitedJob, LimitUsage, Link, QosLimits
+from fairbank.priority.limits.usage import (
+    Counts,
+    LimitedJob,
+    LimitRecord,
+    LimitUsage,
+    Link,
+    QosLimits,
+)
 from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.machine import Licence
 
-Payer = tuple[str, str, str]
-"""Association: account, user, and partition, empty if it is for all."""
 _LimitOwner = tuple[str, ...]
 
 
@@ -40,7 +46,7 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     enforced: Enforced
     jobs: Mapping[int, SlurmJob]
-    associations: Mapping[Payer, LimitRecord]
+    associations: Mapping[AssociationKey, LimitRecord]
     qos: Mapping[str, QosRecord]
     qos_usage: Mapping[str, LimitRecord]
     partition_qos: Mapping[str, str]
@@ -204,14 +210,10 @@ class SnapshotLimits(StartLimits):
     def _chain(self, slurm_job: SlurmJob, partition: str) -> Iterator[LimitRecord]:
         """Yield the user's association and the accounts above it, up to the root."""
         records = self._inputs.associations
-        record = records.get((slurm_job.account, slurm_job.user, partition)) or records.get(
-            (slurm_job.account, slurm_job.user, "")
-        )
-        seen: set[str] = set()
-        while record is not None:
-            yield record
-            seen |= {record.name} if not record.user else set()
-            record = None if record.parent in seen else records.get((record.parent, "", ""))
+        own = own_association(records, slurm_job.account, slurm_job.user, partition)
+        if own is not None:
+            yield own
+            yield from account_chain(records, own.parent)
 
     def _limited_job(
         self, slurm_job: SlurmJob, job: PendingJob, partition: str, where: Placement | None
@@ -291,9 +293,10 @@ class SnapshotLimits(StartLimits):
 
     def _used(self, owner: _LimitOwner, record: LimitRecord | None) -> LimitUsage:
         tally = self._tallies.get(owner)
-        seconds, wall = ({}, 0.0) if record is None else (record.seconds, record.wall_seconds)
+        before = LimitUsage() if record is None else record.used
         if tally is None:
-            return LimitUsage(seconds=seconds, wall_seconds=wall)
+            return before
+        seconds = before.seconds
         if tally.gone:
             names = seconds.keys() | tally.gone.keys()
             seconds = {name: seconds.get(name, 0.0) + tally.gone.get(name, 0.0) for name in names}
@@ -303,7 +306,7 @@ class SnapshotLimits(StartLimits):
             nodes=tally.nodes,
             run_seconds=dict(tally.seconds),
             seconds=seconds,
-            wall_seconds=wall + tally.wall,
+            wall_seconds=before.wall_seconds + tally.wall,
         )
 
 
