@@ -46,25 +46,25 @@ def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:
 def check_partitions(
     context: Context, shown: Collection[str], names: Callable[[], Collection[str]]
 ) -> None:
-    """Check that Slurm has the partitions of -p. Raises NotFound; notes what is not recorded.
+    """Check that Slurm has the partitions of -p. Raises NotFound with those that it has.
 
     Args:
         context: of the command.
         shown: the partitions of the jobs, which need no further command of Slurm.
         names: returns all; not called if those of the jobs are enough.
     """
-    named = set(context.options.partition or ()) - set(shown)
-    if not named:
+    named = context.options.partition or ()
+    if set(shown).issuperset(named):
         return
     try:
-        known = {*shown, *names()}
+        known, recording = {*shown, *names()}, ""
     except NotFound as missing:  # a recording may lack the file
-        context.note(
-            f"! It is not known whether Slurm has partition {', '.join(sorted(named))}:"
-            f" {missing.message}; {missing.remedy}"
-        )
-        return
-    check_names("partition", context.options.partition, known)
+        known, recording = {*shown}, f"; for partitions without jobs {missing.remedy}"
+    try:
+        check_names("partition", named, known)
+    except NotFound as unknown:
+        unknown.remedy = f"{unknown.remedy}{recording}"
+        raise
 
 
 def check_names(what: str, named: Iterable[str], known: Collection[str]) -> None:
