@@ -135,10 +135,13 @@ class FreeResources:
         self._cache: dict[NodeDemand, _CachedCounts] = {}
         self._changes: list[int] = []
 
-    def copy(self) -> FreeResources:
-        """Return a copy that can be changed by itself. It begins without a cache."""
+    def copy(self, cluster: NodeTable | None = None) -> FreeResources:
+        """Return a copy that can be changed by itself. It begins without a cache.
+
+        `cluster`: table of the copy, which may differ in the states of nodes.
+        """
         other = object.__new__(FreeResources)
-        other.cluster = self.cluster
+        other.cluster = cluster or self.cluster
         other.cpus, other.shared = self.cpus.copy(), self.shared.copy()
         other.memory, other.jobs = self.memory.copy(), self.jobs.copy()
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
@@ -173,6 +176,8 @@ class FreeResources:
             self.memory[place] -= sign * memory
             self.jobs[place] += sign
             for kind, count in gpus:
+                if kind not in self.gpus:  # no node has any, so that the node is overdrawn
+                    self.gpus[kind] = np.zeros_like(self.cpus)
                 self.gpus[kind][place] -= sign * count
             self._changes.append(place)
         if len(self._changes) > 4 * len(self.jobs) + _FEW:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.cluster.node import Node
+from fairbank.cluster.node import Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import compress
@@ -21,7 +23,7 @@ Counts = npt.NDArray[np.int64]
 
 class NodeTable:
     """Nodes and the partitions that contain them. Neither changes: with a node down it is another
-    table.
+    table (`with_states`).
 
     Raises InvalidInput for two nodes or partitions with the same name, NotFound for a node of a
     partition that does not exist.
@@ -55,6 +57,33 @@ class NodeTable:
                 if rules.nodes
                 else self.all_nodes
             )
+
+    def with_states(self, states: Mapping[str, tuple[NodeState, str]]) -> NodeTable:
+        """Return the table with other states of some nodes. All that does not depend on states is
+        shared.
+
+        Args:
+            states: state and its reason, by the name of the node.
+
+        Raises:
+            NotFound: there is no such node.
+        """
+        nodes, usable, by_rank = list(self.nodes), self.usable, dict(self._by_rank)
+        for place in node_set.each(self.named(states)):
+            before, here = nodes[place], node_set.one(place)
+            state, reason = states[before.name]
+            nodes[place] = node = msgspec.structs.replace(before, state=state, reason=reason)
+            by_rank[_rank(before)] = node_set.without(by_rank[_rank(before)], here)
+            by_rank[_rank(node)] = by_rank.get(_rank(node), node_set.NO_NODES) | here
+            usable = usable | here if state.is_usable else node_set.without(usable, here)
+        other = copy(self)
+        other.nodes, other.usable, other._by_rank = tuple(nodes), usable, by_rank
+        other.__dict__.pop("by_weight", None)
+        return other
+
+    def differs_in_states_only(self, other: NodeTable) -> bool:
+        """Return True if one of the tables is the other one with other states."""
+        return self.place is other.place
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
         """Return the set of these nodes. Raises NotFound, naming `field`."""
@@ -104,10 +133,14 @@ class NodeTable:
     @cached_property
     def by_weight(self) -> tuple[NodeSet, ...]:
         """Return the nodes of each weight, in the order in which they are used."""
+        return tuple(nodes for _, nodes in sorted(self._by_rank.items()) if nodes)
+
+    @cached_property
+    def _by_rank(self) -> dict[tuple[int, int], NodeSet]:
         ranks: dict[tuple[int, int], list[int]] = {}
         for place, node in enumerate(self.nodes):
-            ranks.setdefault((node.state.penalty, node.weight), []).append(place)
-        return tuple(node_set.of(places) for _, places in sorted(ranks.items()))
+            ranks.setdefault(_rank(node), []).append(place)
+        return {rank: node_set.of(places) for rank, places in ranks.items()}
 
     @cached_property
     def _features(self) -> Mapping[str, NodeSet]:
@@ -142,6 +175,10 @@ class NodeTable:
             for kind, count in node.gpus:
                 by_type.setdefault(kind, np.zeros(len(self.nodes), np.int64))[place] = count
         return dict(sorted(by_type.items()))
+
+
+def _rank(node: Node) -> tuple[int, int]:
+    return node.state.penalty, node.weight
 
 
 def _repeated(nodes: Iterable[Node]) -> str:
