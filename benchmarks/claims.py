@@ -8,6 +8,7 @@ from typing import Protocol
 
 from benchmarks import (
     agent,
+    changed_cluster,
     charged_usage,
     cluster,
     commands,
@@ -54,6 +55,7 @@ CLAIMS: Mapping[str, Measure] = {
     "priority": priority.measure,
     "usage": usage.measure,
     "passes": passes.measure,
+    "changed_cluster": changed_cluster.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
