@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.centre import CentreUse, centre_use, granted_in
+from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, centre_use, granted_in
 from fairbank.bank.query import Usage
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
@@ -37,8 +37,8 @@ def test_credit_is_spread_evenly_over_the_term(start: int, end: int, granted: in
 
 
 def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: Any) -> CentreUse:
-    allocations = more.pop("allocations", ())
-    return centre_use(units, allocations, usage, Instant(0), WEEK)
+    sizes, allocations = more.pop("sizes", ()), more.pop("allocations", ())
+    return centre_use(units, sizes, allocations, usage, Instant(0), WEEK)
 
 
 def test_capacity_granted_and_used_of_each_resource() -> None:
@@ -105,3 +105,25 @@ def test_credit_of_measured_use_is_in_its_row() -> None:
     storage = Usage("storage", "storage", "", 0, 0, 5_000, 0)
     (row,) = use({}, storage, allocations=[allocation(1, "storage", 700, 0, 7)]).resources
     assert (row.clusters, row.granted, row.used) == ("", 700, 5_000)
+
+
+def test_utilisation_is_the_part_of_the_time_that_all_processors_and_gpus_had() -> None:
+    """Two clusters have 10 + 30 processors: 40 x 168 h = 6,720 CPU-hours, of which two resources
+    used 1,680 + 336 = 2,016. They have 4 + 0 GPUs: 672 GPU-hours, of which 42 were used.
+    """
+    uses = (
+        Usage("cpu", "cpu", "anvil", 3, 0, 0, 0, core_seconds=1_680 * 3_600),
+        Usage("gpu", "gpu", "bell", 2, 0, 0, 0, core_seconds=336 * 3_600, gpu_seconds=42 * 3_600),
+    )
+    sums: dict[str, Any] = {"runs": 5, "core_seconds": 2_016 * 3_600, "gpu_seconds": 42 * 3_600}
+    sizes = (ClusterSize("anvil", 10, 4), ClusterSize("bell", 30, 0))
+    jobs = use({}, *uses, sizes=sizes).jobs
+    assert jobs == JobSums(**sums, cpu_used_permille=300, gpu_used_permille=63)  # 62.5
+    sizes = (ClusterSize("anvil", 10, 4), ClusterSize("bell", 30, None))
+    jobs = use({}, *uses, sizes=sizes).jobs
+    assert jobs == JobSums(**sums, cpu_used_permille=300, gpu_used_permille=None)
+    assert use({}, *uses).jobs.cpu_used_permille is None
+
+
+def test_gpus_that_no_cluster_has_have_no_utilisation() -> None:
+    assert use({}, sizes=(ClusterSize("anvil", 10, 0),)).jobs.gpu_used_permille is None

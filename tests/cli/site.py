@@ -87,6 +87,8 @@ CLUSTERS = {
         capacity={"cpu": Fraction(100), "gpu": Fraction(1)},
         qos_resources={"debug": "debug"},
         default_partition="idle-std",
+        cpus=100,
+        gpus=1,
     )
 }
 

@@ -42,7 +42,11 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
     in_thousands = " ".join(fairbank("report", "centre", *JULY, "--units", "k").err.split())
     assert "! gpu: 1.44 thousand SU are granted" in in_thousands
     assert "193.8% of the 0.74 thousand SU that exist." in in_thousands
-    assert "2 projects, 3 allocations, 1 job, 7500 CPU-hours, 0 GPU-hours." in notes
+    # 100 processors and 1 GPU for 744 hours.
+    assert (
+        "2 projects, 3 allocations, 1 job, 7500 CPU-hours (utilisation 10.1%),"
+        " 0 GPU-hours (utilisation 0.0%)." in notes
+    )
 
 
 def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
@@ -62,6 +66,37 @@ def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
     assert (totals["projects"], totals["allocations"], totals["runs"]) == (2, 3, 3)
     assert totals["gpu_seconds"] == gpu["gpu_seconds"]
     assert totals["core_seconds"] == cpu["core_seconds"] + gpu["core_seconds"]
+    # 48 of the 720 hours of the GPU, and 7,884 of the 72,000 of the processors.
+    assert (totals["cpus"], totals["cpu_used_permille"]) == (100, 110)
+    assert (totals["gpus"], totals["gpu_used_permille"]) == (1, 67)
+
+
+CARD = {
+    **dict.fromkeys(("since", "until"), ""),
+    **dict.fromkeys(("projects", "allocations", "runs"), 1),
+    "core_seconds": 720 * 3_600,
+    "gpu_seconds": 36 * 3_600,
+    "clusters": [
+        {"cluster": "alpha", "cpus": 2, "gpus": 0},
+        {"cluster": "beta", "cpus": None, "gpus": None},
+    ],
+}
+TOTALS = centre.centre_totals(CARD, 3_600, {})
+
+
+def test_utilisation_may_be_that_of_slurm_in_part() -> None:
+    """This host's cluster beta has 6 processors and 1 GPU: in 360 hours 2,880 and 360 hours."""
+    totals = centre.centre_totals(CARD, 360 * 3_600, {"beta": {"cpus": 6, "gpus": 1}})
+    assert [totals[f"{kind}_used_permille"] for kind in ("cpu", "gpu")] == [250, 100]
+    first, *_ = centre.notes([], totals, DisplayFormat())
+    assert "720 CPU-hours (utilisation 25.0%), 36 GPU-hours (utilisation 10.0%)." in first
+
+
+def test_unknown_utilisation_names_the_settings_that_it_needs() -> None:
+    assert (TOTALS["cpu_used_permille"], TOTALS["gpu_used_permille"]) == (None, None)
+    first, *_, last = centre.notes([], TOTALS, DisplayFormat())
+    assert "720 CPU-hours, 36 GPU-hours." in first
+    assert last.startswith("Utilisation not known: set cpus and gpus of each [clusters.NAME]")
 
 
 def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dict[str, object]]:
@@ -93,7 +128,7 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     assert centre.warnings(rows, form) == [
         "! cpu: 9000 SU are granted for this time, 150.0% of the 6000 SU that exist."
     ]
-    notes = " ".join(centre.notes(rows, {"projects": 1, "allocations": 1}, form))
+    notes = " ".join(centre.notes(rows, TOTALS, form))
     assert "cpu: an SU pays on each of its clusters, at their own prices, so CAPACITY is" in notes
     assert "Capacity not known" not in notes
     cells = {column.head: column.cell(rows[0], form) for column in centre.COLUMNS}
@@ -110,7 +145,7 @@ def test_capacity_of_clusters_with_different_prices_may_be_that_of_slurm_in_part
     unknown = centre.centre_rows(resources, 3_600, {})
     assert [row["capacity"] for row in unknown] == [None, 60, None]
     assert centre.warnings(unknown, DisplayFormat()) == []
-    notes = centre.notes(unknown, {"projects": 1, "allocations": 1}, DisplayFormat())
+    notes = centre.notes(unknown, TOTALS, DisplayFormat())
     assert any(note.startswith("Capacity not known: cpu@beta.") for note in notes)
     assert not any(note.startswith("cpu: an SU pays") for note in notes)
 

@@ -133,6 +133,8 @@ clusters = drawn(
     capacity=st.just({}),  # the row does not have it
     qos_resources=st.dictionaries(names, names, max_size=2),
     default_partition=st.none() | names,
+    cpus=st.none(),  # nor these
+    gpus=st.none(),
 )
 
 

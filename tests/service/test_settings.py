@@ -227,6 +227,18 @@ def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, messa
     assert read_settings(file).cluster_map()["local"].capacity == {"debug": 64}
 
 
+@pytest.mark.parametrize("line", ["cpus = 0", "cpus = 2.5", "gpus = -1", 'gpus = "4"'])
+def test_size_of_a_cluster_is_a_whole_number(file: Path, line: str) -> None:
+    text = example(Path("/srv"), "memory:").replace("[clusters.local]", "[clusters.local]\n{}")
+    file.write_text(text.format(line))
+    with pytest.raises(InvalidInput) as error:
+        read_settings(file)
+    assert error.value.field == f"clusters.local.{line.split()[0]}"
+    file.write_text(text.format("cpus = 2048\ngpus = 0"))
+    cluster = read_settings(file).cluster_map()["local"]
+    assert (cluster.cpus, cluster.gpus) == (2048, 0)
+
+
 def partition_with(file: Path, lines: str, of_cluster: str = "", *, weights: str = "") -> Partition:
     """Return partition cpu of the example with more weights, and more lines in its table and that
     of its cluster.

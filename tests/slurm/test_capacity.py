@@ -41,12 +41,18 @@ def test_nodes_are_priced_as_jobs_that_have_them_whole(slurm: RecordedOutput) ->
     partition. Four GPUs are 4. n2 has been down since noon of the 20th: 12 h x 64 x 60 = 46,080.
     """
     since, until = parse_instant("2026-11-14T00:00:00Z"), parse_instant("2026-11-21T00:00:00Z")
-    capacity = {"cpu": (Fraction(128), 46_080), "gpu": (Fraction(4), 0)}
-    assert read_capacity(slurm, CLUSTER, since, until) == (capacity, ())
+    by_resource = {"cpu": (Fraction(128), 46_080), "gpu": (Fraction(4), 0)}
+    capacity, unreadable = read_capacity(slurm, CLUSTER, since, until)
+    assert (capacity.by_resource, unreadable) == (by_resource, ())
+    assert (capacity.cpus, capacity.gpus) == (3 * 64 + 8, 4)  # also where nothing is billed
+
+
+def cpu_capacity(slurm: RecordedOutput, period: tuple[int, int]) -> tuple[Fraction, int]:
+    return read_capacity(slurm, CLUSTER, *period)[0].by_resource["cpu"]
 
 
 def test_outage_counts_only_within_the_period(slurm: RecordedOutput) -> None:
     before = parse_instant("2026-11-19T00:00:00Z"), parse_instant("2026-11-20T00:00:00Z")
-    assert read_capacity(slurm, CLUSTER, *before)[0]["cpu"] == (Fraction(128), 0)
+    assert cpu_capacity(slurm, before) == (Fraction(128), 0)
     after = parse_instant("2026-11-21T00:00:00Z"), parse_instant("2026-11-21T01:00:00Z")
-    assert read_capacity(slurm, CLUSTER, *after)[0]["cpu"] == (Fraction(128), 64 * 60)
+    assert cpu_capacity(slurm, after) == (Fraction(128), 64 * 60)

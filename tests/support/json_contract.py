@@ -15,18 +15,19 @@ NO_AMOUNTS = frozenset(
     """
     account acting_as activity_id actor age_seconds allocation allocation_id allocations
     announced_jobs bank_only busy charges compared copies core_seconds count cpu_counted
-    cpu_given cpu_seconds cpu_used cpus days_left def_mem early_exit_code elapsed end entries
-    entry exit_code exit_signal exit_status failed failed_early failures frames free gid
-    gpu_seconds gpus group highest holds id job job_id jobs journal journals kept known last
-    late latest_seconds left_out likely_start_in_seconds limit_seconds longest_seconds
-    longest_wait_seconds makespan_seconds matched maximum measurements median_wait_seconds
-    milliseconds minimum near_end near_start nice no_limit no_time node_cpus node_memory nodes of
-    on_disk_only operations over_limit owner owner_uid parent position present priority
-    processors project projects prologs_waiting ran raw_usage refused refused_jobs registry_seq
-    releases reported_time reports restart retry_later run runs same_number seconds seed seq
-    set_by share_permille shares sign simulated_runs since site size soonest_seconds start
-    start_in_seconds started status submitted tasks time_limit uid unpaid_jobs used_percent
-    used_permille users values wait_95_seconds waited waiting written
+    cpu_given cpu_seconds cpu_used cpu_used_permille cpus days_left def_mem early_exit_code
+    elapsed end entries entry exit_code exit_signal exit_status failed failed_early failures
+    frames free gid gpu_seconds gpu_used_permille gpus group highest holds id job job_id jobs
+    journal journals kept known last late latest_seconds left_out likely_start_in_seconds
+    limit_seconds longest_seconds longest_wait_seconds makespan_seconds matched maximum
+    measurements median_wait_seconds milliseconds minimum near_end near_start nice no_limit
+    no_time node_cpus node_memory nodes of on_disk_only operations over_limit owner owner_uid
+    parent position present priority processors project projects prologs_waiting ran raw_usage
+    refused refused_jobs registry_seq releases reported_time reports restart retry_later run
+    runs same_number seconds seed seq set_by share_permille shares sign simulated_runs since
+    site size soonest_seconds start start_in_seconds started status submitted tasks time_limit
+    uid unpaid_jobs used_percent used_permille users values wait_95_seconds waited waiting
+    written
     """.split()
 )
 """Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import Usage
 from fairbank.core.time import Instant
+from fairbank.core.units import in_permille
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -39,12 +40,36 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     gpu_seconds: int
 
 
+class ClusterSize(msgspec.Struct, frozen=True):
+    """Processors and GPUs of all nodes of a cluster; None if not known."""
+
+    cluster: str
+    cpus: int | None
+    gpus: int | None
+
+
+class JobSums(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of jobs, and the time of the processors and GPUs that they had, of all resources.
+
+    The parts of the time that existed are in thousandths; None if it is not known. A job counts
+    where it ended, with all its time, so they may exceed 1000 in a short period.
+    """
+
+    runs: int
+    core_seconds: int
+    gpu_seconds: int
+    cpu_used_permille: int | None
+    gpu_used_permille: int | None
+
+
 class CentreUse(msgspec.Struct, frozen=True):
-    """Use of each resource, and the numbers of projects and allocations with credit in the
-    period.
+    """Use of each resource and of all together, the clusters of the settings, and the numbers of
+    projects and allocations with credit in the period.
     """
 
     resources: Sequence[ResourceUse]
+    jobs: JobSums
+    clusters: Sequence[ClusterSize]
     projects: int
     allocations: int
 
@@ -65,6 +90,7 @@ def granted_in(allocation: Allocation, since: Instant, until: Instant) -> int:
 
 def centre_use(
     units: Mapping[tuple[str, str], Fraction | None],
+    clusters: Sequence[ClusterSize],
     allocations: Iterable[Allocation],
     usage: Iterable[Usage],
     since: Instant,
@@ -74,6 +100,7 @@ def centre_use(
 
     Args:
         units: billing units of each resource and group of clusters; None if not known.
+        clusters: all clusters of the settings.
         allocations: all allocations.
         usage: usage of the period by resource.
         since: start of the period.
@@ -99,7 +126,11 @@ def centre_use(
         ]
         rows += _with_credit(resource, own, granted.get(resource, 0))
     return CentreUse(
-        rows, projects=len({allocation.project for allocation in valid}), allocations=len(valid)
+        rows,
+        _job_sums(rows, clusters, until - since),
+        clusters,
+        projects=len({allocation.project for allocation in valid}),
+        allocations=len(valid),
     )
 
 
@@ -126,16 +157,26 @@ def _with_credit(resource: str, own: list[ResourceUse], granted: int) -> list[Re
     whole = _resource_use((resource, ""), None, None, 0)
     if own and own[0].clusters == "":
         whole, *own = own
-    capacity = total(row.capacity for row in own) if own else None
-    units = total(row.units for row in own) if own else None
+    capacity, units = _total([row.capacity for row in own]), _total([row.units for row in own])
     return [replace(whole, units=units, capacity=capacity, granted=granted), *own]
 
 
-def total(parts: Iterable[Number | None]) -> Number | None:
-    """Return the sum of parts, of which there is at least one; None if one is not known."""
-    known = []
-    for part in parts:
-        if part is None:
-            return None
-        known.append(part)
-    return sum(known[1:], known[0])
+def _job_sums(
+    rows: Sequence[ResourceUse], clusters: Sequence[ClusterSize], seconds: int
+) -> JobSums:
+    core_seconds = sum(row.core_seconds for row in rows)
+    gpu_seconds = sum(row.gpu_seconds for row in rows)
+    cpus, gpus = _total([of.cpus for of in clusters]), _total([of.gpus for of in clusters])
+    return JobSums(
+        runs=sum(row.runs for row in rows),
+        core_seconds=core_seconds,
+        gpu_seconds=gpu_seconds,
+        cpu_used_permille=in_permille(core_seconds, cpus and cpus * seconds),
+        gpu_used_permille=in_permille(gpu_seconds, gpus and gpus * seconds),
+    )
+
+
+def _total(parts: Sequence[Number | None]) -> Number | None:
+    """Return the sum of the parts; None if one is not known, or if there is none."""
+    known = [part for part in parts if part is not None]
+    return sum(known[1:], known[0]) if known and len(known) == len(parts) else None

@@ -37,8 +37,9 @@ class Cluster(msgspec.Struct, frozen=True):
     """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS.
 
     `qos_resources` are the resources of QOS whose jobs have credit of their own. `capacity` is
-    what all its nodes together bill, in billing units by resource. `default_partition` is the
-    partition of jobs that name none; None if they are refused.
+    what all its nodes together bill, in billing units by resource; `cpus` and `gpus` are their
+    processors and GPUs, None if not known. `default_partition` is the partition of jobs that name
+    none; None if they are refused.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Cluster(msgspec.Struct, frozen=True):
     capacity: Mapping[str, Fraction] = {}
     qos_resources: Mapping[str, str] = {}
     default_partition: str | None = None
+    cpus: int | None = None
+    gpus: int | None = None
 
     def partition(self, name: str) -> Partition:
         """Return a partition. Raises NotFound, listing the partitions that exist."""

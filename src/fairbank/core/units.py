@@ -50,6 +50,11 @@ def round_up(exact: Fraction) -> SuMinutes:
     return SuMinutes(-(-exact.numerator // exact.denominator))
 
 
+def in_permille(part: int, whole: int | None) -> int | None:
+    """Return a part in thousandths, rounded; None if the whole is 0 or not known."""
+    return (2000 * part + whole) // (2 * whole) if whole else None
+
+
 def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
     """Parse `100`, `12.5`, `1,200`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
 

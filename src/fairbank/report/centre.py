@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairbank.core.units import in_permille
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, credit, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
@@ -52,9 +53,33 @@ def _unit(row: Row) -> tuple[str, str]:
     return row["resource"], row["clusters"]
 
 
-def job_sums(rows: Sequence[Row]) -> dict[str, int]:
-    """Return the number of jobs and their seconds, which have the same unit for every resource."""
-    return {key: sum(row[key] for row in rows) for key in ("runs", "core_seconds", "gpu_seconds")}
+_SUMS = ("since", "until", "projects", "allocations", "runs", "core_seconds", "gpu_seconds")
+_UTILISATION = (
+    ("cpus", "core_seconds", "cpu_used_permille"),
+    ("gpus", "gpu_seconds", "gpu_used_permille"),
+)
+
+
+def centre_totals(
+    card: Row, seconds: int, of_slurm: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Return the totals of the centre, with the used part of all processors and GPUs.
+
+    Args:
+        card: the answer of the bank. Settings have priority over the nodes that Slurm has now.
+        seconds: duration of the period.
+        of_slurm: numbers of `cpus` and `gpus` by cluster.
+    """
+    sums = {key: card[key] for key in _SUMS}
+    for things, used, part in _UTILISATION:
+        own = [
+            of_slurm.get(row["cluster"], {}).get(things) if row[things] is None else row[things]
+            for row in card["clusters"]
+        ]
+        known = [number for number in own if number is not None]
+        number = sum(known) if known and len(known) == len(own) else None
+        sums |= {things: number, part: in_permille(card[used], number and number * seconds)}
+    return sums
 
 
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
@@ -72,14 +97,14 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
 
     Args:
         rows: rows of the table, one for each unit.
-        totals: numbers of projects and allocations.
+        totals: totals of the centre.
         form: format of the hours.
     """
-    sums = job_sums(rows)
-    in_hours = [hours(key)(sums, form) for key in ("core_seconds", "gpu_seconds")]
     lines = [
         f"{counted(totals['projects'], 'project')}, {counted(totals['allocations'], 'allocation')},"
-        f" {counted(sums['runs'], 'job')}, {in_hours[0]} CPU-hours, {in_hours[1]} GPU-hours.",
+        f" {counted(totals['runs'], 'job')},"
+        f" {hours('core_seconds')(totals, form)} CPU-hours{_utilisation(totals, 'cpu')},"
+        f" {hours('gpu_seconds')(totals, form)} GPU-hours{_utilisation(totals, 'gpu')}.",
         "GRANTED = credit for this time, terms spread evenly; USED = charges of jobs that ended in"
         " it; DOWN = nodes that are down now; IDLE = the rest, also what ran free, at a lower price"
         " or on the credit of a QOS.",
@@ -96,13 +121,28 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
             f"Capacity not known: {plain(', '.join(missing))}. Ask on a host with scontrol, or set"
             " [clusters.NAME.capacity]."
         )
+    unknown = [
+        things for things, used, _ in _UTILISATION if totals[things] is None and totals[used]
+    ]
+    if unknown:
+        lines.append(
+            f"Utilisation not known: set {' and '.join(unknown)} of each [clusters.NAME], or ask on"
+            " a host with scontrol."
+        )
     return lines
 
 
+def _utilisation(totals: Row, kind: str) -> str:
+    permille = totals[f"{kind}_used_permille"]
+    return "" if permille is None else f" (utilisation {_percent(permille)})"
+
+
+def _percent(permille: int) -> str:
+    return f"{permille // 10}.{permille % 10}%"
+
+
 def _permille(row: Row, key: str) -> int | None:
-    if not row["capacity"] or row[key] is None:
-        return None
-    return int((2000 * row[key] + row["capacity"]) // (2 * row["capacity"]))
+    return None if row[key] is None else in_permille(row[key], row["capacity"])
 
 
 def _part(permille_of: Callable[[Row], int | None]) -> Show:
@@ -112,7 +152,7 @@ def _part(permille_of: Callable[[Row], int | None]) -> Show:
         permille = permille_of(row)
         if permille is None:
             return "" if form.exact else UNKNOWN
-        return f"{permille // 10}.{permille % 10}%"
+        return _percent(permille)
 
     return show
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.centre import CentreUse, centre_use
+from fairbank.bank.centre import CentreUse, ClusterSize, centre_use
 from fairbank.bank.query import PAGE_MAX, GroupPage, UsageBy, UsageQuery
 from fairbank.cluster.partition import price_groups
 from fairbank.core.errors import Forbidden
@@ -35,7 +35,11 @@ class Centre(UseCases):
         with self._store.reading() as reader:
             allocations = list(reader.scan(Allocation))
             usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
-        return centre_use(self._units(groups), allocations, usage, since, until)
+        sizes = [
+            ClusterSize(name, cluster.cpus, cluster.gpus)
+            for name, cluster in sorted(self._context.clusters.items())
+        ]
+        return centre_use(self._units(groups), sizes, allocations, usage, since, until)
 
     def _units(
         self, groups: tuple[tuple[str, str, str], ...]

@@ -126,6 +126,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own. `adding` is how weighted TRES add up: sum, max_tres or max_tres_gres. `agents` are the uids
     that report runs. `capacity` is what all nodes together bill, in billing units (SU per hour) by
     resource, such as the number of cores or GPUs; `fairbank report centre` compares with it.
+    `cpus` and `gpus` (0: none) are the processors and GPUs of all nodes, for its utilisation.
     `def_mem_per_cpu` or `def_mem_per_node` is that of partitions without one of their own.
     `default_partition` is the partition of jobs that name none, where the submission policy takes
     Slurm's default partition.
@@ -137,6 +138,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adding: BillingRule = BillingRule.MAX_TRES
     agents: frozenset[Uid] = frozenset()
     capacity: dict[str, str | int | float] = {}
+    cpus: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)] | None = None
+    gpus: Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)] | None = None
     def_mem_per_cpu: MemorySize | None = None
     def_mem_per_node: MemorySize | None = None
     default_partition: str | None = None
@@ -218,7 +221,9 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
             field=f"{here}.default_partition",
             remedy=f"there are: {', '.join(sorted(partitions)) or 'none'}",
         )
-    return Cluster(name, partitions, factors, capacity, resources, default)
+    return Cluster(
+        name, partitions, factors, capacity, resources, default, settings.cpus, settings.gpus
+    )
 
 
 def _partition(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition import Cluster
@@ -42,11 +43,20 @@ def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dic
     return units
 
 
+class ClusterCapacity(NamedTuple):
+    """Processors and GPUs of all nodes, and by resource their units, and the SU-minutes of a period
+    that are down.
+    """
+
+    cpus: int
+    gpus: int
+    by_resource: Mapping[str, tuple[Fraction, int]]
+
+
 def read_capacity(
     slurm: SlurmOutput, cluster: Cluster, since: int, until: int
-) -> tuple[Mapping[str, tuple[Fraction, int]], Sequence[UnreadableLine]]:
-    """Return the units of all nodes by resource, and the SU-minutes of a period that are down; and
-    the lines of nodes that could not be read.
+) -> tuple[ClusterCapacity, Sequence[UnreadableLine]]:
+    """Return the capacity of all nodes, and the lines of nodes that could not be read.
 
     Nodes that are down or drained now count from the time of their reason, or for the whole period
     if it has none; earlier outages are not known.
@@ -67,7 +77,11 @@ def read_capacity(
             units[resource] = units.get(resource, Fraction(0)) + own
             lost = own * _seconds_down(node, since, until) / 60
             down[resource] = down.get(resource, Fraction(0)) + lost
-    capacity = {resource: (own, int(down[resource])) for resource, own in units.items()}
+    capacity = ClusterCapacity(
+        sum(node.cpus for node in hosts.rows),
+        sum(gpus.number for node in hosts.rows for gpus in node.gpus),
+        {resource: (own, int(down[resource])) for resource, own in units.items()},
+    )
     return capacity, tuple(dict.fromkeys((*configured.unreadable, *hosts.unreadable)))
 
 

@@ -111,14 +111,33 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     gpu_seconds: int
 
 
+class ClusterSizeRow(Struct, frozen=True, kw_only=True):
+    """Processors and GPUs of all nodes of a cluster; null if the settings do not have them."""
+
+    cluster: str
+    cpus: int | None
+    gpus: int | None
+
+
 class CentreCard(Struct, frozen=True, kw_only=True):
-    """Use of the whole centre; `projects` and `allocations` had credit in the period."""
+    """Use of the whole centre; `projects` and `allocations` had credit in the period.
+
+    `runs`, `core_seconds` and `gpu_seconds` are the sums of all resources, and the permilles their
+    parts of the time of the processors and GPUs that all clusters have (`clusters`), null if one of
+    these is not known. A run counts where it ended, with all its time.
+    """
 
     since: str
     until: str
     resources: list[ResourceUseRow]
     projects: int
     allocations: int
+    runs: int
+    core_seconds: int
+    gpu_seconds: int
+    cpu_used_permille: int | None
+    gpu_used_permille: int | None
+    clusters: list[ClusterSizeRow]
 
 
 def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
@@ -144,6 +163,8 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         resources=resources,
         projects=use.projects,
         allocations=use.allocations,
+        **structs.asdict(use.jobs),
+        clusters=[convert_to(ClusterSizeRow, cluster) for cluster in use.clusters],
     )
 
 
@@ -171,7 +192,7 @@ def cluster_row(
 
 
 def cluster_record(row: ClusterRow) -> Cluster:
-    """Return the cluster of a row, which does not have its capacity."""
+    """Return the cluster of a row, which does not have its capacity and size."""
     return Cluster(
         row.name,
         {partition.name: _partition_record(partition) for partition in row.partitions},

@@ -62,19 +62,18 @@ def _add_centre(parser: Parser) -> None:
 def _centre(context: Context, options: Namespace) -> int:
     card = context.get("/centre", context.period(PERIOD))["data"]
     since, until = instant_of(card["since"]), instant_of(card["until"])
-    of_slurm = _of_slurm(context, card["resources"], since, until)
-    rows = centre.centre_rows(card["resources"], until - since, of_slurm)
+    units, sizes = _of_slurm(context, card["resources"], since, until)
+    rows = centre.centre_rows(card["resources"], until - since, units)
+    totals = centre.centre_totals(card, until - since, sizes)
     form = context.format
     span = window(context, since, until)
-    notes = centre.notes(rows, card, form)
+    notes = centre.notes(rows, totals, form)
     if options.directory:
         about = "Granted, used, down and idle capacity of each resource"
         shown = _caption(context, "Use of the centre", about, span)
         figures = [("centre", centre.figure(rows, shown))]
         drawn = write_pictures(options.directory, figures, as_png=options.png)
         notes += [f"{picture.file}: {picture.caption.about}" for picture in drawn]
-    totals = {key: card[key] for key in ("since", "until", "projects", "allocations")}
-    totals |= centre.job_sums(rows)
     listing = Listing(
         "fairbank.centre/1",
         centre.COLUMNS,
@@ -90,12 +89,14 @@ def _centre(context: Context, options: Namespace) -> int:
 
 def _of_slurm(
     context: Context, resources: Sequence[Row], since: int, until: int
-) -> Mapping[tuple[str, str], tuple[Fraction, int]]:
-    """Return units and down SU-minutes of this host's cluster, if it has Slurm; else nothing."""
+) -> tuple[Mapping[tuple[str, str], tuple[Fraction, int]], Mapping[str, Mapping[str, int]]]:
+    """Return the units and down SU-minutes of this host's cluster by resource and clusters, and its
+    numbers of processors and GPUs by its name; nothing if it has no Slurm.
+    """
     from shutil import which
 
     if which("scontrol") is None:
-        return {}
+        return {}, {}
     from fairbank.slurm.bank import BankClient
     from fairbank.slurm.capacity import read_capacity
     from fairbank.slurm.commands import SlurmCommands
@@ -108,13 +109,14 @@ def _of_slurm(
     except FairbankError as error:
         # Many hosts have Slurm's commands without a cluster. The table says what is not known.
         context.detail(f"Slurm's nodes are not known: {error.message}")
-        return {}
+        return {}, {}
     context.note(*(f"! not read: {line}" for line in unreadable))
-    return {
-        (row["resource"], name): own[row["resource"]]
+    units = {
+        (row["resource"], name): own.by_resource[row["resource"]]
         for row in resources
-        if row["clusters"] == name and row["resource"] in own
+        if row["clusters"] == name and row["resource"] in own.by_resource
     }
+    return units, {name: {"cpus": own.cpus, "gpus": own.gpus}}
 
 
 CENTRE = Command(

@@ -109,8 +109,10 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     cpu, gpu = centre.pools
     # A replay bills 1 SU for an hour of a processor, also of those beside a GPU.
     capacity = f"cpu = {cpu.processors}\ngpu = {gpu.processors}\n"
-    with (folder / "fairbank.toml").open("a", encoding="utf-8") as settings:
-        settings.write(f"\n[clusters.local.capacity]\n{capacity}")
+    size = f"cpus = {cpu.processors + gpu.processors}\ngpus = {gpu.processors // gpu.unit}\n"
+    settings, table = folder / "fairbank.toml", "[clusters.local]\n"
+    text = settings.read_text(encoding="utf-8").replace(table, f"{table}{size}")
+    settings.write_text(f"{text}\n[clusters.local.capacity]\n{capacity}", encoding="utf-8")
     plan = Namespace(
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
     )
