@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairbank.cli.commands.slurm.agent import LINES
 from fairbank.cli.framework.exit_codes import FOUND
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, prolog_request
@@ -39,6 +40,7 @@ def test_status_as_text_and_as_json(site: Site, agent: RunningAgent, plugin: Plu
     shown = agent.command("agent", "status")
     assert (shown.returncode, shown.stderr) == (0, "")
     lines = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
+    assert lines.keys() <= set(LINES), "a heading that --helpformat does not explain"
     assert lines["slurmctld"] == "connected: 22.05.8 of cluster local"
     assert lines["bank"].startswith("answers since 20")
     assert lines["outbox"] == "0 reports wait; 0 of them on disk only"

@@ -223,6 +223,11 @@ def test_columns_are_listed_without_arguments_and_nothing_is_done(fairbank: Run,
     assert len(heads(result)) >= 2
 
 
+@pytest.mark.parametrize("name", [*sorted(IMPORTS), "agent status"])
+def test_columns_of_files_and_lines_of_the_agent_are_explained(name: str) -> None:
+    assert "--helpformat" in options_of(ALL[name])
+
+
 @pytest.mark.parametrize("name", READING)
 def test_unknown_column_is_reported(fairbank: Run, name: str) -> None:
     result = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())

@@ -21,6 +21,7 @@ from fairbank.cli.framework.selectors import find_cluster
 from fairbank.core.errors import InvalidInput
 from fairbank.core.units import show_su
 from fairbank.report.cells import counted
+from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -54,7 +55,14 @@ def add_table(parser: Parser) -> None:
     add_option(parser, "--columns FILE", about)
     about = "the character between cells, or tab (default: a comma)"
     add_option(parser, "--delimiter CHAR", about, type=_delimiter, default=",")
-    add_forms(parser.add_argument_group("Output"), {"--json": "JSON, with a named schema"})
+    output = parser.add_argument_group("Output")
+    add_forms(output, {"--json": "JSON, with a named schema"})
+    add_option(output, "--helpformat", "list the columns of the file, each with its meaning")
+
+
+def file_columns(fields: TableFields) -> list[Column]:
+    """Return the columns that a file may have, for --helpformat."""
+    return [Column(name, text(name)) for name in (*fields.required, *fields.optional)]
 
 
 def read_csv(options: Namespace, fields: TableFields) -> CsvTable:
@@ -90,6 +98,12 @@ def _add_csv(parser: Parser) -> None:
     add_option(parser, "--cover", COVER_ABOUT)
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
+
+
+def _csv_columns(_: Namespace) -> list[Column]:
+    from fairbank.slurm.parsers.job_csv import JOB_FIELDS
+
+    return file_columns(JOB_FIELDS)
 
 
 def _csv(context: Context, options: Namespace) -> int:
@@ -146,6 +160,7 @@ COMMAND = Noun(
             _add_csv,
             _csv,
             reads=False,
+            columns=_csv_columns,
         )
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.admin.import_csv import add_table, read_csv
+from fairbank.cli.commands.admin.import_csv import add_table, file_columns, read_csv
 from fairbank.cli.commands.slurm.history import charged_amounts
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.columns import Row
+    from fairbank.report.columns import Column, Row
     from fairbank.slurm.storage_usage import StorageResult
 
 
@@ -30,6 +30,12 @@ def _add_import(parser: Parser) -> None:
     about = "resource that is charged (default: storage)"
     add_option(parser, "-r, --resource NAME", about, default="storage")
     add_writing(parser, reason="none", keyed=False)
+
+
+def _columns(_: Namespace) -> list[Column]:
+    from fairbank.slurm.storage_usage import STORAGE_FIELDS
+
+    return file_columns(STORAGE_FIELDS)
 
 
 def _import(context: Context, options: Namespace) -> int:
@@ -113,6 +119,7 @@ COMMAND = Noun(
             _add_import,
             _import,
             reads=False,
+            columns=_columns,
         )
     },
 )

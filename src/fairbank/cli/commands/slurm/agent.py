@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.options import add_forms, add_option
 from fairbank.core.time import iso
 from fairbank.report.cells import plain
+from fairbank.report.columns import Column
+from fairbank.report.columns import text as text_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -16,6 +18,24 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+
+
+LINES = (
+    "slurmctld",
+    "bank",
+    "outbox",
+    "quarantine",
+    "incidents",
+    "senders",
+    "prologs",
+    "holds",
+    "limits",
+    "ends",
+    "runs",
+    "factors",
+    "released",
+)
+"""Headings of the lines of the status."""
 
 
 def _add(parser: Parser) -> None:
@@ -47,7 +67,8 @@ def _run(context: Context, options: Namespace) -> int:
 
 def _add_status(parser: Parser) -> None:
     _add(parser)
-    add_option(parser, "--json", "all of it, as JSON")
+    add_forms(parser, {"--json": "all of it, as JSON"})
+    add_option(parser, "--helpformat", "list the lines, each with its meaning")
 
 
 def _status(context: Context, options: Namespace) -> int:
@@ -56,7 +77,7 @@ def _status(context: Context, options: Namespace) -> int:
 
     settings = read_agent_settings(settings_file(options.config))
     status = agent_status(settings.control.socket)
-    if options.json:
+    if options.form == "json":
         context.print_json("fairbank.agent-status/1", _document(status))
     else:
         for name, text in _lines(status):
@@ -186,6 +207,7 @@ COMMAND = Noun(
             _status,
             reads=False,
             asks=False,
+            columns=[Column(name, text_of(name)) for name in LINES],
         ),
     },
     default="run",
