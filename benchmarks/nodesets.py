@@ -35,7 +35,7 @@ def tables(rounds: int) -> list[Table]:
             "one but not the other, words": lambda: words[0] & ~words[1],
             "the first 300, whole numbers": lambda: node_set.first(numbers[0], 300),
             "the first 300, flags": lambda: np.flatnonzero(left)[:300],
-            "is there a run of 30, whole numbers": lambda: node_set.has_run(numbers[0], 30),
+            "is there a run of 30, whole numbers": lambda: node_set.run_starts(numbers[0], 30),
             "all runs, whole numbers": lambda: node_set.edges(numbers[0]),
             "all runs, flags": (
                 lambda: np.flatnonzero(np.diff(left, prepend=False, append=False)).reshape(-1, 2)

@@ -32,9 +32,9 @@ def test_runs_are_as_long_as_they_can_be(ones: set[int], length: int) -> None:
     result = node_set.runs(node_set.of(ones))
     assert [place for begin, end in result for place in range(begin, end)] == sorted(ones)
     assert all(end not in ones and begin - 1 not in ones for begin, end in result)
-    assert node_set.has_run(node_set.of(ones), length) == any(
-        end - begin >= length for begin, end in result
-    )
+    assert set(node_set.each(node_set.run_starts(node_set.of(ones), length))) == {
+        place for begin, end in result for place in range(begin, end - length + 1)
+    }
 
 
 @given(st.lists(st.booleans(), max_size=100))

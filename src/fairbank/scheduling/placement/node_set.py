@@ -85,11 +85,11 @@ def between(begin: int, end: int) -> NodeSet:
     return (1 << end) - (1 << begin)
 
 
-def has_run(some: NodeSet, length: int) -> bool:
-    """Return True if the set contains `length` consecutive nodes."""
+def run_starts(some: NodeSet, length: int) -> NodeSet:
+    """Return the nodes at which `length` consecutive nodes of the set begin."""
     covered = 1
     while covered < length and some:
         step = min(covered, length - covered)
         some &= some >> step
         covered += step
-    return bool(some)
+    return some

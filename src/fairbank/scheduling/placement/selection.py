@@ -105,7 +105,7 @@ def _contiguous(
     A run of one weight comes first, the lightest weight before others and of these the shortest
     run; then any run.
     """
-    if not node_set.has_run(among, selection.least):
+    if not node_set.run_starts(among, selection.least):
         return None
     for nodes in (*weights, among):
         runs = node_set.runs(nodes)
