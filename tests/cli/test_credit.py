@@ -173,6 +173,8 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
         ),
     ):
         assert sentence in " ".join(output_of(changing(*words)).split()), words
+    single = ("deposit", FOLD, "1m", *x, "--units", "m")
+    assert "deposit of 1 SU-minute into" in output_of(changing(*single))
     entry = entry_number(changing("deposit", FOLD, "30m", *x, "--units", "M"))
     undone = output_of(changing("undo", entry, *x, "--units", "k"))
     assert "withdraw of 0.01 thousand SU (30 minutes)" in undone

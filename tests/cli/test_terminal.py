@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run
+from tests.cli.output_values import entry_number
 from tests.cli.served_site import Bank
 from tests.support.conditions import wait_until
 
@@ -192,6 +194,18 @@ def test_only_removing_ending_and_large_changes_ask(own_bank: Bank, words: str, 
 def test_yes_skips_the_question(own_bank: Bank) -> None:
     code, lines = Terminal(own_bank, "withdraw", "3", "1m", "--reason", "test", "--yes").end()
     assert (code, "[y/N]" in "".join(lines)) == (0, False)
+
+
+def test_question_is_in_words_also_with_json(own_bank: Bank, changing: Run) -> None:
+    """The limit was 10 SU; the dry run has 600 SU-minutes."""
+    for limit in (10, 20):
+        words = ("alloc", "set", 3, "--credit-limit", limit, "--reason", "x", "--yes")
+        entry = entry_number(changing(*words))
+    terminal = Terminal(own_bank, "undo", str(entry), "--reason", "x", "--json")
+    wait_until(lambda: "[y/N]" in terminal.read(), "the question")
+    assert "credit limit 10 SU. Continue?" in " ".join(terminal.output.split())
+    terminal.type("n\n")
+    assert terminal.end()[0] == 1
 
 
 def test_ctrl_c_exits_with_130_and_no_traceback(bank: Bank) -> None:

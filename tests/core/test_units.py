@@ -15,10 +15,17 @@ from fairbank.core.units import (
     AmountFormat,
     parse_su,
     round_up,
+    show_minutes,
     show_su,
 )
 
 amounts = st.integers(1, AMOUNT_MAX)
+
+
+def test_one_minute_is_in_the_singular() -> None:
+    assert [show_minutes(minutes) for minutes in (0, 1, 2)] == [
+        "0 SU-minutes", "1 SU-minute", "2 SU-minutes",
+    ]  # fmt: skip
 
 
 # --- rounding ---

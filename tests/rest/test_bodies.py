@@ -243,7 +243,7 @@ def test_bare_list_of_reports_is_refused_with_the_accepted_form(shared_world: Wo
             {"amount": 10**15 + 1, "comment": "x"},
             "at most 1000000000000000 SU-minutes",
         ),
-        ("/alloc/{allocation}/deposit", {"amount": 0, "comment": "x"}, "at least 1 SU-minutes"),
+        ("/alloc/{allocation}/deposit", {"amount": 0, "comment": "x"}, "at least 1 SU-minute"),
         ("/job", report(1, time_limit=10**9), "at most 316224000 seconds"),
     ],
 )

@@ -39,7 +39,7 @@ def test_invalid_amount_is_refused(shared_world: World, what: str, amount: objec
     if type(amount) is not int:
         remedy = "send a whole number: no quotes, no fraction, no exponent"
     elif amount < 1:
-        remedy = "at least 1 SU-minutes"
+        remedy = "at least 1 SU-minute"
     else:
         remedy = "at most 1000000000000000 SU-minutes"
     assert problem["remedy"] == remedy
@@ -60,7 +60,7 @@ def test_invalid_amount_names_the_accepted_range(shared_world: World) -> None:
     )
     assert (problem["detail"], problem["remedy"]) == (
         "amount is -5, expected a whole number of at least 1",
-        "at least 1 SU-minutes",
+        "at least 1 SU-minute",
     )
 
 

@@ -191,6 +191,11 @@ def show_su(minutes: int, form: AmountFormat = IN_SU, *, down: bool = False) -> 
     return form.write(form.parts(minutes, down=down))
 
 
+def show_minutes(minutes: int) -> str:
+    """Format an exact amount with its unit: `1 SU-minute`, `90 SU-minutes`."""
+    return f"{minutes} SU-minute{'' if minutes == 1 else 's'}"
+
+
 class ShownSums(NamedTuple):
     """Amounts of an allocation, formatted."""
 

@@ -63,11 +63,16 @@ class DisplayFormat(NamedTuple):
 
     def su_text(self, minutes: int) -> str:
         """Format an amount of a sentence, with its unit: rounded up."""
-        return f"{self.su(minutes)} {self.unit}"
+        return self.with_unit(self.su(minutes))
 
     def credit_text(self, minutes: int) -> str:
         """Format credit of a sentence, with its unit: rounded down."""
-        return f"{self.credit(minutes)} {self.unit}"
+        return self.with_unit(self.credit(minutes))
+
+    def with_unit(self, amount: str) -> str:
+        """Return a formatted amount with its unit, in the singular for one SU-minute."""
+        is_one = amount == "1" and self.units == "m"
+        return f"{amount} {self.unit.removesuffix('s') if is_one else self.unit}"
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of an allocation so that they add up as shown.

@@ -98,7 +98,9 @@ def _invalid_body(fault: ValidationFault, body: bytes, kind: Any) -> InvalidInpu
     if values := sorted(accepted_values(kind, path)):
         remedy = f"one of {', '.join(values)}"
     else:
-        remedy = f"{fault.remedy or SEE_DOCS}{_UNITS.get(path, '') if fault.has_bound else ''}"
+        remedy = fault.remedy or SEE_DOCS
+        unit = _UNITS.get(path, "") if fault.has_bound else ""
+        remedy += unit.removesuffix("s") if remedy.endswith(" 1") else unit
     return InvalidInput(message, field=path or None, remedy=remedy)
 
 

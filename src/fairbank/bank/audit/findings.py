@@ -10,6 +10,7 @@ import msgspec
 from fairbank.bank.entry import Entry
 from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
+from fairbank.core.units import show_minutes
 from fairbank.core.validation import ValidationFault, is_cut_short
 
 _AMOUNTS = frozenset(
@@ -109,7 +110,7 @@ def value_text(name: str, value: object) -> str:
         case bytes():
             return value.hex()
         case int() if name in _AMOUNTS:
-            return f"{value} SU-minutes"
+            return show_minutes(value)
         case int() if name in _INSTANTS and 0 <= value <= LAST_INSTANT:
             return iso(value)
         case int() if name.endswith(_SECONDS):

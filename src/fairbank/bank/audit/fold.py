@@ -26,7 +26,7 @@ from fairbank.bank.entry import (
     undone_by,
 )
 from fairbank.bank.run import RunRecord, UserSums
-from fairbank.core.units import SuMinutes
+from fairbank.core.units import SuMinutes, show_minutes
 
 _NONE = Effect()
 _UNDOABLE = frozenset(UNDOING.values())
@@ -144,7 +144,7 @@ class Fold:
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
         if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
             self._findings.add(
-                f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed",
+                f"it draws {show_minutes(below)} beyond what there is, allowed: {entry.overrun}",
                 entry,
             )
         self._sums, self._limit, self._overrun = recorded, entry.credit_limit, entry.overrun

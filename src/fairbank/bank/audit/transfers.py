@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fairbank.bank.audit.findings import value_text
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.core.time import Instant
+from fairbank.core.units import show_minutes
 
 TRANSFER_KINDS = frozenset({Kind.TRANSFER_OUT, Kind.TRANSFER_IN})
 
@@ -25,7 +26,7 @@ class RecordedTransfer(NamedTuple):
     def __str__(self) -> str:
         at = value_text("start", self.at)
         return (
-            f"{self.amount} SU-minutes from allocation {self.source} to allocation {self.target}"
+            f"{show_minutes(self.amount)} from allocation {self.source} to allocation {self.target}"
             f" at {at} by uid {self.actor}"
         )
 

@@ -38,21 +38,29 @@ class WriteRequest(NamedTuple):
     keyed: bool = True
 
 
-def planned_entries(context: Context, request: WriteRequest) -> list[dict[str, Any]]:
+def planned_entries(
+    context: Context, request: WriteRequest, *, in_words: bool = True
+) -> list[dict[str, Any]]:
     """Return the entries that the request would write, from the bank's dry run of it.
 
     Empty if the same was done before. Raises the bank's refusal.
+
+    Args:
+        context: the command.
+        request: the request.
+        in_words: the details are for people, else as the bank sent them.
     """
     key = getattr(context.options, "idempotency_key", None)
     answer = _send(context, request._replace(path=f"{request.path}?dry-run=true"), key)
-    return _readable_entries(context, answer["data"])
+    return _readable_entries(context, answer["data"], in_words=in_words)
 
 
 def post(context: Context, request: WriteRequest) -> Row | None:
     """Send the request and return the answer; None for a dry run or without consent."""
     options = context.options
     if options.dry_run:
-        _show_planned_entries(context, planned_entries(context, request))
+        in_words = options.form != "json"
+        _show_planned_entries(context, planned_entries(context, request, in_words=in_words))
         return None
     if request.question is not None and not context.confirm(
         request.question, removes=request.removes
@@ -176,10 +184,10 @@ def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
     show(context, Listing("fairbank.entry/1", columns, entries, caption, exact=True))
 
 
-def _readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the bank's entries with project and resource, and their details, for people in
-    words.
-    """
+def _readable_entries(
+    context: Context, planned: Iterable[Row], *, in_words: bool
+) -> list[dict[str, Any]]:
+    """Return the bank's entries with project and resource, and their details."""
     rows: list[dict[str, Any]] = []
     home: Row = {}
     for row in planned:
@@ -187,7 +195,7 @@ def _readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str
         new = row["allocation"] is None and moves  # into what the entry before opens
         home = home if new else _home(context, row)
         details = dict(row["details"] or {})
-        if context.options.form != "json":
+        if in_words:
             job = {"job": row["job_id"], "cluster": row["cluster"], **_details(context, row)}
             details = {key: value for key, value in job.items() if value is not None}
         rows.append(

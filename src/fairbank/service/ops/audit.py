@@ -39,6 +39,7 @@ from fairbank.core.errors import Corrupt
 from fairbank.core.ids import ID_MAX
 from fairbank.core.progress import Progress
 from fairbank.core.time import Instant
+from fairbank.core.units import show_minutes
 from fairbank.store.contract import Reader, Store
 
 _STEP = 10_000
@@ -160,7 +161,7 @@ def _store_findings(store: Store) -> Iterator[Finding]:
     for sums in wrong:
         yield Finding(
             sums.allocation,
-            f"its sums of usage have charges of {sums.summed} SU-minutes, due {sums.charged}",
+            f"its sums of usage have charges of {show_minutes(sums.summed)}, due {sums.charged}",
         )
 
 

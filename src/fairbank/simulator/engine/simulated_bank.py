@@ -28,6 +28,7 @@ from fairbank.bank.transaction_data import (
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Instant
+from fairbank.core.units import show_minutes
 from fairbank.simulator.engine.bank_replay import Fund, processor_price, project_request, replay_uid
 from fairbank.simulator.engine.grants import Grants, fund_of, terms_of
 from fairbank.simulator.traces.header import Header
@@ -192,7 +193,7 @@ class SimulatedBank:
         if self._data.runs:
             yield f"{len(self._data.runs)} runs never ended"
         if (charged := sum(allocation.charged for allocation in allocations)) != self._charged:
-            yield f"{charged} SU-minutes are charged, {self._charged} were due"
+            yield f"charges of {show_minutes(charged)}, due {self._charged}"
         for allocation in allocations:
             self._folds[allocation.id].check_allocation(allocation)
         for (number, uid), sums in self._data.users.items():

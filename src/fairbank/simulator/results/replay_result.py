@@ -10,6 +10,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.core.time import Instant
+from fairbank.core.units import show_minutes
 from fairbank.simulator.engine.bank_replay import CreditDemand
 
 
@@ -100,7 +101,7 @@ def check_invariants(
         ReplayInvariant(
             "every run is resolved once, nothing stays held",
             held == 0 and open_runs == 0,
-            f"{open_runs} runs open, {held} SU-minutes held",
+            f"{open_runs} runs open, {show_minutes(held)} held",
         ),
         ReplayInvariant(
             "charges equal the trace's own sum",
@@ -112,7 +113,7 @@ def check_invariants(
 
 def _overdrawn(allocations: Sequence[Allocation], policy: Policy) -> ReplayInvariant:
     lowest = min((allocation.available for allocation in allocations), default=0)
-    figures = f"the least available is {lowest} SU-minutes"
+    figures = f"the least available is {show_minutes(lowest)}"
     if policy.overrun is Overrun.WRITE_OFF:
         return ReplayInvariant("no allocation is overdrawn", lowest >= 0, figures)
     held = all(allocation.available + allocation.overrun >= 0 for allocation in allocations)

@@ -56,7 +56,7 @@ def show_outlook(row: Row, form: DisplayFormat) -> str:
             left = about(row["left_over"], form)
             if form.short:
                 return f"{mark}{left} unused"
-            return f"{mark}about {left} {form.unit} will be unused"
+            return f"{mark}about {form.with_unit(left)} will be unused"
         case OutlookState.EMPTY:
             return "!! empty"
         case OutlookState.TOO_EARLY:

@@ -320,7 +320,7 @@ def _show_quote(
             folded(f"  {padded('in partitions', 18)}{_range(card, form)}", context.width)
         )
     after = f" -> {form.credit(card['after'])}" if card["fits"] and not unread else ""
-    left = f"{form.credit(card['available'])}{after} {form.unit}"
+    left = form.with_unit(f"{form.credit(card['available'])}{after}")
     available = f"{left}   {_verdict(card, form, unread)}"
     context.print_lines(folded(f"  {padded('available', 18)}{available}", context.width))
     if card["fits"]:

@@ -204,7 +204,8 @@ def _proof(context: Context, sums: Row) -> str:
     lent = f" + limit {shown.limit}" if sums["credit_limit"] else ""
     return (
         f"{'ok' if adds_up else '!! does not add up:'}  used {shown.used} + held {shown.held}"
-        f" + available {shown.available} = granted {shown.granted}{lent} {context.format.unit}"
+        f" + available {shown.available} = granted"
+        f" {context.format.with_unit(f'{shown.granted}{lent}')}"
     )
 
 
