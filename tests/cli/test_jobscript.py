@@ -16,6 +16,7 @@ from fairbank.cli.commands.bank.job_script import (
 )
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.errors import InvalidInput
+from fairbank.core.submission.options import options_by_flag
 from fairbank.core.tres import parse_counts
 
 
@@ -176,7 +177,7 @@ def test_script_is_read_up_to_its_first_command() -> None:
         options.cpus_per_task,
     ) == ("chem_qmc", "idle-std", "2", "8", "2")
     assert (options.mem_per_cpu, options.time, options.qos) == ("4G", "1-00:00:00", "high")
-    assert options.exclusive is True
+    assert describe_job(options).exclusive
     assert unread == ["--licenses", "--wonder"]
 
 
@@ -199,10 +200,29 @@ def test_unpriced_options_are_reported() -> None:
     )
 
 
-def test_no_option_is_both_read_and_reported_as_unread() -> None:
+def test_options_of_a_quote_are_those_of_sbatch() -> None:
+    """An option is either read, or reported as one that may change the price."""
     parser = Parser("quote", "")
     add_job_options(parser)
-    assert not {name for action in parser._actions for name in action.option_strings} & set(DEARER)
+    read = {name for action in parser._actions for name in action.option_strings}
+    known = options_by_flag("sbatch").keys() | {"hetjob", "packjob"}
+    assert not read & set(DEARER)
+    assert read | set(DEARER) <= known
+
+
+@pytest.mark.parametrize(
+    ("script", "tres"),
+    [
+        ("#SBATCH -J --mem=4G -c 2", "cpu=2,node=1"),  # `--mem=4G` is the job's name
+        ("#SBATCH -HN3 --comment '-c 8'", "cpu=3,node=3"),
+        ("#SBATCH -n\n#SBATCH 2", "cpu=2,node=1"),
+        ("#SBATCH -N 1,3-5:2", "cpu=5,node=5"),
+    ],
+)
+def test_options_of_a_script_take_their_values_as_in_sbatch(script: str, tres: str) -> None:
+    options, unread = read_script(script.split("\n"))
+    described = describe_job(options)
+    assert (described.tres, described.memory, unread) == (tres, {}, [])
 
 
 def test_first_component_of_a_heterogeneous_job_is_priced() -> None:
@@ -219,11 +239,11 @@ def test_first_component_of_a_heterogeneous_job_is_priced() -> None:
 
 @pytest.mark.parametrize(
     ("written", "exclusive"),
-    [("--exclusive", True), ("--exclusive=user", None), ("--exclusive=topo", None)],
+    [("--exclusive", True), ("--exclusive=user", False), ("--exclusive=topo", False)],
 )
-def test_only_exclusive_nodes_take_all_of_each_node(written: str, exclusive: bool | None) -> None:
+def test_only_exclusive_nodes_take_all_of_each_node(written: str, exclusive: bool) -> None:
     options, unread = read_script([f"#SBATCH {written}"])
-    assert (options.exclusive, unread) == (exclusive, [])
+    assert (describe_job(options).exclusive, unread) == (exclusive, [])
 
 
 def test_unclosed_quote_is_reported_with_its_line() -> None:

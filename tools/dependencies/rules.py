@@ -11,6 +11,7 @@ from tools.dependencies.graph import Graph, Import
 # A package may always import itself. Pure: no input, output, clock or randomness without a seed.
 PURE: Mapping[str, str] = {
     "core": "",
+    "core.submission": "core",
     "cluster": "core",
     "bank": "core cluster",
     "priority": "core",
@@ -20,11 +21,11 @@ PURE: Mapping[str, str] = {
     "report": "core",
     "report.plots.simulations": "simulator report",
     "report.plots.site_factor": "priority report",
-    "slurm.parsers": "core cluster priority report",
+    "slurm.parsers": "core core.submission cluster priority report",
     "slurm.parsers.traces": "core simulator slurm.parsers",
     "slurm.reconcile": "core cluster bank slurm.parsers",
     "slurm.health": "core cluster slurm.parsers slurm.reconcile",
-    "slurm.fairshare_view": "core priority report slurm.parsers",
+    "slurm.fairshare_view": "core core.submission priority report slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers slurm.parsers.traces",
 }
 SHELLS: Mapping[str, str] = {
@@ -46,7 +47,7 @@ SHELLS: Mapping[str, str] = {
     "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
     "slurm.health",
-    "cli": "core bank report rest.client",
+    "cli": "core core.submission bank report rest.client",
     "setup": "*",  # any package
 }
 PACKAGES = {**PURE, **SHELLS}

@@ -1,13 +1,9 @@
-"""Numbers of Slurm: special values, limits of its integer types, the order of TRES, array tasks.
+"""Numbers of Slurm: special values, limits of its integer types, the order of TRES.
 
 Names in parentheses are those of Slurm's headers (slurm.h, slurmdb.h).
 """
 
 from __future__ import annotations
-
-import re
-
-from fairbank.core.errors import InvalidInput
 
 U32_MAX = 2**32 - 1
 """Largest unsigned 32-bit integer: weights, nodes, CPUs, priorities of QOS and associations."""
@@ -48,30 +44,3 @@ CPU_SECONDS_MAX = 10**15
 
 TASKS_MAX = 4_000_000
 """Slurm's own limit of MaxArraySize."""
-_PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
-
-
-def parse_array(text: str, *, field: str, remedy: str) -> list[range]:
-    """Parse the task numbers of an array, with steps and a throttle.
-
-    Args:
-        text: such as `1-5,7,10-20:2%3`, whose end limits the tasks that run at once.
-        field: name for the error.
-        remedy: accepted form or advice for the error.
-
-    Raises:
-        InvalidInput: the text is invalid or has too many tasks.
-    """
-    parts: list[range] = []
-    tasks, has_throttle, throttle = text.partition("%")
-    for part in tasks.split(","):
-        match = _PART.fullmatch(part) if throttle.isdecimal() or not has_throttle else None
-        first, last, step = map(int, match.groups(default="0")) if match else (0, 0, 0)
-        if match is None or (match[3] and not step) or (match[2] and last < first):
-            raise InvalidInput(
-                f"{text[:40]!a} are no tasks of an array", field=field, remedy=remedy
-            )
-        parts.append(range(first, (last if match[2] else first) + 1, step or 1))
-    if sum(map(len, parts)) > TASKS_MAX:
-        raise InvalidInput(f"{text[:40]!a} are too many tasks", field=field, remedy=remedy)
-    return parts

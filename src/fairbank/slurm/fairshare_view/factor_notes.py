@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import parse_array
+from fairbank.core.submission.arrays import parse_array
 from fairbank.core.time import iso, show_duration
 from fairbank.priority.associations import account_chain, own_association
 from fairbank.priority.fairshare.decay import Reset
@@ -295,7 +295,6 @@ def _owner(record: AssociationFactors) -> str:
 def _tasks(job: PendingFactors) -> int:
     """Return the number of tasks, 1 for a single job."""
     try:
-        parts = parse_array(job.tasks, field="ArrayTaskId", remedy="") if job.tasks else ()
+        return len(parse_array(job.tasks, field="ArrayTaskId").numbers) if job.tasks else 1
     except InvalidInput:  # a list that slurmctld cut off
         return 1
-    return sum(map(len, parts)) or 1

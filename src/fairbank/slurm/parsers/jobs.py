@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
 
 import msgspec
 
@@ -17,7 +16,8 @@ from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
-from fairbank.core.slurm_numbers import UNLIMITED_SECONDS, parse_array
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
+from fairbank.core.submission.arrays import parse_array
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, read_rows
@@ -234,8 +234,7 @@ def _gpus_of_nodes(cells: Cells, nodes: int, most: str) -> tuple[Gpus, ...]:
 def _tasks(text: str) -> tuple[int, ...]:
     """Return the numbers that `1-5,7,10-20:2%3` names."""
     # slurmctld cuts a long list off with dots.
-    parts = parse_array(text, field="ArrayTaskId", remedy="give SLURM_BITSTR_LEN=0")
-    return tuple(chain.from_iterable(parts))
+    return parse_array(text, field="ArrayTaskId", remedy="give SLURM_BITSTR_LEN=0").numbers
 
 
 def _licences(text: str) -> dict[str, int]:

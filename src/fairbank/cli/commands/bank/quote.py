@@ -22,6 +22,7 @@ from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
+from fairbank.core.submission.options import options_by_flag
 from fairbank.core.time import parse_limit, show_duration
 from fairbank.core.tres import parse_counts
 from fairbank.core.units import exact_decimal
@@ -251,12 +252,10 @@ def _needed(text: str | None, field: str, example: str) -> str:
 
 def _account(context: Context, options: Namespace) -> str:
     """Return the paying project: the option, else sbatch's variables, else the only project."""
-    account = (
-        options.account
-        or os.environ.get("SBATCH_ACCOUNT")
-        or os.environ.get("SLURM_ACCOUNT")
-        or context.settings.account
-    )
+    option = options_by_flag("sbatch")["--account"]
+    variables = [*option.variable_names("sbatch"), *option.variable_names("srun")]
+    typed = [options.account, *map(os.environ.get, variables), context.settings.account]
+    account = next(filter(None, typed), None)
     if account:
         return str(account)
     mine = [str(row["account"]) for row in context.rows("/project")]

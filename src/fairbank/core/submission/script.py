@@ -1,0 +1,61 @@
+"""#SBATCH lines of a batch script: options of sbatch, up to the first command.
+
+Lines with a second # or a blank before the mark are comments. An option may take its value from
+the next line. Source: sbatch(1).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.submission.options import GivenOption, parse_options
+
+LINES_MAX = 10_000
+_MARK = "#SBATCH"
+_NEXT_PART = ["hetjob"], ["packjob"]
+
+
+class ScriptOptions(NamedTuple):
+    """Options of a script in their order; `next_part` is `hetjob`, if another component follows."""
+
+    options: tuple[GivenOption, ...]
+    next_part: str = ""
+
+
+def parse_script(lines: Iterable[str], *, field: str) -> ScriptOptions:
+    """Parse the options of a script; of a heterogeneous job, those of the first component.
+
+    Args:
+        lines: the script.
+        field: name of the script for errors about a line.
+
+    Raises:
+        InvalidInput: a line has an open quote, or the last option lacks its value.
+    """
+    words: list[str] = []
+    next_part = ""
+    for number, line in enumerate(lines, 1):
+        if number > LINES_MAX:
+            break
+        if line.startswith(_MARK):
+            line_words = _split(line.removeprefix(_MARK), number, field)
+            if line_words in _NEXT_PART:
+                next_part = line_words[0]
+                break
+            words += line_words
+        elif line.strip() and not line.startswith("#"):
+            break
+    return ScriptOptions(tuple(parse_options(words, "sbatch")), next_part)
+
+
+def _split(line: str, number: int, field: str) -> list[str]:
+    """Return the words of a line; a # outside of quotes begins a comment."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError as bad:
+        raise InvalidInput(
+            f"line {number} cannot be read: {bad}", field=field, remedy="close the quotes"
+        ) from bad
