@@ -16,7 +16,7 @@ PURE: Mapping[str, str] = {
     "bank": "core cluster",
     "priority": "core",
     "scheduling": "core cluster",
-    "jobqueue": "scheduling",
+    "jobqueue": "core cluster priority scheduling",
     "simulator": "core cluster bank priority scheduling jobqueue",
     "report": "core",
     "report.plots.simulations": "simulator report",
@@ -26,7 +26,8 @@ PURE: Mapping[str, str] = {
     "slurm.reconcile": "core cluster bank slurm.parsers",
     "slurm.health": "core cluster slurm.parsers slurm.reconcile",
     "slurm.fairshare_view": "core core.submission priority report slurm.parsers",
-    "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers slurm.parsers.traces",
+    "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
+    "slurm.parsers.traces",
 }
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",

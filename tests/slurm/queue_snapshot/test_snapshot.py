@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from fairbank.cluster.dependency import Dependencies, Dependency
+from fairbank.cluster.licence import Licence
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import (
     AccessList,
@@ -37,7 +38,6 @@ from fairbank.slurm.explain.job_credit import job_credit, quote_requests
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import QosRecord
-from fairbank.slurm.parsers.machine import Licence
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 from fairbank.slurm.queue_snapshot.settings import preemption
 from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-import msgspec
-
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
+from fairbank.cluster.licence import Licence
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import (
     AccessList,
@@ -322,14 +321,6 @@ def _allowed_names(cells: Cells, field: str) -> frozenset[str]:
     them.
     """
     return frozenset(name for name in _list(cells, field) if not name.startswith("-"))
-
-
-class Licence(msgspec.Struct, frozen=True):
-    """Licence: how many exist, and how many are free to jobs."""
-
-    name: str
-    total: int
-    free: int
 
 
 def read_licences(text: str) -> ParsedRows[Licence]:

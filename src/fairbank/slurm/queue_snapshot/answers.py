@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairbank.cluster.licence import Licence
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
@@ -20,7 +21,6 @@ from fairbank.slurm.parsers.limits import (
     read_qos_usage,
 )
 from fairbank.slurm.parsers.machine import (
-    Licence,
     read_hosts,
     read_least_loaded,
     read_licences,

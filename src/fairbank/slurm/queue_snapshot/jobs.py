@@ -184,6 +184,8 @@ def _common_fields(slurm_job: SlurmJob, settings: SelectSettings) -> PendingJob:
         reservation=slurm_job.reservation,
         deadline=slurm_job.deadline,
         tres=slurm_job.tres,
+        licences=slurm_job.licences,
+        throttle=slurm_job.throttle,
         qos_flags=settings.qos_flags.get(slurm_job.qos, frozenset()),
         het_job=slurm_job.het_job,
         het_offset=slurm_job.het_offset,

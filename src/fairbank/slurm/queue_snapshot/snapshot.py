@@ -10,8 +10,10 @@ import msgspec
 from fairbank.cluster.partition_rules import AccessList, PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, list_some
+from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits, LimitUsage, QosLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.machines.partition_access import CONFIG
@@ -20,10 +22,8 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.slurm.parsers.config import read_billing_rule
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.jobs import pending_jobs, running_job
-from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
 from fairbank.slurm.queue_snapshot.settings import (
     PARAMETERS,
     preemption,
@@ -98,7 +98,7 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
         cluster,
         reservations=answers.reservations,
         preemption=preemption(answers.config, answers.qos),
-        limits=SnapshotLimits(_limit_inputs(answers, slurm_jobs), answers.now),
+        limits=QueueLimits(_limit_inputs(answers, jobs)),
     )
     return LiveQueue(
         answers.now,
@@ -137,12 +137,12 @@ def _tested_early(access: AccessList | None, *, early: bool) -> AccessList | Non
     return access and msgspec.structs.replace(access, reason=CONFIG) if early else access
 
 
-def _with_tested_limits(qos: QosRecord, config: Mapping[str, str]) -> QosRecord:
-    """Return the QOS without limits that slurmctld of this release does not test."""
+def _tested_limits(limits: AssociationLimits, config: Mapping[str, str]) -> AssociationLimits:
+    """Return the limits of a QOS without those that slurmctld of this release does not test."""
     if _release(config) >= RUN_MINUTES_TESTED:
-        return qos
-    tres = {kind: counts for kind, counts in qos.limits.tres.items() if kind not in _RUN_MINUTES}
-    return msgspec.structs.replace(qos, limits=msgspec.structs.replace(qos.limits, tres=tres))
+        return limits
+    tres = {kind: counts for kind, counts in limits.tres.items() if kind not in _RUN_MINUTES}
+    return msgspec.structs.replace(limits, tres=tres)
 
 
 def _release(config: Mapping[str, str]) -> tuple[int, ...]:
@@ -160,20 +160,46 @@ def _above(account: str, parents: Mapping[str, str]) -> Iterator[str]:
         seen.add(account)
 
 
-def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> LimitInputs:
+def _limit_inputs(answers: QueueAnswers, jobs: Iterable[SlurmJob]) -> LimitInputs:
+    used = {record.name: record.used for record in answers.qos_usage}
     return LimitInputs(
         enforced=Enforced.parse(answers.config.get("AccountingStorageEnforce", "")),
-        jobs=slurm_jobs,
+        running={job.job_id: _counted(job, answers.now) for job in jobs if not job.is_pending},
         associations={
             (record.name, record.user, record.partition): record for record in answers.associations
         },
-        qos={record.name: _with_tested_limits(record, answers.config) for record in answers.qos},
-        qos_usage={record.name: record for record in answers.qos_usage},
+        qos={
+            qos.name: QosLimits(
+                name=qos.name,
+                limits=_tested_limits(qos.limits, answers.config),
+                used=used.get(qos.name, LimitUsage()),
+                usage_factor=qos.usage_factor,
+                usage_factor_safe="UsageFactorSafe" in qos.flags,
+                over_partition="OverPartQOS" in qos.flags,
+                limit_factor=qos.limit_factor,
+            )
+            for qos in answers.qos
+        },
         partition_qos=answers.partition_qos,
         partitions={rules.name: rules for rules in answers.partitions},
         billing_rule=read_billing_rule(answers.config.get("PriorityFlags", "")),
         licences={record.name: record for record in answers.licences},
         nodes=[node.name for node in answers.nodes],
+    )
+
+
+def _counted(slurm_job: SlurmJob, now: int) -> CountedJob:
+    """Return a running job as limits count it, with its billing units if they are printed."""
+    billing = {} if slurm_job.billing is None else {"billing": slurm_job.billing}
+    return CountedJob(
+        account=slurm_job.account,
+        user=slurm_job.user,
+        qos=slurm_job.qos,
+        partition=slurm_job.partitions[0],
+        tres={**slurm_job.tres, **billing},
+        array=slurm_job.array,
+        nodes=frozenset(name for share in slurm_job.allocated for name in share.nodes),
+        seconds=max((slurm_job.ends or now) - now, 0),
     )
 
 

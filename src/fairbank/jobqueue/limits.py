@@ -1,5 +1,5 @@
-"""Limits other than nodes, while jobs start one after the other: accounting, array throttles,
-licences.
+"""Limits other than nodes, while jobs start and end one after the other: accounting, array
+throttles, licences.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.licence import Licence
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.tres import BillingRule, billing
@@ -29,41 +30,44 @@ from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import QosRecord
-from fairbank.slurm.parsers.machine import Licence
 
 _LimitOwner = tuple[str, ...]
+
+
+class CountedJob(NamedTuple):
+    """Job as limits count it: who has it, and what it takes.
+
+    `tres` of a job that would start has billing units. `nodes` are names; none before they are
+    selected. `seconds` is how long it may still run.
+    """
+
+    account: str
+    user: str
+    qos: str
+    partition: str
+    tres: Counts
+    array: int | None = None
+    nodes: frozenset[str] = frozenset()
+    seconds: int = 0
 
 
 class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs that do not change during a pass.
 
-    `jobs` are the running jobs and each pending task, by number. `qos` and `qos_usage` have the
-    limits and the usage by ended jobs, by name. `nodes` are names in their order. `billing_rule`
+    `running` are the running jobs by number; one without billing units gets those of now. `qos` has
+    limits with the usage by ended jobs, by name. `nodes` are names in their order. `billing_rule`
     adds the billing units of a job.
     """
 
     enforced: Enforced
-    jobs: Mapping[int, SlurmJob]
+    running: Mapping[int, CountedJob]
     associations: Mapping[AssociationKey, LimitRecord]
-    qos: Mapping[str, QosRecord]
-    qos_usage: Mapping[str, LimitRecord]
+    qos: Mapping[str, QosLimits]
     partition_qos: Mapping[str, str]
     partitions: Mapping[str, PartitionRules]
     billing_rule: BillingRule
     licences: Mapping[str, Licence]
     nodes: Sequence[str]
-
-
-class _RunningUsage(NamedTuple):
-    """Usage of a running job: TRES on these nodes, for the coming `seconds`."""
-
-    job: SlurmJob
-    partition: str
-    tres: Counts
-    nodes: frozenset[str]
-    seconds: int
 
 
 class _LimitUsageTotals:
@@ -91,7 +95,7 @@ class _LimitUsageTotals:
         other.places, other.gone = self.places.copy(), self.gone.copy()
         return other
 
-    def add(self, job: _RunningUsage) -> None:
+    def add(self, job: CountedJob) -> None:
         self.jobs += 1
         self.nodes |= job.nodes
         self.places.update(job.nodes)
@@ -99,7 +103,7 @@ class _LimitUsageTotals:
         self.counts["node"] = len(self.nodes)
         self.seconds.update({name: count * job.seconds for name, count in job.tres.items()})
 
-    def remove(self, job: _RunningUsage, charged: float) -> None:
+    def remove(self, job: CountedJob, charged: float) -> None:
         """Remove an ended job, of which so many seconds are charged."""
         self.jobs -= 1
         self.places.subtract(job.nodes)
@@ -113,29 +117,24 @@ class _LimitUsageTotals:
         self.wall += charged
 
 
-class SnapshotLimits(StartLimits):
-    """Limits of a snapshot."""
+class QueueLimits(StartLimits):
+    """Limits of a queue."""
 
-    def __init__(self, inputs: LimitInputs, now: int) -> None:
+    def __init__(self, inputs: LimitInputs) -> None:
         self._inputs = inputs
         self._tallies: dict[_LimitOwner, _LimitUsageTotals] = {}
-        self._running: dict[int, _RunningUsage] = {}
+        self._running: dict[int, CountedJob] = {}
         self._tasks = Counter[int]()
         # Fractions would take a quarter of the time of a test. Copies share it.
         self._billing: dict[tuple[object, ...], int] = {}
         self._licences = Counter({name: licence.free for name, licence in inputs.licences.items()})
-        for slurm_job in inputs.jobs.values():
-            if not slurm_job.is_pending:
-                nodes = frozenset(name for share in slurm_job.allocated for name in share.nodes)
-                partition, seconds = slurm_job.partitions[0], max((slurm_job.ends or now) - now, 0)
-                tres = self._billed(partition, slurm_job.tres)
-                if slurm_job.billing is not None:  # as when it started
-                    tres = {**tres, "billing": slurm_job.billing}
-                usage = _RunningUsage(slurm_job, partition, tres, nodes, seconds)
-                self._count(slurm_job.job_id, usage)
+        for number, job in inputs.running.items():
+            is_billed = "billing" in job.tres
+            tres = job.tres if is_billed else self._billed(job.partition, job.tres)
+            self._count(number, job._replace(tres=tres))
 
-    def copy(self) -> SnapshotLimits:
-        other = object.__new__(SnapshotLimits)
+    def copy(self) -> QueueLimits:
+        other = object.__new__(QueueLimits)
         other._inputs, other._billing = self._inputs, self._billing
         other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
         other._running, other._tasks = self._running.copy(), self._tasks.copy()
@@ -145,18 +144,17 @@ class SnapshotLimits(StartLimits):
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> Iterator[LimitCheck]:
-        slurm_job = self._requested(job)
-        if slurm_job.throttle and slurm_job.array is not None:
-            running = self._tasks[slurm_job.array]
+        if job.throttle and job.array is not None:
+            running = self._tasks[job.array]
             yield LimitCheck(
-                "JobArrayTaskLimit" if running >= slurm_job.throttle else None,
-                f"array {slurm_job.array} may run {slurm_job.throttle:,} at the same time"
+                "JobArrayTaskLimit" if running >= job.throttle else None,
+                f"array {job.array} may run {job.throttle:,} at the same time"
                 f" (ArrayTaskThrottle), running now: {running:,}",
             )
-        limited = self._limited_job(slurm_job, job, partition, placement)
+        limited = self._limited_job(job, partition, placement)
         for test in limit_tests(limited, self._inputs.enforced):
             yield LimitCheck(test.reason if test.holds else None, test)
-        for name, count in slurm_job.licences.items():
+        for name, count in job.licences.items():
             free, licence = self._licences[name], self._inputs.licences.get(name)
             yield LimitCheck(
                 LICENCES if free < count else None,
@@ -165,76 +163,58 @@ class SnapshotLimits(StartLimits):
             )
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
-        slurm_job = self._requested(job)
-        tres, nodes = self._usage(slurm_job, where), self._names(where)
-        usage = _RunningUsage(slurm_job, where.partition, tres, nodes, job.limit or 0)
-        self._count(job.number, usage)
-        self._licences.subtract(slurm_job.licences)
+        self._count(job.number, self._counted(job, where.partition, where))
+        self._licences.subtract(job.licences)
 
     def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
-        slurm_job, qos = counted.job, self._inputs.qos.get(counted.job.qos)
+        qos = self._inputs.qos.get(counted.qos)
         charged = seconds * (1.0 if qos is None else qos.usage_factor)
-        for owner in self._limit_owners(slurm_job, counted.partition):
+        for owner in self._limit_owners(counted):
             self._tallies[owner].remove(counted, charged)
-        if slurm_job.array is not None:
-            self._tasks[slurm_job.array] -= 1
-        self._licences.update(slurm_job.licences)
+        if counted.array is not None:
+            self._tasks[counted.array] -= 1
+        self._licences.update(job.licences)
 
-    def _requested(self, job: PendingJob) -> SlurmJob:
-        """Return the job as slurmctld has it, but with this request, which advice may change."""
-        slurm_job = self._inputs.jobs[job.number]
-        if job.tres is slurm_job.tres and job.qos == slurm_job.qos:
-            return slurm_job
-        return msgspec.structs.replace(slurm_job, tres=job.tres, qos=job.qos)
-
-    def _names(self, where: Placement) -> frozenset[str]:
-        return frozenset(self._inputs.nodes[share.place] for share in where.shares)
-
-    def _count(self, number: int, job: _RunningUsage) -> None:
+    def _count(self, number: int, job: CountedJob) -> None:
         self._running[number] = job
-        if job.job.array is not None:
-            self._tasks[job.job.array] += 1
-        for owner in self._limit_owners(job.job, job.partition):
+        if job.array is not None:
+            self._tasks[job.array] += 1
+        for owner in self._limit_owners(job):
             self._tallies.setdefault(owner, _LimitUsageTotals()).add(job)
 
-    def _limit_owners(self, slurm_job: SlurmJob, partition: str) -> Iterator[_LimitOwner]:
+    def _limit_owners(self, job: CountedJob) -> Iterator[_LimitOwner]:
         """Yield the owners whose limits the job counts against."""
-        for record in self._chain(slurm_job, partition):
+        for record in self._chain(job):
             yield ("association", record.name, record.user, record.partition)
-        for name in {slurm_job.qos, self._inputs.partition_qos.get(partition, slurm_job.qos)}:
+        for name in {job.qos, self._inputs.partition_qos.get(job.partition, job.qos)}:
             yield "qos", name
-            yield "user", name, slurm_job.user
-            yield "account", name, slurm_job.account
+            yield "user", name, job.user
+            yield "account", name, job.account
 
-    def _chain(self, slurm_job: SlurmJob, partition: str) -> Iterator[LimitRecord]:
+    def _chain(self, job: CountedJob) -> Iterator[LimitRecord]:
         """Yield the user's association and the accounts above it, up to the root."""
         records = self._inputs.associations
-        own = own_association(records, slurm_job.account, slurm_job.user, partition)
+        own = own_association(records, job.account, job.user, job.partition)
         if own is not None:
             yield own
             yield from account_chain(records, own.parent)
 
-    def _limited_job(
-        self, slurm_job: SlurmJob, job: PendingJob, partition: str, where: Placement | None
-    ) -> LimitedJob:
+    def _limited_job(self, job: PendingJob, partition: str, where: Placement | None) -> LimitedJob:
         """Return the job with its limits and their usage; before its nodes are known, what it
         requests.
         """
-        inputs = self._inputs
+        counted, inputs = self._counted(job, partition, where), self._inputs
         partition_qos = inputs.partition_qos.get(partition)
         links = []
-        for record in self._chain(slurm_job, partition):
-            used = self._used(("association", record.name, record.user, record.partition), record)
+        for record in self._chain(counted):
+            owner = ("association", record.name, record.user, record.partition)
+            used = self._used(owner, record.used)
             links.append(Link(name=_association_name(record), limits=record.limits, used=used))
         rules = inputs.partitions.get(partition, PartitionRules(name=partition))
         return LimitedJob(
-            counts=(
-                self._billed(partition, slurm_job.tres)
-                if where is None
-                else self._usage(slurm_job, where)
-            ),
-            nodes=frozenset() if where is None else self._names(where),
+            counts=counted.tres,
+            nodes=counted.nodes,
             is_placed=where is not None,
             chain=tuple(links),
             limit_minutes=None if job.limit is None else job.limit // 60,
@@ -244,20 +224,20 @@ class SnapshotLimits(StartLimits):
             partition_default_minutes=(
                 None if rules.default_seconds is None else rules.default_seconds // 60
             ),
-            qos=self._qos(slurm_job.qos, slurm_job),
-            partition_qos=None if partition_qos is None else self._qos(partition_qos, slurm_job),
+            qos=self._qos(job.qos, counted),
+            partition_qos=None if partition_qos is None else self._qos(partition_qos, counted),
         )
 
-    def _usage(self, slurm_job: SlurmJob, where: Placement) -> Counts:
-        """Return the TRES on these nodes, and the request for TRES that belong to no node."""
-        gpus = sum(count for share in where.shares for _, count in share.gpus)
-        placed = {
-            "cpu": where.cpus,
-            "mem": sum(share.memory for share in where.shares),
-            "node": len(where.shares),
-        }
-        tres = {**slurm_job.tres, **placed} | ({"gres/gpu": gpus} if gpus else {})
-        return self._billed(where.partition, tres)
+    def _counted(self, job: PendingJob, partition: str, where: Placement | None) -> CountedJob:
+        """Return the job on these nodes, or as it requests them."""
+        tres, nodes = job.tres, frozenset[str]()
+        if where is not None:
+            tres = {**tres, **_placed_tres(where)}
+            nodes = frozenset(self._inputs.nodes[share.place] for share in where.shares)
+        tres = self._billed(partition, tres)
+        return CountedJob(
+            job.account, job.user, job.qos, partition, tres, job.array, nodes, job.limit or 0
+        )
 
     def _billed(self, partition: str, tres: Counts) -> Counts:
         """Return the TRES with their billing units in a partition, as slurmctld computes them when
@@ -275,25 +255,21 @@ class SnapshotLimits(StartLimits):
             )
         return {**tres, "billing": units}
 
-    def _qos(self, name: str, slurm_job: SlurmJob) -> QosLimits | None:
+    def _qos(self, name: str, job: CountedJob) -> QosLimits | None:
+        """Return a QOS as the job sees it."""
         qos = self._inputs.qos.get(name)
         if qos is None:
             return None
-        return QosLimits(
-            name=name,
-            limits=qos.limits,
-            used=self._used(("qos", name), self._inputs.qos_usage.get(name)),
-            of_user=self._used(("user", name, slurm_job.user), None),
-            of_account=self._used(("account", name, slurm_job.account), None),
-            usage_factor=qos.usage_factor,
-            usage_factor_safe="UsageFactorSafe" in qos.flags,
-            over_partition="OverPartQOS" in qos.flags,
-            limit_factor=qos.limit_factor,
+        return msgspec.structs.replace(
+            qos,
+            used=self._used(("qos", name), qos.used),
+            of_user=self._used(("user", name, job.user), qos.of_user),
+            of_account=self._used(("account", name, job.account), qos.of_account),
         )
 
-    def _used(self, owner: _LimitOwner, record: LimitRecord | None) -> LimitUsage:
+    def _used(self, owner: _LimitOwner, before: LimitUsage) -> LimitUsage:
+        """Return the usage by ended jobs and by those that run and end here."""
         tally = self._tallies.get(owner)
-        before = LimitUsage() if record is None else record.used
         if tally is None:
             return before
         seconds = before.seconds
@@ -308,6 +284,17 @@ class SnapshotLimits(StartLimits):
             seconds=seconds,
             wall_seconds=before.wall_seconds + tally.wall,
         )
+
+
+def _placed_tres(where: Placement) -> Counts:
+    """Return the TRES of nodes; those of no node stay as requested."""
+    gpus = sum(count for share in where.shares for _, count in share.gpus)
+    placed = {
+        "cpu": where.cpus,
+        "mem": sum(share.memory for share in where.shares),
+        "node": len(where.shares),
+    }
+    return placed | ({"gres/gpu": gpus} if gpus else {})
 
 
 def _association_name(record: LimitRecord) -> str:

@@ -1,0 +1,13 @@
+"""Licences of a cluster, which jobs request beside nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Licence(msgspec.Struct, frozen=True):
+    """Licence: how many exist, and how many are free to jobs."""
+
+    name: str
+    total: int
+    free: int
