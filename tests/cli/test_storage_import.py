@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
+from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND, WRONG_USAGE
+from fairbank.core.ids import OVERFLOW_UID
 from tests.cli.conftest import Run
 from tests.cli.output_values import available, fold, output_of
 
@@ -87,6 +88,24 @@ def test_measured_storage_is_no_job(changing: Run) -> None:
     assert _centre_jobs(changing, *later) == "0"
     empty = fold(changing("balance", "-A", "bio_fold", "-r", "storage").err)
     assert "bio_fold/storage: empty; further use has no credit." in empty
+
+
+def test_measured_storage_is_in_no_list_of_jobs(changing: Run) -> None:
+    """Its charge has a row of the bank, with the number of the project, but nothing ran."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 9, "--reason", "x")
+    opened = changing("alloc", "create", "-A", "bio_fold", "-r", "tape", *term)
+    number = output_of(opened).split("allocation ")[1].split(":")[0]
+    Path("usage.csv").write_text("account,day,tib_days\nbio_fold,2026-11-18,3")
+    command = ("storage", "import", "usage.csv", "-r", "tape", "--system", "tape")
+    output_of(changing(*command))
+    for chosen in (("--alloc", number), ("-u", OVERFLOW_UID), ("-j", 2)):
+        listed = changing("jobs", *chosen)
+        assert (listed.out, "no job of this selection" in fold(listed.err)) == ("", True)
+    assert "tape" not in changing("jobs", "-a", "-l", "--limit", 0).out
+    assert output_of(changing("eff", 2), NOT_FOUND).startswith("fairbank: there is no job 2")
+    columns = ("-P", "--noheader", "-o", "KIND,JOB/REF,OUT")
+    assert "charge||3\n" in output_of(changing("statement", number, *columns))
+    assert "1 known already" in output_of(changing(*command))  # the import finds it
 
 
 def test_storage_systems_are_one_unit(changing: Run) -> None:

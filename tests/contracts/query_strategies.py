@@ -148,6 +148,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             cluster=clusters,
             partition=partitions,
             failed=st.none() | st.booleans(),
+            measured=st.none() | st.booleans(),
             state=st.none() | st.sampled_from(RunState),
             closed=st.none() | st.booleans(),
             job_id=number,

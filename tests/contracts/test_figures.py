@@ -20,6 +20,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release, Undo
 from fairbank.cluster.job import JobDetails, Run
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, Instant
 from fairbank.core.time_zone import parse_zone, zone_offsets
 from fairbank.core.units import SuMinutes
@@ -43,6 +44,12 @@ from tests.contracts.small_site import (
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 PAGE = Page()
+MEASURED: dict[str, Any] = {
+    "ended": NEW_YEAR,
+    "elapsed_seconds": 0,
+    "partition": "",
+    "owner": OVERFLOW_UID,
+}
 
 
 def test_statement_has_an_opening_balance(store: Store) -> None:
@@ -336,21 +343,69 @@ def test_usage_counts_runs_without_charge(store: Store) -> None:
 
 
 def test_measured_use_is_no_run_even_if_it_is_written_off(store: Store) -> None:
-    """It has no partition and no elapsed time, though it has a period. A job that was cancelled at
-    once has no elapsed time either.
-    """
+    """It has neither partition nor user. Jobs reported by HADM's fields have no partition too."""
     granted(store, project("physics", 100), allocation(1, 100, end=2**40))
-    measured: dict[str, Any] = {"ended": NEW_YEAR, "elapsed_seconds": 0, "partition": ""}
     granted(
         store,
-        *(late_charge(number, 60, **measured) for number in (1, 2, 3)),
-        late_charge(4, 0, **measured | {"outcome": "CANCELLED"}),
-        late_charge(5, 0, **measured | {"partition": "standard"}),
-        late_charge(6, 0, **measured | {"ended": START, "start": START}),
+        *(late_charge(number, 60, **MEASURED) for number in (1, 2, 3)),
+        late_charge(4, 0, **MEASURED | {"owner": ALICE}),
+        late_charge(5, 0, **MEASURED | {"partition": "standard"}),
     )
     for _ in ("before the sums are brought up to date", "after"):
-        (used,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
-        assert (used.runs, used.charged) == (3, 100)
+        query = UsageQuery(price_groups=(("cpu", "darwin", "darwin"),))
+        (used,) = SnapshotReader(store).usage(query, UsageBy.PROJECT, GroupPage())
+        assert (used.runs, used.charged) == (2, 100)
+        store.fold_usage()
+    for measured, jobs in ((True, [1, 2, 3]), (False, [4, 5]), (None, [1, 2, 3, 4, 5])):
+        runs = SnapshotReader(store).runs(RunQuery(measured=measured), PAGE)
+        assert [run.run.job_id for run in runs] == jobs
+
+
+def test_unit_of_measured_use_is_that_of_the_run_beside_jobs_of_the_same_cluster(
+    store: Store,
+) -> None:
+    """Jobs of a system that the settings lack, and measured use of it, share an allocation. At 3:00
+    east of Greenwich, the days, the week and the month are other ones than in UTC.
+    """
+    granted(store, project("physics", 100), allocation(1, resource="storage", end=2**40))
+    job: dict[str, Any] = {"elapsed_seconds": 60}
+    uses = (
+        (-7 * 3_600, 1, MEASURED),
+        (-2 * 3_600, 2, job),  # in UTC the day before, in the zone New Year
+        (-1 * 3_600, 4, MEASURED),
+        (3_600, 8, MEASURED),
+        (40 * DAY, 16, job),
+        (41 * DAY, 32, MEASURED),
+    )
+    for number, (after, amount, more) in enumerate(uses, start=1):
+        run = late_charge(
+            number, amount, run=Run("old", number, 900, 0), **more | {"ended": NEW_YEAR + after}
+        )
+        granted(store, msgspec.structs.replace(run, resource="storage"))
+    offsets = zone_offsets(parse_zone("Etc/GMT-3"), 0, NEW_YEAR + 99 * DAY)
+    units = {
+        UsageBy.PROJECT: [(1, "", 45), (1, "old", 18)],
+        UsageBy.CLUSTER: [("old", "", 45), ("old", "old", 18)],
+        UsageBy.MONTH: [
+            ("2025-12", "", 1),
+            ("2026-01", "", 12),
+            ("2026-01", "old", 2),
+            ("2026-02", "", 32),
+            ("2026-02", "old", 16),
+        ],
+        UsageBy.DAY: [
+            ("2025-12-31", "", 1),
+            ("2026-01-01", "", 12),
+            ("2026-01-01", "old", 2),
+            ("2026-02-10", "old", 16),
+            ("2026-02-11", "", 32),
+        ],
+    }
+    for _ in ("before the sums are brought up to date", "after"):
+        for by, expected in units.items():
+            query = UsageQuery(offsets=offsets if by.is_time else ())
+            rows = SnapshotReader(store).usage(query, by, GroupPage())
+            assert [(row.group, row.clusters, row.charged) for row in rows] == expected
         store.fold_usage()
 
 
@@ -581,20 +636,19 @@ def test_measured_use_is_one_unit_unless_clusters_bill_its_resource(store: Store
     granted(store, project("physics", 100))
     resources = ("cpu", "storage")
     granted(store, *(allocation(1, resource=resource, end=2**40) for resource in resources))
-    measured: dict[str, Any] = {"ended": NEW_YEAR, "elapsed_seconds": 0, "partition": ""}
     job: dict[str, Any] = {"ended": NEW_YEAR, "elapsed_seconds": 60}
     uses = (
-        ("storage", "home", 1, measured),
-        ("storage", "scratch", 2, measured),
+        ("storage", "home", 1, MEASURED),
+        ("storage", "scratch", 2, MEASURED),
         ("storage", "old", 4, job),
-        ("cpu", "scratch", 8, measured),
+        ("cpu", "scratch", 8, MEASURED),
     )
     for number, (resource, system, amount, more) in enumerate(uses, start=1):
         run = late_charge(number, amount, run=Run(system, number, 900, 0), **more)
         granted(store, msgspec.structs.replace(run, resource=resource))
     query = UsageQuery(price_groups=(("cpu", "darwin", "darwin"),))
     for _ in ("before the sums are brought up to date", "after"):
-        for by in (UsageBy.PROJECT, UsageBy.USER, UsageBy.MONTH):
+        for by in (UsageBy.PROJECT, UsageBy.QOS, UsageBy.MONTH):
             usages = SnapshotReader(store).usage(query, by, GroupPage())
             assert [(*row.key[1:], row.charged) for row in usages] == [
                 ("cpu", "scratch", 8),

@@ -77,7 +77,7 @@ def costs(bank: BankClient, system: str) -> dict[tuple[str, int], int]:
     """Return what each measurement cost, by account and day."""
     return {
         (run.account, run.submitted): run.charged + run.written_off
-        for run in bank.runs(system, TODAY - 60 * DAY, NOW)
+        for run in bank.runs(system, TODAY - 60 * DAY, NOW, measured=True)
     }
 
 

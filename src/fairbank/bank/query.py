@@ -169,12 +169,14 @@ class RunQuery(JobRowQuery, frozen=True, kw_only=True):
     """Query for runs by their start.
 
     `failed` selects ended runs: true those that did not end as COMPLETED, false those that did.
-    `closed` selects open holds (false) or all other runs (true).
+    `closed` selects open holds (false) or all other runs (true), `measured` measured use (true) or
+    jobs (false).
     """
 
     state: RunState | None = None
     closed: bool | None = None
     failed: bool | None = None
+    measured: bool | None = None
     partition: str | None = None
 
 

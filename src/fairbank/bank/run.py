@@ -8,7 +8,8 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.identity_enum import IdentityEnum
-from fairbank.cluster.job import COMPLETED, JobDetails, Run
+from fairbank.cluster.job import JobDetails, Run
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -77,16 +78,10 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fals
 
     @property
     def is_measured(self) -> bool:
-        """True if it stands for measured use, as that of storage, and is no job: it completed after
-        some time, but in no partition and without elapsed time.
+        """True if it stands for measured use, as that of storage, and is no job: it has neither a
+        partition nor a user. Sums of usage have both fields, so it is known of them too.
         """
-        return (
-            self.partition == ""
-            and self.outcome == COMPLETED
-            and self.elapsed_seconds == 0
-            and self.ended is not None
-            and self.ended > self.start
-        )
+        return self.partition == "" and self.owner == OVERFLOW_UID
 
 
 class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):

@@ -104,19 +104,21 @@ class BankClient:
         )
         raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
-    def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
+    def runs(
+        self, cluster: str, since: int, until: int, *, measured: bool = False
+    ) -> Iterator[BankRun]:
         """Yield the runs that started in a period, and those still held. Some come twice.
 
         Args:
             cluster: name of the cluster.
             since: the start of the period, in seconds since 1970.
             until: its end, which is excluded.
+            measured: yield measured use instead of jobs; `cluster` is the measured system.
         """
         period = {"since": iso(since), "until": iso(until)}
+        of_kind = {"cluster": cluster, "order": "oldest", "measured": "true" if measured else None}
         for filters in (period, {"state": "held"}):
-            yield from map(
-                parse_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **filters})
-            )
+            yield from map(parse_run, self._rows("/job", {**of_kind, **filters}))
 
     def refusals(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
         """Return the last refusal of each run since a time, by job id and submission."""

@@ -120,7 +120,8 @@ def import_storage(
     funds = BankFunds(projects, allocations)
     days = [use.day for use in uses] or [0]
     runs = {
-        (run.account, run.submitted): run for run in bank.runs(system, min(days), max(days) + DAY)
+        (run.account, run.submitted): run
+        for run in bank.runs(system, min(days), max(days) + DAY, measured=True)
     }
     resources = {allocation.id: allocation.resource for allocation in allocations}
     reports, left, known = [], [], 0

@@ -117,6 +117,7 @@ def list_predebits(
         projects=chosen.projects,
         allocation=chosen.allocation,
         closed=status == "completed",
+        measured=False,
         since=chosen.since,
         until=chosen.until,
     )

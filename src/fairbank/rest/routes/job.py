@@ -74,6 +74,10 @@ InState = Annotated[
 
 HELP_SECONDS = 2.0
 
+Measured = Annotated[
+    bool, QueryParameter(description="true: measured use instead, such as that of storage: no jobs")
+]
+
 T = TypeVar("T")
 
 # Reports.
@@ -237,6 +241,7 @@ def list_jobs(
     in_state: InState = None,
     outcome: InOutcome = None,
     partition: OneName = None,
+    measured: Measured = False,
 ) -> ListResponse[JobRow]:
     """List runs of the user, of the user's projects, and those that allocations of these pay for.
 
@@ -244,11 +249,15 @@ def list_jobs(
     one paid: runs of a child project are not among those of its parent. `allocation` selects the
     one that pays, of the project or of a parent that shares it; `resource`, `category` and
     `active-at` select by that allocation. `since` and `until` select by the start of the run.
+
+    Measured use, as that of storage, is charged as runs without a job: it is listed only with
+    `measured=true`. Its `job_id` is the number of the project.
     """
     query = RunQuery(
         **chosen._asdict(),
         state=None if in_state is None else RunState(in_state),
         failed=None if outcome is None else outcome == "failed",
+        measured=measured,
         partition=partition,
     )
     runs = request.services.runs.find(query, page.and_one)

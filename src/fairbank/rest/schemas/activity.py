@@ -66,7 +66,7 @@ def activity_row(entry: Entry, run: RunRecord | None) -> ActivityRow:
         comments=entry.comment,
         at=iso(entry.at),
         kind=entry.kind.value,
-        job_id=None if run is None else run.run.job_id,
+        job_id=None if run is None or run.is_measured else run.run.job_id,
         owner_uid=entry.owner,
     )
 

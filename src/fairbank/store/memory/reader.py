@@ -211,6 +211,7 @@ class MemoryReader:
                 query.failed is None
                 or (run.outcome is not None and (run.outcome != COMPLETED) is query.failed)
             )
+            and (query.measured is None or run.is_measured is query.measured)
             and is_between(run.start, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
@@ -302,20 +303,18 @@ class MemoryReader:
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         clusters = {(resource, name): names for resource, name, names in query.price_groups}
         billed = {resource for resource, _, _ in query.price_groups}
-        sums: dict[tuple[str | int, int, str], list[RunRecord]] = {}
+        groups: dict[tuple[str | int, str, str], list[RunRecord]] = {}
         for run in self._used(query):
+            allocation = self._tables.allocations[run.allocation]
             if by.is_time:
                 group: str | int = local_day(run.ended or 0, query.offsets)
             else:
-                group = _GROUP[by](run, self._tables.allocations[run.allocation])
-            sums.setdefault((group, run.allocation, run.run.cluster), []).append(run)
-        groups: dict[tuple[str | int, str, str], list[RunRecord]] = {}
-        for (group, allocation, cluster), runs in sums.items():
-            resource = self._tables.allocations[allocation].resource
+                group = _GROUP[by](run, allocation)
+            resource, cluster = allocation.resource, run.run.cluster
             names = clusters.get((resource, cluster), cluster)
-            if resource not in billed and all(run.is_measured for run in runs):
+            if run.is_measured and resource not in billed:
                 names = ""
-            groups.setdefault((group, resource, names), []).extend(runs)
+            groups.setdefault((group, resource, names), []).append(run)
         return page_of_groups((usage_of_runs(*item) for item in groups.items()), by, page)
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:

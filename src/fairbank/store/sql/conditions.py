@@ -26,6 +26,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.bank.query import Page, Visibility
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import Instant
 from fairbank.store.schema import allocation, journal, project, run
 
@@ -71,6 +72,11 @@ def run_is_visible(visibility: Visibility, columns: Any = run.c) -> Condition:
         is_visible_or_owned(visibility, columns.allocation, columns.owner == visibility.uid),
         is_visible(visibility, columns.project),
     )
+
+
+def is_measured(partition: ColumnElement[Any], owner: ColumnElement[Any]) -> Condition:
+    """Return the condition for measured use of runs or of their sums: `RunRecord.is_measured`."""
+    return and_(partition == literal_column("''"), owner == literal_column(str(OVERFLOW_UID)))
 
 
 def entry_is_visible(visibility: Visibility) -> Condition:

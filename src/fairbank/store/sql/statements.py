@@ -62,6 +62,7 @@ from fairbank.store.sql.conditions import (
     equal,
     in_allocations,
     is_in,
+    is_measured,
     is_visible,
     is_visible_or_owned,
     json_member,
@@ -242,6 +243,13 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(_r.cluster, query.cluster),
         equal(_r.job_id, query.job_id),
         equal(_r.partition, query.partition),
+        (
+            true()
+            if query.measured is None
+            else is_measured(_r.partition, _r.owner)
+            if query.measured
+            else not_(is_measured(_r.partition, _r.owner))
+        ),
         between(_r.start_at, query.since, query.until),
     ]
     return paged(select(run).where(*wanted), _r.id, page)

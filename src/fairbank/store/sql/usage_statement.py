@@ -36,6 +36,7 @@ from fairbank.store.sql.conditions import (
     equal,
     in_allocations,
     is_in,
+    is_measured,
     run_is_visible,
 )
 from fairbank.store.sql.usage_sums import (
@@ -66,7 +67,7 @@ def _clusters(
     query: UsageQuery, resource: ColumnElement[Any], sums: Subquery
 ) -> ColumnElement[Any]:
     """Return the name of the clusters that have the prices of this one; empty for measured use of
-    a resource that no cluster bills: such sums have no runs.
+    a resource that no cluster bills.
     """
     cluster = sums.c.cluster
     whens = [
@@ -75,15 +76,15 @@ def _clusters(
         if name != clusters
     ]
     billed = sorted({of for of, _, _ in query.price_groups})
-    measured = and_(sums.c.runs == 0, resource.not_in(billed) if billed else true())
+    measured = and_(sums.c.measured == 1, resource.not_in(billed) if billed else true())
     return case((measured, literal("", Text)), *whens, else_=cluster)
 
 
 def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     """Select groups with their figures; days are numbered from 1970 (`store.usage`).
 
-    First the runs are added up by group, allocation and cluster, then these few rows by group and
-    unit: so the allocation is looked up once for each sum, not for each run.
+    First the runs are added up by group, allocation and cluster, measured use apart, then these few
+    rows by group and unit: so the allocation is looked up once for each sum, not for each run.
 
     Args:
         query: filters of the runs, the time zone of days, and the clusters with the same prices.
@@ -123,7 +124,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
 
 
 def _sums_of_runs(query: UsageQuery, by: UsageBy) -> Subquery:
-    """Return the sums of the runs by group, allocation and cluster.
+    """Return the sums of the runs by group, allocation and cluster, of measured use apart.
 
     Long blocks of days are read first, then the days at both ends, then the runs of the parts of
     days; and the runs that the sums lack. For groups of time, the days are read that lie in one
@@ -147,7 +148,7 @@ def _sums_of_runs(query: UsageQuery, by: UsageBy) -> Subquery:
         if periods:
             parts.append(_runs(query, by, *periods))
     rows = union_all(*parts).subquery() if len(parts) > 1 else parts[0].subquery()
-    key = (rows.c.group, rows.c.allocation, rows.c.cluster)
+    key = (rows.c.group, rows.c.allocation, rows.c.cluster, rows.c.measured)
     return select(*key, *add_up(rows)).group_by(*key).subquery()
 
 
@@ -244,7 +245,7 @@ def _summed(
 def _key(
     query: UsageQuery, by: UsageBy, columns: Mapping[str, ColumnElement[Any]]
 ) -> list[ColumnElement[Any]]:
-    """Return group, allocation and cluster of a row with these `columns`."""
+    """Return group, allocation, cluster and `measured` of a row with these `columns`."""
     # A block of the sums is a day of UTC, and here also one of the zone in the same week or month.
     day = columns["block"] if "block" in columns else _local_day(query.offsets)
     names = {UsageBy.USER: "owner", UsageBy.RESOURCE: "allocation", UsageBy.CATEGORY: "allocation"}
@@ -253,7 +254,12 @@ def _key(
         group = _r.cluster + literal_column("'/'", Text) + job
     else:
         group = day if by.is_time else columns[names.get(by, by.value)]
-    named = {"group": group, "allocation": columns["allocation"], "cluster": columns["cluster"]}
+    named = {
+        "group": group,
+        "allocation": columns["allocation"],
+        "cluster": columns["cluster"],
+        "measured": case((is_measured(columns["partition"], columns["owner"]), 1), else_=0),
+    }
     return [column.label(name) for name, column in named.items()]
 
 

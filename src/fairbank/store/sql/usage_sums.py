@@ -34,7 +34,7 @@ from fairbank.bank.query import NO_QOS
 from fairbank.cluster.job import COMPLETED
 from fairbank.core.time import DAY
 from fairbank.store.schema import USAGE_FIGURES, allocation, journal, run, usage_head, usage_sum
-from fairbank.store.sql.conditions import GpuCount
+from fairbank.store.sql.conditions import GpuCount, is_measured
 from fairbank.store.usage import UNKNOWN_STATUS
 
 ENTRIES_AT_ONCE = 5_000
@@ -51,10 +51,7 @@ _GIVEN = _r.cpus * _r.elapsed_seconds
 _MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
 _BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
 _EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
-# As RunRecord.is_measured.
-_NO_JOB = and_(
-    _r.partition == "", _r.outcome == COMPLETED, _r.elapsed_seconds == 0, _r.ended_at > _r.start_at
-)
+_NO_JOB = is_measured(_r.partition, _r.owner)
 _PAID = _r.charged - _r.refunded
 _EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
 _CLOSING = (Kind.CHARGE.value, Kind.RELEASE.value)
