@@ -44,7 +44,9 @@ _WRITING = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-_READING = {"jit": "off"}
+# PostgreSQL prefers to scan a whole table with several processes to reading a part of it through
+# an index: usage of a million charges took twice the time and three times the processor time.
+_READING = {"jit": "off", "max_parallel_workers_per_gather": "0"}
 
 
 class PostgresStore(SqlStore):
