@@ -23,9 +23,9 @@ QUEUED = 100_000
 
 ABOUT = (
     f"A simulated plug-in has {AT_ONCE:,} jobs in progress over one Unix socket: each asks whether "
-    "it may start, and ends as soon as it may. The rate counts what the bank granted, over "
-    f"{ALLOCATIONS:,} allocations. Then {A_SECOND} jobs begin each second, to measure their waits. "
-    "Plug-in, agent, bank and database share the machine."
+    "it may start, and ends as soon as it may. All have the same TRES. The rate counts what the "
+    f"bank granted, over {ALLOCATIONS:,} allocations. Then {A_SECOND} jobs begin each second, to "
+    "measure their waits. Plug-in, agent, bank and database share the machine."
 )
 ABOUT_MEMORY = (
     f"The bank is down and the partition is open until {QUEUED:,} reports wait; peak resident "
