@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -123,6 +123,31 @@ def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
                 Sigmoid(credit.steepness, credit.midpoint),
                 Sigmoid(expiry.steepness, expiry.midpoint),
             )
+
+
+class RemainingCredit(NamedTuple):
+    """State of an allocation at some time: SU-minutes deposited, SU-minutes used or held, and
+    seconds until its end. `longest`: seconds until the latest end of all active allocations of the
+    same resource.
+    """
+
+    deposited: int
+    used: int
+    seconds: int
+    longest: int
+
+
+def site_factors(remaining: Sequence[RemainingCredit], rule: CurveRule, weight: int) -> Integers:
+    """Return the site factors of allocations, from 0 to `weight`."""
+    credit = credit_factor(
+        [allocation.deposited for allocation in remaining],
+        [allocation.used for allocation in remaining],
+    )
+    expiry = expiry_factor(
+        [allocation.seconds for allocation in remaining],
+        [allocation.longest for allocation in remaining],
+    )
+    return scale_factors(rule.of(credit, expiry), weight)
 
 
 def credit_factor(deposited: ArrayLike, used: ArrayLike) -> Floats:

@@ -23,14 +23,7 @@ from fairbank.bank.project import Project
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
-from fairbank.priority.site_factor import (
-    LINEAR,
-    CurveRule,
-    credit_factor,
-    expiry_factor,
-    rule_of,
-    scale_factors,
-)
+from fairbank.priority.site_factor import LINEAR, CurveRule, RemainingCredit, rule_of, site_factors
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent_settings import SlurmAgentSettings
 from fairbank.slurm.bank import BankClient
@@ -111,15 +104,16 @@ def build_table(
                 paying[account, resource] = next(
                     (allocation for allocation in payers if allocation.available > 0), payers[0]
                 )
-    credit = credit_factor(
-        [allocation.deposited for allocation in paying.values()],
-        [allocation.charged + allocation.held for allocation in paying.values()],
-    )
-    expiry = expiry_factor(
-        [allocation.end - now for allocation in paying.values()],
-        [longest[allocation.resource] for allocation in paying.values()],
-    )
-    values = dict(zip(paying, scale_factors(rule.of(credit, expiry), weight).tolist(), strict=True))
+    remaining = [
+        RemainingCredit(
+            deposited=allocation.deposited,
+            used=allocation.charged + allocation.held,
+            seconds=allocation.end - now,
+            longest=longest[allocation.resource],
+        )
+        for allocation in paying.values()
+    ]
+    values = dict(zip(paying, site_factors(remaining, rule, weight).tolist(), strict=True))
     return SiteFactorTable(now, stale_seconds, resources, values)
 
 

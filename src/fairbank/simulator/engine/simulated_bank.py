@@ -29,6 +29,7 @@ from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Instant
 from fairbank.core.units import show_minutes
+from fairbank.priority.site_factor import RemainingCredit
 from fairbank.simulator.engine.bank_replay import Fund, processor_price, project_request, replay_uid
 from fairbank.simulator.engine.grants import Grants, fund_of, terms_of
 from fairbank.simulator.traces.header import Header
@@ -59,17 +60,6 @@ class CreditResult(NamedTuple):
 
     accounts: list[PayerCredit]
     entries: int
-
-
-class RemainingCredit(NamedTuple):
-    """State of an allocation at some time: SU-minutes deposited, SU-minutes used or held, and
-    seconds until its due end. `longest`: seconds until the last due end of all allocations.
-    """
-
-    deposited: int
-    used: int
-    seconds: int
-    longest: int
 
 
 class SimulatedBank:

@@ -7,13 +7,13 @@ from copy import copy, deepcopy
 from functools import partial
 
 from fairbank.jobqueue.pass_times import DuePass, PassTimes
+from fairbank.jobqueue.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.engine.clock import OnProcessors, ProcessorPass, SimulationScheduler
-from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.simulator.traces.workload import TraceJob
 
 
@@ -32,7 +32,7 @@ class SlurmScheduler(SimulationScheduler):
         shares: ShareAccounts | None = None,
     ) -> None:
         self.parameters, self.rules = parameters, rules
-        self.usage_state = UsageState(rules, processors, shares)
+        self.usage_state: UsageState[TraceJob] = UsageState(rules, processors, shares)
         self.queue: PriorityQueue[TraceJob] = PriorityQueue(self.usage_state.user_of)
         self._times = PassTimes(parameters, rules.calc_period)
 

@@ -1,12 +1,12 @@
-"""Usage of the users of a trace and their shares, and the priorities that follow for pending jobs
-(slurm-rules.md, "Usage", "Job priority").
+"""Usage of users on processors and their shares, period by period, and the priorities that follow
+for pending jobs (slurm-rules.md, "Usage", "Job priority").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Generic, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,25 +19,11 @@ from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree
 from fairbank.priority.multifactor.combination import Priorities, priorities
 from fairbank.priority.multifactor.pending_jobs import PendingColumns, scale
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
-from fairbank.priority.site_factor import (
-    LINEAR,
-    CurveRule,
-    Floats,
-    credit_factor,
-    expiry_factor,
-    scale_factors,
-)
-from fairbank.scheduling.machines.priority_queue import Integers, PriorityQueue
+from fairbank.priority.site_factor import LINEAR, CurveRule, Floats, RemainingCredit, site_factors
+from fairbank.scheduling.machines.priority_queue import Integers, PriorityQueue, User
 from fairbank.scheduling.machines.processor_queue import FEW
+from fairbank.scheduling.machines.processors import ProcessorJob, W
 from fairbank.scheduling.snapshot import RunningJob
-from fairbank.simulator.traces.workload import TraceJob
-
-if TYPE_CHECKING:  # who simulates no bank does not wait for it
-    from fairbank.simulator.engine.simulated_bank import RemainingCredit
-
-
-ShareUser = tuple[int, int]
-"""Group and user; the group is -1 if groups do not count."""
 
 ROOT = "root"
 
@@ -50,7 +36,7 @@ class ShareAccounts(NamedTuple):
     shares: Mapping[int, int]
     by_group: bool = False
 
-    def user_of(self, job: TraceJob) -> ShareUser:
+    def user_of(self, job: ProcessorJob) -> User:
         return (job.group, job.user) if self.by_group else (-1, job.user)
 
     def check(self) -> None:
@@ -66,7 +52,7 @@ class ShareAccounts(NamedTuple):
                 remedy="divide all of them by the same",
             ) from bad
 
-    def tree(self, people: Sequence[ShareUser]) -> Tree:
+    def tree(self, people: Sequence[User]) -> Tree:
         """Return the tree: root, groups if they count, then these users, in this order."""
         if not self.by_group:
             return build_tree(
@@ -92,7 +78,7 @@ class ShareAccounts(NamedTuple):
             ]
         )
 
-    def usage(self, people: Sequence[ShareUser], used: Sequence[float]) -> list[float]:
+    def usage(self, people: Sequence[User], used: Sequence[float]) -> list[float]:
         """Return the usage of each row with all below it, from the usage of the users."""
         if not self.by_group:
             return [sum(used), *used]
@@ -102,7 +88,7 @@ class ShareAccounts(NamedTuple):
         return [sum(used), *of_groups.values(), *used]
 
 
-def groups_of(people: Sequence[ShareUser]) -> list[int]:
+def groups_of(people: Sequence[User]) -> list[int]:
     """Return each group once, in the order of the users."""
     return list(dict.fromkeys(group for group, _ in people))
 
@@ -130,7 +116,7 @@ class PriorityRules(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of full credit that ends now. Any weight needs a bank."""
 
 
-class UsageState:
+class UsageState(Generic[W]):
     """Usage of all users: it grows while jobs run, and always decays. Each user has one share of
     the machine, unless shares are given.
 
@@ -150,20 +136,20 @@ class UsageState:
         self._shares = shares
         self._scale = scale(nodes=processors, cpus=processors)
         self._decay_rate = -log(rules.decay.a_second) if rules.decay.half_life else 0.0
-        self._used: dict[ShareUser, float] = {}
-        self._ended: list[tuple[RunningJob[TraceJob, int], int]] = []
+        self._used: dict[User, float] = {}
+        self._ended: list[tuple[RunningJob[W, int], int]] = []
         self._base_time = self._computed_at = 0
-        self._factor: Callable[[ShareUser], float] | None = None
+        self._factor: Callable[[User], float] | None = None
         self._user_count = 0
-        self.credit: Callable[[TraceJob, int], RemainingCredit] | None = None
+        self.credit: Callable[[W, int], RemainingCredit] | None = None
         """Function that returns the remaining credit for a job at a time, if there is a bank."""
 
-    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
+    def record_end(self, running: RunningJob[W, int], now: int) -> None:
         """Record a job that ended now. Its usage counts from the next period on."""
         self._ended.append((running, now))
 
     def update(
-        self, queue: PriorityQueue[TraceJob], running: Iterable[RunningJob[TraceJob, int]], now: int
+        self, queue: PriorityQueue[W], running: Iterable[RunningJob[W, int]], now: int
     ) -> None:
         """Compute priorities: all if a period has begun since the last time, else of new jobs.
 
@@ -182,7 +168,7 @@ class UsageState:
         if rows := queue.unranked():
             queue.set_priorities(rows, self._priorities(queue, rows))
 
-    def _priorities(self, queue: PriorityQueue[TraceJob], rows: Sequence[int]) -> Priorities:
+    def _priorities(self, queue: PriorityQueue[W], rows: Sequence[int]) -> Priorities:
         jobs = queue.columns(rows)
         nothing, first = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
         columns = PendingColumns(
@@ -196,7 +182,11 @@ class UsageState:
             site=(
                 nothing
                 if self.credit is None or not self._rules.site_weight
-                else self._site_factors(queue.jobs_of(rows), self.credit)
+                else site_factors(
+                    [self.credit(job, self._computed_at) for job in queue.jobs_of(rows)],
+                    self._rules.site_rule,
+                    self._rules.site_weight,
+                ).astype(np.float64)
             ),
             partition=first,
             qos=first,  # the scale has only that of jobs without one
@@ -204,7 +194,7 @@ class UsageState:
         )
         return priorities(columns, self._scale, self._rules.settings, self._computed_at + 1)
 
-    def _fair_shares(self, users: Sequence[ShareUser], places: Integers) -> Floats:
+    def _fair_shares(self, users: Sequence[User], places: Integers) -> Floats:
         """Return the fair-share factor of the user at each place. New users join in the order in
         which they first occur.
         """
@@ -223,27 +213,10 @@ class UsageState:
         table[needed] = factors
         return table[places]
 
-    def _site_factors(
-        self, jobs: Sequence[TraceJob], credit_of: Callable[[TraceJob, int], RemainingCredit]
-    ) -> Floats:
-        """Return the site factors of remaining credit and of the time to its end."""
-        credits = [credit_of(job, self._computed_at) for job in jobs]
-        credit = credit_factor(
-            [remaining.deposited for remaining in credits],
-            [remaining.used for remaining in credits],
-        )
-        expiry = expiry_factor(
-            [remaining.seconds for remaining in credits],
-            [remaining.longest for remaining in credits],
-        )
-        return scale_factors(
-            self._rules.site_rule.of(credit, expiry), self._rules.site_weight
-        ).astype(np.float64)
-
-    def user_of(self, job: TraceJob) -> ShareUser:
+    def user_of(self, job: W) -> User:
         return (-1, job.user) if self._shares is None else self._shares.user_of(job)
 
-    def _fair_share_factors(self) -> Callable[[ShareUser], float]:
+    def _fair_share_factors(self) -> Callable[[User], float]:
         """Return the function from a user to the fair-share factor."""
         used, rule = self._used, self._rules.algorithm
         if self._shares is None and rule is Algorithm.FAIR_TREE:
@@ -259,12 +232,12 @@ class UsageState:
             factors = classic(
                 tree, usage, dampening=self._rules.dampening, depth_oblivious=oblivious
             ).factor
-        factor_of: Mapping[ShareUser, float] = dict(
+        factor_of: Mapping[User, float] = dict(
             zip(people, factors.tolist()[-len(people) :], strict=True)
         )
         return factor_of.__getitem__
 
-    def _charge(self, running: Iterable[RunningJob[TraceJob, int]], begun: int) -> None:
+    def _charge(self, running: Iterable[RunningJob[W, int]], begun: int) -> None:
         """Add the usage from the last computation until a period begins."""
         self._rebase(begun)
         since, until = self._growth(self._computed_at), self._growth(begun)
@@ -276,7 +249,7 @@ class UsageState:
             if end > begun:
                 self._ended.append((job_running, end))
 
-    def _add(self, running: RunningJob[TraceJob, int], since: float, until: float) -> None:
+    def _add(self, running: RunningJob[W, int], since: float, until: float) -> None:
         who, processors = self.user_of(running.job), running.placement
         begin = self._growth(running.started) if running.started > self._computed_at else since
         if begin < until:
