@@ -1,13 +1,16 @@
-"""Dependencies of a job, as `sbatch --dependency` takes them, and their state.
+"""Dependencies of a job and their state.
 
 Source: docs/reference/slurm-rules.md, "Dependencies".
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
+
+from fairbank.core.submission.dependencies import RequestedDependency
 
 
 class DependencyState(Enum):
@@ -18,21 +21,10 @@ class DependencyState(Enum):
     NEVER = "failed"
 
 
-class Dependency(msgspec.Struct, frozen=True, kw_only=True):
-    """One dependency on another job.
+@dataclass(frozen=True, kw_only=True)
+class Dependency(RequestedDependency):
+    """Dependency with its state."""
 
-    kind       afterok or another of sbatch's words
-    job        id of the job or of the array; None for singleton
-    task       id of the array task, if it concerns one task
-    all_tasks  whether it concerns every task of the array
-    minutes    delay of `after`
-    """
-
-    kind: str
-    job: int | None = None
-    task: int | None = None
-    all_tasks: bool = False
-    minutes: int = 0
     state: DependencyState = DependencyState.NOT_YET
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.arrays import ArrayTasks, parse_array
+from fairbank.core.submission.dependencies import DependencyExpression, RequestedDependency
 from fairbank.core.submission.options import options_by_flag
 from fairbank.core.submission.values import NodeRange, WarningSignal
 
@@ -37,6 +38,30 @@ def value(flag: str, text: str) -> object:
         ("--time-min", "5", 300),
         ("--array", "1-7:2,9%3", ArrayTasks((range(1, 8, 2), range(9, 10)), 3)),
         ("--array", "[1-3]", ArrayTasks((range(1, 4),))),
+        (
+            "--dependency",
+            "afterok:31:32_4,after:33+10,aftercorr:34_*,35",
+            DependencyExpression(
+                (
+                    RequestedDependency(kind="afterok", job=31),
+                    RequestedDependency(kind="afterok", job=32, task=4),
+                    RequestedDependency(kind="after", job=33, minutes=10),
+                    RequestedDependency(kind="aftercorr", job=34, all_tasks=True),
+                    RequestedDependency(kind="afterany", job=35),
+                )
+            ),
+        ),
+        (
+            "--dependency",
+            "afterany:31?singleton",
+            DependencyExpression(
+                (
+                    RequestedDependency(kind="afterany", job=31),
+                    RequestedDependency(kind="singleton"),
+                ),
+                any_of=True,
+            ),
+        ),
         ("--exclusive", "USER", "user"),
         ("--exclusive", "allocation", "exclusive"),
         ("--gres", "none", []),
@@ -80,6 +105,10 @@ def test_values_are_those_of_the_manual(flag: str, text: str, expected: object) 
         ("--mem", "1.5G lots"),
         ("--time", "60: -60:10 1:2:3:4 soon"),
         ("--array", "foo 5-1 1-5:0 1% %2 1%x [1-3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}"),
+        (
+            "--dependency",
+            "afterlunch:31 afterok afterok:31,after:32?after:33 31?32 afterok:31+5 afterok:31_ ,",
+        ),
         ("--exclusive", "foo"),
         ("--nice", "x 2147483646"),
         ("--priority", "-1 4294967294"),

@@ -74,7 +74,7 @@ OPTIONS = (
     Option("cpus-per-task", "c", ALL, "SRUN_CPUS_PER_TASK SLURM_CPUS_PER_TASK", v.count),
     Option("deadline"),
     Option("delay-boot", "", ALL, "DELAY_BOOT"),
-    Option("dependency", "d", ALL, "SLURM_DEPENDENCY"),
+    Option("dependency", "d", ALL, "SLURM_DEPENDENCY", v.dependencies),
     Option("disable-status", "X", "srun", "DISABLE_STATUS", v.flag),
     Option("distribution", "m", ALL, "SBATCH_DISTRIBUTION SLURM_DISTRIBUTION"),
     Option("error", "e", SUBMITTING, "SBATCH_ERROR SRUN_ERROR SLURM_STDERRMODE"),

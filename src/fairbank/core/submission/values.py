@@ -14,6 +14,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import Gres, parse_gpus, parse_gres
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.core.submission.arrays import ArrayTasks, parse_array
+from fairbank.core.submission.dependencies import DependencyExpression, parse_dependencies
 from fairbank.core.time import parse_duration
 from fairbank.core.tres import parse_memory
 
@@ -120,6 +121,11 @@ def time_limit(text: str, field: str) -> int | None:
 def array(text: str, field: str) -> ArrayTasks:
     """Return the tasks of an array."""
     return parse_array(text, field=field)
+
+
+def dependencies(text: str, field: str) -> DependencyExpression:
+    """Return the dependencies on other jobs."""
+    return parse_dependencies(text, field=field)
 
 
 def gpus(text: str, field: str) -> list[Gres]:

@@ -18,6 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.core.submission.arrays import parse_array
+from fairbank.core.submission.dependencies import parse_term, split_dependencies
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, read_rows
@@ -270,12 +271,9 @@ def _text(cells: Cells, field: str) -> str:
 # --- dependencies ---
 
 # An example is `afterok:31(unfulfilled),after:15_*+10(unfulfilled)`. Met dependencies are not
-# printed. All parts between `,` must be met; of parts between `?` one is enough; never both.
+# printed. Each stands alone, with its state.
 
-_STATE = r"(?:\(([a-z]{1,16})\))?"
-_KIND = re.compile(r"[a-z]{1,32}", re.ASCII)
-_SINGLETON = re.compile(rf"singleton{_STATE}", re.ASCII)
-_JOB = re.compile(rf"(\d{{1,10}})(?:_(?:(\d{{1,7}})|\*))?(?:\+(\d{{1,9}}))?{_STATE}", re.ASCII)
+_WITH_STATE = re.compile(r"(.*?)(?:\(([a-z]{1,16})\))?", re.ASCII)
 _DEPENDENCY_STATES = {state.value: state for state in DependencyState}
 
 
@@ -286,43 +284,13 @@ def read_dependencies(text: str) -> Dependencies:
     """
     if not text:
         return Dependencies()
-    any_of = "?" in text
+    parts, any_of = split_dependencies(text)
     items: list[Dependency] = []
-    for part in text.split("?" if any_of else ","):
-        parsed = list(_parse_part(part))
-        if not parsed or None in parsed:
+    for part in parts:
+        match = _WITH_STATE.fullmatch(part)
+        terms = parse_term(match[1]) if match else None
+        state = _DEPENDENCY_STATES.get(match[2] or "unfulfilled") if match else None
+        if terms is None or state is None:
             return Dependencies(text)
-        items += filter(None, parsed)
+        items += (Dependency(**vars(term), state=state) for term in terms)
     return Dependencies(text, tuple(items), any_of)
-
-
-def _parse_part(text: str) -> Iterator[Dependency | None]:
-    """Parse `afterok:31(failed)` as printed; `afterok:31:32` and `31` as users may write it.
-
-    Yields None for what is no dependency.
-    """
-    if singleton := _SINGLETON.fullmatch(text):
-        state = _dependency_state(singleton[1])
-        yield state and Dependency(kind="singleton", state=state)
-        return
-    kind, colon, jobs = text.partition(":")
-    if not colon:
-        kind, jobs = "afterany", text
-    for job_text in jobs.split(":"):
-        match = _JOB.fullmatch(job_text)
-        state = _dependency_state(match[4]) if match and _KIND.fullmatch(kind) else None
-        if match is None or state is None:
-            yield None
-            return
-        yield Dependency(
-            kind=kind,
-            job=int(match[1]),
-            task=None if match[2] is None else int(match[2]),
-            all_tasks="_*" in job_text,
-            minutes=int(match[3] or 0),
-            state=state,
-        )
-
-
-def _dependency_state(text: str | None) -> DependencyState | None:
-    return DependencyState.NOT_YET if text is None else _DEPENDENCY_STATES.get(text)
