@@ -19,7 +19,7 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind, link_of
 from fairbank.bank.project import Project
 from fairbank.bank.query import UserRow
-from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
@@ -124,20 +124,20 @@ class _Rows:
                 held_by = self._held_by(job, place)
                 yield RunRecord(
                     id=held_by,
-                    run=Run(CLUSTER, held_by, start),
-                    project=allocation.project,
+                    reported=ReportedRun(
+                        run=Run(CLUSTER, held_by, start),
+                        project=allocation.project,
+                        partition=PARTITION,
+                        start=start,
+                        until=_until(start),
+                    ),
                     allocation=allocation.id,
                     owner=_owner(job),
-                    partition=PARTITION,
                     state=RunState.CHARGED,
                     held=SuMinutes(0),
-                    start=start,
-                    until=_until(start),
                     set_by=held_by + len(self._opened),
                     charged=CHARGED,
-                    ended=_ended(start),
-                    outcome=OUTCOME,
-                    elapsed_seconds=ELAPSED_SECONDS,
+                    end=RunEnd(OUTCOME, ELAPSED_SECONDS, _ended(start)),
                 )
 
     def _held_by(self, job: int, place: int) -> int:

@@ -33,6 +33,7 @@ from benchmarks.manual_loops import (
 from benchmarks.measure import Figure, Say, Table, Target, at_least, rate_each, ratio
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.requests import Charge, Hold, SubmittedRequest
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -204,31 +205,34 @@ class Holder:
                 ]
             )
             self._bank.apply(
-                [SubmittedRequest(charge_of(run), Instant(STARTS), ACTOR) for run in runs]
+                [
+                    SubmittedRequest(charge_of(run, self._projects), Instant(STARTS), ACTOR)
+                    for run in runs
+                ]
             )
         return 2 * pairs
 
 
 def hold_of(run: Run, projects: Sequence[int]) -> Hold:
     """Return the hold for the start of a run, in one of the projects."""
+    reported = _reported(run, projects, STARTS + 90_000)
     return Hold(
-        run=run,
-        chain=(projects[run.job_id % len(projects)],),
+        reported=reported,
+        chain=(reported.project,),
         resource=RESOURCE,
         owner=UID,
         amount=SuMinutes(HELD),
-        start=Instant(STARTS),
-        until=Instant(STARTS + 90_000),
-        partition="cpu",
     )
 
 
-def charge_of(run: Run) -> Charge:
+def charge_of(run: Run, projects: Sequence[int]) -> Charge:
     """Return the charge for the end of a run."""
+    end = RunEnd("COMPLETED", 1_800, Instant(STARTS + 1_800))
     return Charge(
-        run=run,
-        amount=SuMinutes(CHARGED),
-        ended=Instant(STARTS + 1_800),
-        outcome="COMPLETED",
-        elapsed_seconds=1_800,
+        reported=_reported(run, projects, end.ended), owner=UID, amount=SuMinutes(CHARGED), end=end
     )
+
+
+def _reported(run: Run, projects: Sequence[int], until: int) -> ReportedRun:
+    project = projects[run.job_id % len(projects)]
+    return ReportedRun(run, project, "cpu", Instant(STARTS), Instant(until))

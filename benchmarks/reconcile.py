@@ -90,20 +90,23 @@ def _prepare(url: str, recorded: RecordedSlurm, past: HistorySize, say: Say) -> 
     with store.reading() as reader:
         accounts = {project.id: project.account for project in reader.scan(Project)}
         for run in reader.scan(RunRecord):
-            start, end = iso(run.start)[:-1], iso(run.ended or 0)[:-1]
+            if run.end is None:
+                continue
+            started, ended = run.reported.start, run.end.ended
+            start, end = iso(started)[:-1], iso(ended)[:-1]
             facts = (
-                run.run.job_id,
+                run.reported.run.job_id,
                 start,
                 start,
                 end,
-                run.elapsed_seconds,
-                run.outcome,
+                run.end.elapsed_seconds,
+                run.end.outcome,
                 run.owner,
                 f"u{run.owner}",
                 accounts[run.allocation],
             )
             record = line(*facts, PARTITION, "normal", 60, TRES, TRES)
-            for day in {_day(run.start), _day(run.ended or 0)}:
+            for day in {_day(started), _day(ended)}:
                 days[day].append(record)
     store.close()
     for day, lines in days.items():

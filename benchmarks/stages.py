@@ -48,8 +48,12 @@ def stages(
         spent: StepSeconds = {}
         for _ in range(batches):
             runs = [Run("steps", next(jobs), STARTS) for _ in range(BATCH)]
-            for request in (lambda run: hold_of(run, bank.projects), charge_of):
-                _apply_batch(bank, [request(run) for run in runs], _StepTimer(spent, of_database))
+            for request in (hold_of, charge_of):
+                _apply_batch(
+                    bank,
+                    [request(run, bank.projects) for run in runs],
+                    _StepTimer(spent, of_database),
+                )
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
     return Table("CPU time of a batch of 100", ABOUT, tuple(_figures(seen)), ())
 

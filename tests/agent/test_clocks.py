@@ -13,7 +13,7 @@ from fairbank.agent.protocol import EpilogEvent
 from fairbank.agent.reports.report import OVERTIME_SECONDS, clock_warning
 from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RunEnd, RunState
 from fairbank.core.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.conftest import SU, Site
@@ -47,11 +47,9 @@ def test_run_that_ended_before_its_start_costs_nothing(
     finish_run(world, early_epilog())
     assert world.bank.sums() == (0, 0)
     (run,) = world.bank.runs()
-    assert (run.state, run.outcome, run.elapsed_seconds, run.ended) == (
+    assert (run.state, run.end) == (
         RunState.RELEASED,
-        "COMPLETED",
-        0,
-        START - BACK,
+        RunEnd("COMPLETED", 0, Instant(START - BACK)),
     )
     assert world.outbox.content()[1] == []
     assert world.bank.is_sound()

@@ -188,7 +188,7 @@ def test_project_never_pays_beyond_its_credit(
     with world_of(400, PartitionTerms(patience=4, outage_policy=policy), window) as world:
         lives = JobLives(world, kinds)
         play(world, lives, plan)
-        runs = {run.run.job_id: run for run in world.bank.runs()}
+        runs = {run.reported.run.job_id: run for run in world.bank.runs()}
         assert world.bank.sums() == (sum(run.charged for run in runs.values()), 0)
         assert world.bank.is_sound()
         for job in lives.begun:  # a run without a hold may find no credit left

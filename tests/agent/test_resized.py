@@ -121,8 +121,8 @@ def test_resized_run_of_a_lost_outbox_has_no_hours(world: World) -> None:
 
 
 def details_of(run: RunRecord) -> JobDetails:
-    assert run.job_details is not None
-    return run.job_details
+    assert run.reported.job_details is not None
+    return run.reported.job_details
 
 
 RESIZES = st.lists(st.tuples(st.integers(1, 5_000), st.integers(0, 64)), max_size=6)

@@ -59,7 +59,7 @@ class LockSetStore:
         rows = self.rows
         runs = [rows.runs[run] for run in lock_set.runs if run in rows.runs]
         numbers = lock_set.allocations | {record.allocation for record in runs}
-        reaches = list(lock_set.filters({record.run for record in runs}))
+        reaches = list(lock_set.filters({record.reported.run for record in runs}))
         allocations = [
             row
             for row in rows.allocations.values()
@@ -124,9 +124,9 @@ class LockSetStore:
                     if token.id in lock_set.tokens or token.digest in lock_set.digests
                 ],
                 held_runs=[
-                    (record.project, run)
+                    (record.reported.project, run)
                     for run, record in rows.runs.items()
-                    if record.project in lock_set.closing and record.state is RunState.HELD
+                    if record.reported.project in lock_set.closing and record.state is RunState.HELD
                 ],
                 used={number for number in lock_set.renaming if rows.is_used(number)},
             ),

@@ -27,6 +27,7 @@ from fairbank.bank.requests import (
     RemoveProject,
     Request,
     RevokeToken,
+    RunRequest,
     SetCap,
     SetMember,
     SubmittedRequest,
@@ -34,7 +35,8 @@ from fairbank.bank.requests import (
     Undo,
     Withdraw,
 )
-from fairbank.cluster.job import JobDetails, Run
+from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.cluster.job import JobDetails, Run, new_details
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -90,14 +92,6 @@ uids = st.integers(1, 2)
 runs = st.builds(Run, st.just("darwin"), st.integers(1, 4), st.just(0), st.integers(0, 1))
 starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
 
-_run_fields: dict[str, Any] = {
-    "run": runs,
-    "chain": st.sampled_from(LINES),
-    "resource": resources,
-    "owner": uids,
-    "start": starts,
-}
-_run_fields["partition"] = st.sampled_from(["", "", "std"])
 _names = st.sampled_from(["relax", "=2+2", 'd\u00fcnn "w\\64" {}', "x" * 128])
 _job_details = st.none() | st.builds(
     JobDetails,
@@ -110,33 +104,51 @@ _job_details = st.none() | st.builds(
     exit_status=st.none() | st.sampled_from([0, 9, 256]),
     cpu_seconds=st.none() | st.integers(0, 200),
 )
-_run_fields["job_details"] = _job_details
-_adjust_fields = {
-    name: _run_fields[name] for name in Adjust.__struct_fields__ if name in _run_fields
+_run_fields: dict[str, Any] = {
+    "key": keys,
+    "reported": st.builds(
+        ReportedRun,
+        run=runs,
+        project=st.just(0),
+        partition=st.sampled_from(["", "", "std"]),
+        start=starts,
+        until=instants,
+        job_details=_job_details.map(lambda details: new_details(details, None)),
+    ),
+    "chain": st.sampled_from(LINES),
+    "resource": resources,
+    "owner": uids,
 }
-_ended: dict[str, Any] = {
-    "ended": instants,
-    "outcome": st.sampled_from(["COMPLETED", "FAILED"]),
-    "elapsed_seconds": st.integers(0, 99),
-}
+_ends = st.builds(
+    RunEnd,
+    outcome=st.sampled_from(["COMPLETED", "FAILED"]),
+    elapsed_seconds=st.integers(0, 99),
+    ended=instants,
+)
 
 
-def _of_its_job(request: Hold | Adjust | Charge | Release) -> Request:
+def _of_chain(request: RunRequest) -> RunRequest:
+    """Return the request with the first project of its chain in the report."""
+    reported = msgspec.structs.replace(request.reported, project=request.chain[0])
+    return msgspec.structs.replace(request, reported=reported)
+
+
+def _of_its_job(request: RunRequest) -> RunRequest:
     """Return the request with the owner and the projects of its job."""
-    which = request.run.job_id - 1
+    which = request.reported.run.job_id - 1
     return msgspec.structs.replace(request, owner=which % 2 + 1, chain=LINES[which])
 
 
-of_runs = st.one_of(
-    st.builds(Hold, key=keys, amount=costs, until=instants, **_run_fields).map(_of_its_job),
-    st.builds(Hold, key=keys, amount=costs, until=instants, **_run_fields),
-    st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants, job_details=_job_details),
-    st.builds(Adjust, key=keys, amount=costs, until=instants, **_adjust_fields).map(_of_its_job),
-    st.builds(Adjust, key=keys, amount=costs, until=instants, **_adjust_fields),
-    st.builds(Charge, key=keys, amount=costs, **_run_fields, **_ended).map(_of_its_job),
-    st.builds(Release, key=keys, **_run_fields, **_ended).map(_of_its_job),
-    st.builds(Charge, key=keys, amount=costs, **_run_fields, **_ended),
-    st.builds(Release, key=keys, **_run_fields, **_ended),
+_reports: st.SearchStrategy[Any] = st.one_of(
+    st.builds(Hold, amount=costs, **_run_fields),
+    st.builds(Adjust, amount=costs, **_run_fields),
+    st.builds(Charge, amount=costs, end=_ends, **_run_fields),
+    st.builds(Release, end=_ends, **_run_fields),
+)
+of_runs: st.SearchStrategy[Any] = st.one_of(
+    _reports.map(_of_its_job).map(_of_chain),
+    _reports.map(_of_its_job).map(_of_chain),
+    _reports.map(_of_chain),
     st.builds(Lapse, key=keys, run=runs),
     st.builds(Refund, key=keys, run=runs, amount=st.none() | amounts),
 )
@@ -244,7 +256,7 @@ def submitted_by(actor: int, report: int | None, request: Request) -> SubmittedR
     digest = None
     if report is not None and isinstance(request, Hold | Adjust | Charge | Release):
         kind = "end" if isinstance(request, Charge | Release) else type(request).__name__
-        digest = f"{kind} {request.run} {report}".encode()
+        digest = f"{kind} {request.reported.run} {report}".encode()
     return SubmittedRequest(request, Instant(0), actor, report_digest=digest)
 
 

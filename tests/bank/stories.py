@@ -136,7 +136,7 @@ class StoryRunner:
             if word == "from":
                 is_equal = record.allocation == self.names.allocations[value]
             elif word == "for":
-                is_equal = record.project == self.names.projects[value]
+                is_equal = record.reported.project == self.names.projects[value]
             else:
                 is_equal = getattr(record, word) == su(value)
             actual += [word, value if is_equal else f"not {value}"]

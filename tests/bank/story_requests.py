@@ -29,6 +29,7 @@ from fairbank.bank.requests import (
     Undo,
     Withdraw,
 )
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes, parse_su
@@ -70,15 +71,16 @@ def run(text: str) -> Run:
     return Run("darwin", int(job), int(submitted or 0), int(restart or 0))
 
 
-def job_details(text: str | None) -> JobDetails | None:
-    """Parse `name=relax,cpus=8` by the names of the fields."""
-    if text is None:
-        return None
-    pairs = dict(pair.split("=") for pair in text.split(","))
+def job_details(options: dict[str, str]) -> JobDetails | None:
+    """Return the details `name=relax,cpus=8`, by the names of the fields, and the time limit."""
+    text = options.get("details")
+    pairs = dict(pair.split("=") for pair in text.split(",")) if text else {}
+    if "seconds" in options:
+        pairs["limit_seconds"] = options["seconds"]
     facts: dict[str, Any] = {
         field: int(value) if value.isdigit() else value for field, value in pairs.items()
     }
-    return JobDetails(**facts)
+    return JobDetails(**facts) if facts else None
 
 
 def period(text: str) -> tuple[Instant, Instant]:
@@ -108,6 +110,8 @@ class StoryNames:
         self.parents: dict[int, int | None] = {}
         self.allocations: dict[str, int] = {}
         self.tokens: dict[str, int] = {}
+        self.holds: dict[Run, tuple[int, int]] = {}
+        """Owner and project of each run that had a hold."""
 
     def request(self, line: str, now: Instant) -> Request:
         """Return the request of a line. Raises AssertionError for an unknown line."""
@@ -127,58 +131,57 @@ class StoryNames:
             Instant(int(options.get("until", 1_000))),
             Instant(int(options.get("ended", now))),
         )
-        details = job_details(options.get("details"))
+        priced_in = options.get("priced")
         match words:
             case ["hold", number, user, name, amount]:
-                facts = self._run_fields(user, name, options, now)
-                seconds = int(options["seconds"]) if "seconds" in options else None
-                facts |= {
-                    "billing": options.get("billing"),
-                    "limit_seconds": seconds,
-                    "job_details": details,
-                }
-                return Hold(run=run(number), amount=su(amount), until=until, **facts)
+                facts = self._run_fields(number, [user, name], options, now, until)
+                self.holds[run(number)] = facts["owner"], facts["reported"].project
+                return Hold(amount=su(amount), billing=options.get("billing"), **facts)
             case ["adjust", number, *who, amount]:
-                facts = self._run_fields(who[0], who[1], options, now) if who else {}
-                whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__} | {
-                    "priced_in": options.get("priced")
-                }
-                return Adjust(
-                    run=run(number), amount=su(amount), until=until, job_details=details, **whose
-                )
+                facts = self._run_fields(number, who, options, now, until)
+                return Adjust(amount=su(amount), priced_in=priced_in, **facts)
             case ["charge", number, *who, amount]:
-                facts = self._run_fields(who[0], who[1], options, now) if who else {}
-                facts |= {
-                    "outcome": "COMPLETED",
-                    "elapsed_seconds": 60,
-                    "job_details": details,
-                    "priced_in": options.get("priced"),
-                }
-                return Charge(run=run(number), amount=su(amount), ended=ended, **facts)
+                facts = self._run_fields(number, who, options, now, ended)
+                end = RunEnd("COMPLETED", 60, ended)
+                return Charge(amount=su(amount), end=end, priced_in=priced_in, **facts)
             case ["release", number, *who]:
-                facts = self._run_fields(who[0], who[1], options, now) if who else {}
-                return Release(
-                    run=run(number), ended=ended, outcome="NODE_FAIL", job_details=details, **facts
-                )
+                facts = self._run_fields(number, who, options, now, ended)
+                return Release(end=RunEnd("NODE_FAIL", 0, ended), **facts)
             case ["lapse", number]:
                 return Lapse(run=run(number))
             case ["refund", number, amount]:
                 return Refund(run=run(number), amount=None if amount == "all" else su(amount))
         return None
 
-    def _run_fields(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
-        """Return the projects, the resource and the owner of a request."""
-        project, resource = self._project_and_resource(name)
-        account = name.partition("/")[0]
-        known = account in self.projects
-        return {
-            "chain": project_chain(project, self.parents) if known else (),
-            "account": None if known else account,
-            "resource": resource,
-            "owner": USERS[user],
-            "start": Instant(int(options.get("start", now))),
-            "partition": options.get("partition", ""),
-        }
+    def _run_fields(
+        self, number: str, who: list[str], options: Options, now: Instant, until: Instant
+    ) -> dict[str, Any]:
+        """Return the report, the projects, the resource and the owner of a request.
+
+        A line without a user and a project takes those of the hold.
+        """
+        owner, project = self.holds.get(run(number), (0, 0))
+        facts: dict[str, Any] = {}
+        if who:
+            user, name = who
+            account = name.partition("/")[0]
+            known = account in self.projects
+            owner, (project, resource) = USERS[user], self._project_and_resource(name)
+            project = project if known else 0
+            facts = {
+                "chain": project_chain(project, self.parents) if known else (),
+                "account": None if known else account,
+                "resource": resource,
+            }
+        reported = ReportedRun(
+            run=run(number),
+            project=project,
+            partition=options.get("partition", ""),
+            start=Instant(int(options.get("start", now))),
+            until=until,
+            job_details=job_details(options),
+        )
+        return facts | {"reported": reported, "owner": owner}
 
     def _of_credit(self, words: list[str], options: Options) -> Request | None:
         match words:

@@ -7,24 +7,25 @@ import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.findings import differences, unreadable, value_text
-from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.run import ReportedRun, RunRecord, RunState
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
 RUN = RunRecord(
     id=5,
-    run=Run("darwin", 12, Instant(100), 0),
-    project=1,
+    reported=ReportedRun(
+        run=Run("darwin", 12, Instant(100), 0),
+        project=1,
+        partition="cpu",
+        start=Instant(1_826_843_078),
+        until=Instant(1_826_843_078),
+    ),
     allocation=1,
     owner=1001,
-    partition="cpu",
     state=RunState.HELD,
     held=SuMinutes(60),
-    start=Instant(1_826_843_078),
-    until=Instant(1_826_843_078),
     set_by=5,
-    job_details=None,
 )
 ALLOCATION = Allocation(
     id=1,
@@ -39,19 +40,22 @@ replace = msgspec.structs.replace
 
 
 def test_amounts_are_shown_with_unit_and_instants_as_times() -> None:
-    other = replace(
-        RUN, charged=SuMinutes(855), until=Instant(1_826_843_079), set_by=7, state=RunState.LAPSED
-    )
+    longer = replace(RUN.reported, until=Instant(1_826_843_079))
+    other = replace(RUN, reported=longer, charged=SuMinutes(855), set_by=7, state=RunState.LAPSED)
     assert list(differences(other, RUN)) == [
-        "state is lapsed, due held",
         "the end of the hold is 2027-11-22T00:24:39Z, due 2027-11-22T00:24:38Z",
+        "state is lapsed, due held",
         "the entry that set it is 7, due 5",
         "charged is 855 SU-minutes, due 0 SU-minutes",
     ]
 
 
+def with_details(details: JobDetails) -> RunRecord:
+    return replace(RUN, reported=replace(RUN.reported, job_details=details))
+
+
 def test_job_details_are_compared_by_field() -> None:
-    other = replace(RUN, job_details=JobDetails(name="x", qos="long"))
+    other = with_details(JobDetails(name="x", qos="long"))
     assert list(differences(other, RUN)) == [
         "name is 'x', due nothing",
         "qos is 'long', due nothing",
@@ -60,7 +64,7 @@ def test_job_details_are_compared_by_field() -> None:
         "name is nothing, due 'x'",
         "qos is nothing, due 'long'",
     ]
-    assert list(differences(replace(RUN, job_details=JobDetails(name="y", qos="long")), other)) == [
+    assert list(differences(with_details(JobDetails(name="y", qos="long")), other)) == [
         "name is 'y', due 'x'"
     ]
 

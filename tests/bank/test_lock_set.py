@@ -30,6 +30,7 @@ from fairbank.bank.requests import (
     Unpriced,
 )
 from fairbank.bank.rules import Done, apply
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.bank.transaction_data import NewIds, RegistryNotLoaded, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, Instant
@@ -38,27 +39,17 @@ from tests.bank.lock_set_store import LockSetStore
 from tests.bank.request_strategies import GRANTS, PROJECTS
 
 RUN = Run("darwin", 1, 0)
-HOLD = Hold(
-    run=RUN,
-    chain=(2, 1),
-    resource="cpu",
-    owner=7,
-    amount=SuMinutes(5),
-    start=Instant(0),
-    until=Instant(9),
-    key="h",
-)
+REPORTED = ReportedRun(RUN, 2, "", Instant(0), Instant(9))
+END = RunEnd("COMPLETED", 9, Instant(9))
+HOLD = Hold(reported=REPORTED, chain=(2, 1), resource="cpu", owner=7, amount=SuMinutes(5), key="h")
 CHARGE = Charge(
-    run=RUN,
-    amount=SuMinutes(5),
-    ended=Instant(9),
-    outcome="COMPLETED",
-    elapsed_seconds=9,
-    chain=(2, 1),
-    resource="cpu",
-    owner=7,
-    start=Instant(0),
+    reported=REPORTED, amount=SuMinutes(5), end=END, chain=(2, 1), resource="cpu", owner=7
 )
+ADJUST = Adjust(reported=REPORTED, owner=7, amount=SuMinutes(1))
+
+
+def of_job(job_id: int, *, start: int = 0) -> ReportedRun:
+    return msgspec.structs.replace(REPORTED, run=RUN._replace(job_id=job_id), start=Instant(start))
 
 
 def submitted(*requests: Request) -> list[SubmittedRequest]:
@@ -82,9 +73,7 @@ def reaches(lock_set: LockSet, *known: Run) -> set[tuple[int, str, AllocationFil
 
 def test_charge_of_known_run_locks_only_the_run() -> None:
     """Every report of an end names the project chain; it matters only if the hold never arrived."""
-    lock_set = lock_set_of(
-        submitted(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1)))
-    )
+    lock_set = lock_set_of(submitted(CHARGE, ADJUST))
     assert (lock_set.runs, lock_set.registry) == ({RUN}, False)
     assert reaches(lock_set, RUN) == set()
     assert reaches(lock_set) == {
@@ -94,29 +83,17 @@ def test_charge_of_known_run_locks_only_the_run() -> None:
 
 
 def test_charge_of_unknown_run_locks_its_project_chain() -> None:
-    other = Release(
-        run=RUN._replace(job_id=2),
-        ended=Instant(9),
-        outcome="NODE_FAIL",
-        chain=(4,),
-        resource="cpu",
-        owner=7,
-        start=Instant(3),
-    )
+    other = Release(reported=of_job(2, start=3), end=END, chain=(4,), resource="cpu", owner=7)
     lock_set = lock_set_of(
-        submitted(
-            msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), chain=(5,)), CHARGE, other
-        )
+        submitted(msgspec.structs.replace(HOLD, reported=of_job(3), chain=(5,)), CHARGE, other)
     )
     start = (5, "cpu", AllocationFilter(0, 0, own=True))
-    assert reaches(lock_set, RUN, other.run) == {start}
+    assert reaches(lock_set, RUN, other.reported.run) == {start}
     assert reaches(lock_set, RUN) > {start, (4, "cpu", AllocationFilter(3, 3, own=True))}
 
 
 def test_late_report_does_not_lock_all_allocations_between() -> None:
-    later = msgspec.structs.replace(
-        HOLD, run=RUN._replace(job_id=2), chain=(2,), start=Instant(365 * DAY)
-    )
+    later = msgspec.structs.replace(HOLD, reported=of_job(2, start=365 * DAY), chain=(2,))
     lock_set = lock_set_of(submitted(HOLD, later))
     assert {reach for project, _, reach in lock_set.filters(set()) if project == 2} == {
         AllocationFilter(0, 0, own=True),
@@ -133,23 +110,9 @@ ACCOUNT = {"chain": (), "account": "nosuch"}
         msgspec.structs.replace(HOLD, **ACCOUNT),
         msgspec.structs.replace(HOLD, chain=()),
         msgspec.structs.replace(CHARGE, **ACCOUNT),
-        Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1), owner=7, account="nosuch"),
-        Release(
-            run=RUN,
-            ended=Instant(9),
-            outcome="NODE_FAIL",
-            owner=7,
-            start=Instant(0),
-            account="nosuch",
-        ),
-        Unpriced(
-            run=RUN,
-            why="",
-            ended=Instant(9),
-            outcome="COMPLETED",
-            elapsed_seconds=9,
-            account="nosuch",
-        ),
+        msgspec.structs.replace(ADJUST, **ACCOUNT),
+        Release(reported=REPORTED, end=END, owner=7, account="nosuch"),
+        Unpriced(reported=REPORTED, end=END, owner=7, why="", account="nosuch"),
     ],
 )
 def test_report_of_unknown_account_is_applied_once(bank_request: Request) -> None:
@@ -191,7 +154,10 @@ def test_lock_set_of_batch_is_union_of_its_requests() -> None:
 def test_batch_locks_allocations_of_all_its_runs() -> None:
     later, above = (
         msgspec.structs.replace(HOLD, **more)
-        for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
+        for more in (
+            {"reported": of_job(1, start=7)},
+            {"chain": (1,), "reported": of_job(1, start=3)},
+        )
     )
     lock_set = lock_set_of(submitted(HOLD, later, above))
     assert lock_set.allocation_filters == {

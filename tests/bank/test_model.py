@@ -218,7 +218,9 @@ class BankAgainstModel(RuleBasedStateMachine):
         )
         if entry is None:
             return Undo(entry=request.entry, allocation=NOWHERE, key=request.key)
-        run = next((record.run for record in rows.runs.values() if record.id == entry.run), None)
+        run = next(
+            (record.reported.run for record in rows.runs.values() if record.id == entry.run), None
+        )
         project = rows.allocations[entry.allocation].project if entry.allocation else None
         return undo_of(entry, run=run, project=project, by=request.by, key=request.key)
 

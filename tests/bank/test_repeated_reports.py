@@ -211,11 +211,11 @@ def test_row_of_run_names_its_entry() -> None:
     ):
         story.now = Instant(500 if kind is Kind.LAPSE else 0)
         story.play(line)
-        (record,) = [run for run in story.work.runs.values() if run.run.job_id == 1]
+        (record,) = [run for run in story.work.runs.values() if run.reported.run.job_id == 1]
         assert story.work.entries[-1].kind is kind
         assert record.set_by == story.work.entries[-1].id
     story.play("refund 1 5")
-    assert story.work.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
+    assert story.work.runs[record.reported.run] == msgspec.structs.replace(record, refunded=5 * 60)
 
 
 def test_missing_entry_of_a_run_is_an_error() -> None:

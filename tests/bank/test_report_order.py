@@ -71,7 +71,7 @@ def sums(story: StoryRunner) -> dict[str, object]:
         if drawn.charged or drawn.held
     }
     runs = {
-        str(run.run): (run.state, run.allocation, run.owner, run.charged, run.held)
+        str(run.reported.run): (run.state, run.allocation, run.owner, run.charged, run.held)
         for run in story.work.runs.values()
     }
     return {"rows": rows, "users": users, "runs": runs}

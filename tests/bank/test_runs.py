@@ -277,9 +277,9 @@ def counted(story: StoryRunner) -> tuple[int | None, int | None]:
     report.
     """
     assert isinstance(story.outcome, Done)
-    (run,) = (record for record in story.work.runs.values() if record.run.job_id == 1)
-    assert run.job_details is not None
-    assert run.job_details.cpu_seconds in (122, 123)
+    (run,) = (record for record in story.work.runs.values() if record.reported.run.job_id == 1)
+    assert run.reported.job_details is not None
+    assert run.reported.job_details.cpu_seconds in (122, 123)
     return story.outcome.cpu_counted, facts_of(story.work.entry(story.outcome.entry)).get(
         "cpu_counted"
     )
@@ -297,7 +297,7 @@ def test_entries_of_a_run_store_only_new_details() -> None:
         hold 3 bob physics/cpu 5
         release 3
     """)
-    of = {run.run.job_id: run.job_details for run in story.work.runs.values()}
+    of = {run.reported.run.job_id: run.reported.job_details for run in story.work.runs.values()}
     assert of == {
         1: JobDetails(
             name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99

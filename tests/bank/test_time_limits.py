@@ -47,8 +47,6 @@ def test_change_for_a_run_without_a_hold_is_refused() -> None:
     story = play_story(
         PHYSICS
         + """
-        adjust 1 80          -> NO_HOLD           # says nothing about itself: nobody to keep it for
-        kept registry 0
         hold 1 alice physics/cpu 500    -> INSUFFICIENT_CREDIT    # the site let it run all the same
         adjust 1 alice physics/cpu 80 key a     -> NO_HOLD requested 80
         kept registry 1

@@ -27,6 +27,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
@@ -99,6 +100,7 @@ class HistoryWriter:
     def __init__(self, context: AppContext) -> None:
         self._context = context
         self._holds: dict[int, tuple[int, int]] = {}
+        self._projects: dict[int, int] = {}
 
     def apply(self, at: str, request: Request, actor: int = 0) -> Done | Refusal:
         outcome = self._context.services.write_queue.apply(
@@ -121,18 +123,21 @@ class HistoryWriter:
         """Hold `su` for a run that starts `at`."""
         start = parse_instant(at)
         request = Hold(
-            run=Run("darwin", job, start - 600),
+            reported=ReportedRun(
+                run=Run("darwin", job, start - 600),
+                project=project,
+                start=start,
+                until=Instant(start + hours * 3600 + 86_400),
+                partition="gpu-v100" if resource == "gpu" else "idle-std",
+                job_details=self._job_details(job, owner, su, resource, hours),
+            ),
             chain=(project,),
             resource=resource,
             owner=owner,
             amount=SuMinutes(su * 60),
-            start=start,
-            until=Instant(start + hours * 3600 + 86_400),
-            partition="gpu-v100" if resource == "gpu" else "idle-std",
             billing=str(su / hours),
-            limit_seconds=hours * 3600,
-            job_details=self._job_details(job, owner, su, resource, hours),
         )
+        self._projects[job] = project
         return self.apply(at, request)
 
     def _job_details(self, job: int, owner: int, su: int, resource: str, hours: int) -> JobDetails:
@@ -164,16 +169,13 @@ class HistoryWriter:
             exit_status=127 * 256 if outcome == "FAILED" else 0,
             cpu_seconds=None if busy is None else cpus * (end - start) * busy // 100,
         )
-        cost, elapsed = SuMinutes(su * 60), end - start
         self.apply(
             at,
             Charge(
-                run=run,
-                amount=cost,
-                ended=end,
-                outcome=outcome,
-                elapsed_seconds=elapsed,
-                job_details=output,
+                reported=ReportedRun(run, self._projects[job], "", start, end, output),
+                owner=owner,
+                amount=SuMinutes(su * 60),
+                end=RunEnd(outcome, end - start, end),
             ),
         )
 

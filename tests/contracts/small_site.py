@@ -12,6 +12,7 @@ from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, UserRow
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.requests import (
+    Adjust,
     Amend,
     Charge,
     CreateProject,
@@ -26,7 +27,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done, Outcome
-from fairbank.bank.run import RunRecord
+from fairbank.bank.run import ReportedRun, RunEnd, RunRecord
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
@@ -82,27 +83,62 @@ def job(number: int, restart: int = 0) -> Run:
 
 
 def hold(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Hold:
+    chain = more.pop("chain", (project,))
+    project = chain[0] if chain else 0
     return Hold(
-        run=more.pop("run", job(number)),
-        chain=more.pop("chain", (project,)),
+        chain=chain,
         resource=more.pop("resource", "cpu"),
         owner=owner,
         amount=SuMinutes(amount),
-        start=Instant(more.pop("start", START)),
-        until=Instant(more.pop("until", START + 3_600)),
-        partition=more.pop("partition", "standard"),
+        reported=reported(number, project, more, partition="standard", until=START + 3_600),
         **more,
     )
 
 
-def charge(number: int, amount: int, **more: Any) -> Charge:
-    return Charge(
+def reported(
+    number: int, project: int, more: dict[str, Any], *, partition: str = "", until: int
+) -> ReportedRun:
+    """Return the report of a run, and take its fields out of `more`."""
+    return ReportedRun(
         run=more.pop("run", job(number)),
+        project=project,
+        start=Instant(more.pop("start", START)),
+        until=Instant(more.pop("until", until)),
+        partition=more.pop("partition", partition),
+        job_details=more.pop("job_details", None),
+    )
+
+
+def charge(
+    number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
+) -> Charge:
+    end = run_end(more)
+    return Charge(
+        owner=owner,
         amount=SuMinutes(amount),
-        ended=Instant(more.pop("ended", START + 600)),
-        outcome=more.pop("outcome", "COMPLETED"),
-        elapsed_seconds=more.pop("elapsed_seconds", 600),
+        reported=reported(number, project, more, until=end.ended),
+        end=end,
         **more,
+    )
+
+
+def release(number: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Release:
+    end = run_end({"ended": START, "outcome": "NODE_FAIL", "elapsed_seconds": 0} | more)
+    return Release(reported=reported(number, project, {}, until=end.ended), owner=owner, end=end)
+
+
+def run_end(more: dict[str, Any]) -> RunEnd:
+    """Return the end of a run, and take its fields out of `more`."""
+    return RunEnd(
+        more.pop("outcome", "COMPLETED"),
+        more.pop("elapsed_seconds", 600),
+        Instant(more.pop("ended", START + 600)),
+    )
+
+
+def adjust(number: int, amount: int, until: int, *, project: int = 1, owner: int = ALICE) -> Adjust:
+    return Adjust(
+        reported=reported(number, project, {}, until=until), owner=owner, amount=SuMinutes(amount)
     )
 
 
@@ -114,6 +150,7 @@ def late_charge(
     return charge(
         number,
         amount,
+        project=chain[0],
         chain=chain,
         resource="cpu",
         owner=owner,
@@ -190,9 +227,7 @@ def fill_with_runs(store: Store) -> Store:
         at=START + 10,
     )
     granted(store, hold(4, 10, start=START + 60, until=START + 61), charge(1, 55), at=START + 20)
-    granted(
-        store, Release(run=job(2), ended=Instant(START + 30), outcome="NODE_FAIL"), at=START + 30
-    )
+    granted(store, release(2, owner=BOB, ended=START + 30), at=START + 30)
     ask(
         store,
         hold(5, 9_999),

@@ -10,7 +10,7 @@ from fairbank.bank.audit.fold import Fold
 from fairbank.bank.entry import Entry, Kind, link_of
 from fairbank.bank.query import AllocationQuery, EntryQuery
 from fairbank.bank.refusals import Reason, Refusal
-from fairbank.bank.requests import Amend, Deposit, Refund, Release, Request, SetCap, Withdraw
+from fairbank.bank.requests import Amend, Deposit, Refund, Request, SetCap, Withdraw
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
@@ -29,12 +29,13 @@ from tests.contracts.small_site import (
     hold,
     job,
     numbers,
+    release,
 )
 from tests.contracts.undo_requests import TEN, findings_of, reason_of, row_of, undo_request
 
 TO_GPU = Amend(allocation=1, project=1, resource="cpu", new_resource="gpu")
 TO_ANNUAL = Amend(allocation=1, project=1, resource="cpu", category="annual")
-RELEASED = Release(run=job(1), ended=Instant(START + 60), outcome="CANCELLED")
+RELEASED = release(1, ended=START + 60, outcome="CANCELLED")
 
 
 def removal(number: int, project: int = 1, resource: str = "cpu") -> Amend:

@@ -178,9 +178,8 @@ def test_debits_of_large_allocation_come_in_pages(store: Store) -> None:
         allocation(2, deposit=100),
     )
     for number in range(1, 8):
-        granted(
-            store, hold(number, 5, project=number % 2 + 1, owner=1_000 + number), charge(number, 5)
-        )
+        whose = {"project": number % 2 + 1, "owner": 1_000 + number}
+        granted(store, hold(number, 5, **whose), charge(number, 5, **whose))
     reader, page, seen = SnapshotReader(store), DebitPage(3), list[Debit]()
     while result := reader.debits(DebitQuery(), page):
         assert len(result) <= 3

@@ -18,7 +18,7 @@ from fairbank.bank.query import (
     UsageQuery,
     Visibility,
 )
-from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release, Undo
+from fairbank.bank.requests import Deposit, Lapse, Refund, Undo
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, Instant
@@ -40,6 +40,7 @@ from tests.contracts.small_site import (
     job,
     late_charge,
     project,
+    release,
 )
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
@@ -330,13 +331,7 @@ def test_usage_counts_runs_without_charge(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 6)))
     ended: dict[str, Any] = {"ended": Instant(NEW_YEAR), "elapsed_seconds": 60}
-    granted(
-        store,
-        charge(1, 30, **ended),
-        charge(2, 0, **ended),
-        Release(run=job(3), outcome="NODE_FAIL", **ended),
-        at=NEW_YEAR,
-    )
+    granted(store, charge(1, 30, **ended), charge(2, 0, **ended), release(3, **ended), at=NEW_YEAR)
     granted(store, Lapse(run=job(4)), at=NEW_YEAR)
     (used,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
     assert (used.runs, used.failed, used.charged, used.elapsed_seconds) == (3, 1, 30, 180)
@@ -447,18 +442,9 @@ def test_run_keeps_qos_of_its_hold(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
     granted(store, hold(1, 60, job_details=JobDetails(qos="high", cpus=8)))
-    granted(
-        store,
-        Charge(
-            run=job(1),
-            amount=SuMinutes(30),
-            ended=Instant(NEW_YEAR),
-            outcome="COMPLETED",
-            elapsed_seconds=60,
-        ),
-    )
+    granted(store, charge(1, 30, ended=NEW_YEAR, elapsed_seconds=60))
     (run,) = SnapshotReader(store).runs(RunQuery(), PAGE)
-    assert run.job_details == JobDetails(qos="high", cpus=8)
+    assert run.reported.job_details == JobDetails(qos="high", cpus=8)
     assert [
         row.group for row in SnapshotReader(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())
     ] == ["high"]
@@ -579,8 +565,9 @@ def test_usage_pages_add_up(store: Store) -> None:
             owner=1_000 + number % 7,
             project=1 + number % 4,
             ended=NEW_YEAR + number * 9 * DAY,
+            partition=partitions[number % 5],
         )
-        granted(store, msgspec.structs.replace(run, partition=partitions[number % 5]))
+        granted(store, run)
     for by in UsageBy:
         all_rows = SnapshotReader(store).usage(UsageQuery(), by, GroupPage(PAGE_MAX))
         assert sum(row.runs for row in all_rows) == 20

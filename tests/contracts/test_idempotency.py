@@ -8,7 +8,7 @@ import pytest
 from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
-from fairbank.bank.requests import Adjust, Deposit, Release, Request, SubmittedRequest
+from fairbank.bank.requests import Deposit, Request, SubmittedRequest
 from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.transaction_data import NewIds, TransactionData
@@ -23,6 +23,7 @@ from tests.contracts.small_site import (
     CAROL,
     END,
     START,
+    adjust,
     ask,
     charge,
     contents,
@@ -32,6 +33,7 @@ from tests.contracts.small_site import (
     hold,
     job,
     late_charge,
+    release,
 )
 
 
@@ -50,7 +52,7 @@ def test_job_number_can_be_reused(store: Store) -> None:
         granted(store, hold(1, 10, run=run))
     granted(store, charge(1, 5, run=runs[1]))
     with store.reading() as reader:
-        assert {row.run: row.state for row in reader.scan(RunRecord)} == dict.fromkeys(
+        assert {row.reported.run: row.state for row in reader.scan(RunRecord)} == dict.fromkeys(
             runs, RunState.HELD
         ) | {runs[1]: RunState.CHARGED}
 
@@ -88,9 +90,9 @@ def test_key_belongs_to_its_actor_in_every_store(store: Store) -> None:
 
 LIVES: dict[str, list[Request]] = {
     "hold": [hold(1, 600)],
-    "adjust": [hold(1, 600), Adjust(run=job(1), amount=SuMinutes(700), until=END)],
+    "adjust": [hold(1, 600), adjust(1, 700, END)],
     "charge": [hold(1, 600), charge(1, 55)],
-    "release": [hold(1, 600), Release(run=job(1), ended=START, outcome="NODE_FAIL")],
+    "release": [hold(1, 600), release(1)],
     "late charge": [late_charge(1, 55)],
 }
 

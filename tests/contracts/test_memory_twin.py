@@ -19,6 +19,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, GroupPage, Page, Usage, UsageBy, UsageQuery
 from fairbank.bank.requests import Amend, Request, SubmittedRequest, Undo
 from fairbank.bank.rules import Done, Outcome
+from fairbank.bank.run import RunRecord
 from fairbank.core.time import Instant
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
@@ -146,7 +147,7 @@ def _without_numbers(journals: tuple[Sequence[Any], ...]) -> list[Any]:
             fields.pop("link", None)
             if "seq" in fields and "kind" in fields:
                 fields |= {"id": None, "run": None}
-            if "elapsed_seconds" in fields:
+            if isinstance(row, RunRecord):
                 fields |= {"id": None, "set_by": None}
             output.append(fields)
     return sorted(output, key=repr)

@@ -66,7 +66,7 @@ def test_run_on_credit_of_parent_locks_identity_of_project(store: Store) -> None
     no = ask(store, RemoveProject(project=2))[0]
     assert reason_of(no) is Reason.PROJECT_IN_USE
     assert f"run {job(1)} is open" in sentence(no)  # type: ignore[arg-type]
-    both = ask(store, charge(1, 30), RemoveProject(project=2))
+    both = ask(store, charge(1, 30, project=2), RemoveProject(project=2))
     assert [isinstance(outcome, Done) for outcome in both] == [True, True]
     assert not Audit(store).verify().findings
 

@@ -127,7 +127,7 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
 )
 def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
     result = SnapshotReader(filled).runs(RunQuery(**query), PAGE)
-    assert [record.run.job_id for record in result] == expected
+    assert [record.reported.run.job_id for record in result] == expected
     assert numbers(result) == sorted(numbers(result))
     assert result == SnapshotReader(filled).runs(RunQuery(ids=frozenset(numbers(result))), PAGE)
 

@@ -9,7 +9,6 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.project import Role
 from fairbank.bank.query import UserRow
 from fairbank.bank.requests import (
-    Adjust,
     Amend,
     AuditNote,
     Charge,
@@ -17,7 +16,6 @@ from fairbank.bank.requests import (
     Hold,
     Lapse,
     Refund,
-    Release,
     Request,
     RevokeToken,
     SetCap,
@@ -35,6 +33,7 @@ from tests.contracts.small_site import (
     BOB,
     END,
     START,
+    adjust,
     allocation,
     ask,
     charge,
@@ -46,6 +45,7 @@ from tests.contracts.small_site import (
     job,
     late_charge,
     project,
+    release,
     token,
 )
 
@@ -96,13 +96,17 @@ def test_missing_and_given_values_are_stored_side_by_side(store: Store) -> None:
         hold(2, 30, project=2, owner=BOB),
         late_charge(3, 7),
     )
-    granted(store, charge(1, 55), Adjust(run=job(2), amount=SuMinutes(40), until=START))
+    granted(store, charge(1, 55), adjust(2, 40, START, project=2, owner=BOB))
     with store.reading() as reader:
         entries = {row.id: row for row in reader.scan(Entry)}
         assert [entry.key for entry in entries.values() if entry.comment is not None] == ["d1"]
         assert [entries[run.id].key for run in reader.scan(RunRecord)] == [None, None, None]
         assert {user.uid: user.sums.cap for user in reader.scan(UserRow)} == {ALICE: 500, BOB: None}
-        assert [run.outcome for run in reader.scan(RunRecord)] == ["COMPLETED", "COMPLETED", None]
+        assert [run.end and run.end.outcome for run in reader.scan(RunRecord)] == [
+            "COMPLETED",
+            "COMPLETED",
+            None,
+        ]
     assert not Audit(store).verify().findings
 
 
@@ -128,7 +132,7 @@ def test_texts_are_stored_unchanged(store: Store, odd: str, others: int) -> None
     *_, runs, entries, _, _ = contents(store)
     assert [entry.comment for entry in entries if entry.key == odd] == [odd]
     assert [entry.comment for entry in entries if entry.key == "\\\\"] == [""]
-    assert [run.partition for run in runs] == [odd]
+    assert [run.reported.partition for run in runs] == [odd]
     assert Audit(store).verify().findings == ()
 
 
@@ -149,8 +153,8 @@ def test_large_batch_stores_every_row(store: Store, size: int) -> None:
     kept = [(entry.amount, entry.key, entry.comment) for entry in entries if entry.run is not None]
     requests: list[Hold | Charge] = [*begun, *ended]
     assert kept == [(request.amount, request.key, request.comment) for request in requests]
-    assert [(run.run, run.charged) for run in runs] == [
-        (request.run, request.amount) for request in ended
+    assert [(run.reported.run, run.charged) for run in runs] == [
+        (request.reported.run, request.amount) for request in ended
     ]
     assert Audit(store).verify().findings == ()
 
@@ -191,12 +195,7 @@ def test_every_kind_of_request_passes_the_audit(store: Store) -> None:
         hold(6, 1, project=3),
         Amend(allocation=1, project=1, resource="cpu", end=END),
     )
-    granted(
-        store,
-        charge(1, 40),
-        Release(run=job(2), ended=START, outcome="NODE_FAIL"),
-        Refund(run=job(3)),
-    )
+    granted(store, charge(1, 40), release(2, owner=BOB), Refund(run=job(3)))
     granted(store, token(), token("phone"), RevokeToken(token=1))
     granted(store, hold(7, 5, until=START + 60))
     granted(store, Lapse(run=job(7)), at=START + 61)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
@@ -20,7 +19,7 @@ from fairbank.bank.query import (
     UsageQuery,
     Visibility,
 )
-from fairbank.bank.requests import Adjust, Charge, Deposit
+from fairbank.bank.requests import Charge, Deposit
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -32,11 +31,11 @@ from tests.contracts.small_site import (
     CAROL,
     END,
     SnapshotReader,
+    adjust,
     allocation,
     contents,
     granted,
     hold,
-    job,
     late_charge,
     project,
 )
@@ -80,14 +79,14 @@ def _lent(store: Store) -> Store:
     granted(
         store,
         hold(4, 40, chain=(LASERS, OPTICS, PHYSICS), owner=CAROL),
-        Adjust(run=job(4), amount=SuMinutes(50), until=END),
+        adjust(4, 50, END, project=LASERS, owner=CAROL),
     )
     granted(store, late_charge(5, 5), _late_for_optics())
     return store
 
 
 def _late_for_optics() -> Charge:
-    return msgspec.structs.replace(late_charge(6, 600), chain=(OPTICS, PHYSICS))
+    return late_charge(6, 600, chain=(OPTICS, PHYSICS))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_run_belongs_to_its_project_whichever_pays(
     lent: Store, query: dict[str, Any], expected: list[int]
 ) -> None:
     assert [
-        run.run.job_id for run in SnapshotReader(lent).runs(RunQuery(**query), PAGE)
+        run.reported.run.job_id for run in SnapshotReader(lent).runs(RunQuery(**query), PAGE)
     ] == expected
 
 
@@ -176,7 +175,7 @@ def test_usage_of_child_project_is_found(lent: Store, query: dict[str, Any], exp
 
 def test_audit_reads_project_of_run_from_the_journal(sql_place: Place) -> None:
     store = _lent(sql_place.open())
-    assert {row.run.job_id: row.project for row in contents(store)[4]} == {
+    assert {row.reported.run.job_id: row.reported.project for row in contents(store)[4]} == {
         1: 1,
         2: 2,
         3: 2,

@@ -46,7 +46,10 @@ BATCHES: dict[str, Callable[[range], list[Request]]] = {
         hold(number, 1, project=number % 2 + 1, owner=number, key=f"h{number}")
         for number in numbers
     ],
-    "charge": lambda numbers: [charge(number, 1, key=f"c{number}") for number in numbers],
+    "charge": lambda numbers: [
+        charge(number, 1, project=number % 2 + 1, owner=number, key=f"c{number}")
+        for number in numbers
+    ],
     "deposit": lambda numbers: [Deposit(allocation=1, amount=SuMinutes(1)) for _ in numbers],
 }
 

@@ -56,7 +56,12 @@ def undo_request(store: Store, number: int, **options: Any) -> Undo:
     with store.reading() as reader:
         (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
         run = next(
-            (row.run for row in reader.runs(RunQuery(), Page(1_000)) if row.id == entry.run), None
+            (
+                row.reported.run
+                for row in reader.runs(RunQuery(), Page(1_000))
+                if row.id == entry.run
+            ),
+            None,
         )
         project = next(
             (

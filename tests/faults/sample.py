@@ -30,6 +30,7 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.rules import Done
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -37,6 +38,7 @@ from fairbank.service.ledger import Ledger
 from tests.faults.in_process import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
+_END = Instant(BEGIN + HOUR)
 BUSY = JobDetails(exit_status=0, cpu_seconds=7 * HOUR)
 
 
@@ -86,16 +88,19 @@ def requests() -> list[Request]:
         Amend(allocation=2, project=2, resource="cpu", event=AllocationEvent.THAW),
         SetCap(allocation=2, uid=1002, cap=SuMinutes(5_000)),
         *(_hold(number, 1_200 + number) for number in range(1, 6)),
-        Adjust(run=_run(1), amount=SuMinutes(1_500), until=Instant(BEGIN + 9 * HOUR), key="adjust"),
-        Charge(
-            run=_run(2),
-            amount=SuMinutes(700),
-            ended=Instant(BEGIN + HOUR),
-            outcome="COMPLETED",
-            elapsed_seconds=HOUR,
-            job_details=BUSY,
+        Adjust(
+            reported=_reported(1, Instant(BEGIN + 9 * HOUR)),
+            owner=_owner(1),
+            amount=SuMinutes(1_500),
+            key="adjust",
         ),
-        Release(run=_run(3), ended=Instant(BEGIN + HOUR), outcome="NODE_FAIL", elapsed_seconds=60),
+        Charge(
+            reported=_reported(2, _END, BUSY),
+            owner=_owner(2),
+            amount=SuMinutes(700),
+            end=RunEnd("COMPLETED", HOUR, _END),
+        ),
+        Release(reported=_reported(3, _END), owner=_owner(3), end=RunEnd("NODE_FAIL", 60, _END)),
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
         Lapse(run=_run(4)),
         Refund(run=_run(2), amount=SuMinutes(50), comment="another one"),
@@ -133,38 +138,43 @@ def _run(number: int) -> Run:
     return Run("local", number, BEGIN - 100 + number, number % 2)
 
 
+def _owner(number: int) -> int:
+    return 1002 + number % 2
+
+
+def _reported(number: int, until: Instant, details: JobDetails | None = None) -> ReportedRun:
+    return ReportedRun(_run(number), 2, "cpu", Instant(BEGIN), until, details)
+
+
 def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
     return Hold(
-        run=_run(number),
+        reported=_reported(
+            number,
+            Instant(BEGIN + 2 * HOUR),
+            JobDetails(
+                name=f"relax {number}",
+                qos="normal",
+                nodes=1,
+                cpus=8,
+                tres="cpu=8,mem=16G,node=1",
+                limit_seconds=2 * HOUR,
+            ),
+        ),
         chain=(2, 1),
         resource="cpu",
-        owner=1002 + number % 2,
+        owner=_owner(number),
         amount=SuMinutes(amount),
-        start=Instant(BEGIN),
-        until=Instant(BEGIN + 2 * HOUR),
-        partition="cpu",
         key=f"hold.{number}",
         comment=comment,
-        job_details=JobDetails(
-            name=f"relax {number}",
-            qos="normal",
-            nodes=1,
-            cpus=8,
-            tres="cpu=8,mem=16G,node=1",
-            limit_seconds=2 * HOUR,
-        ),
     )
 
 
 def _late(number: int) -> Charge:
     return Charge(
-        run=_run(number),
+        reported=ReportedRun(_run(number), 1, "", Instant(BEGIN), _END),
         amount=SuMinutes(33),
-        ended=Instant(BEGIN + HOUR),
-        outcome="COMPLETED",
-        elapsed_seconds=120,
+        end=RunEnd("COMPLETED", 120, _END),
         chain=(1,),
         resource="cpu",
         owner=1002,
-        start=Instant(BEGIN),
     )

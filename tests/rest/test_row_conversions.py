@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance
-from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState, UserSums
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import NO_DETAILS, JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
@@ -43,37 +43,38 @@ counts = st.integers(0, 2**53)
 numbers = st.integers(1, 2**53)
 names = st.text("abc_0", min_size=1, max_size=4)
 instants = st.integers(0, LAST_INSTANT)
+details = drawn(
+    JobDetails,
+    name=st.none() | names,
+    qos=st.none() | names,
+    nodes=st.none() | numbers,
+    cpus=st.none() | numbers,
+    tres=st.none() | names,
+    limit_seconds=st.none() | numbers,
+    exit_status=st.none() | st.integers(0, 65_535),
+    cpu_seconds=st.none() | counts,
+).filter(NO_DETAILS.__ne__)
 runs = drawn(
     RunRecord,
     id=numbers,
-    run=st.builds(Run, names, numbers, instants, st.integers(0, 65_535)),
-    project=numbers,
+    reported=drawn(
+        ReportedRun,
+        run=st.builds(Run, names, numbers, instants, st.integers(0, 65_535)),
+        project=numbers,
+        partition=names,
+        start=instants,
+        until=instants,
+        job_details=st.none() | details,
+    ),
     allocation=numbers,
     owner=counts,
-    partition=names,
     state=st.sampled_from(RunState),
     held=counts,
-    start=instants,
-    until=instants,
     set_by=numbers,
     charged=counts,
     written_off=counts,
     refunded=counts,
-    ended=st.none() | instants,
-    outcome=st.none() | names,
-    elapsed_seconds=st.none() | counts,
-    job_details=st.none()
-    | drawn(
-        JobDetails,
-        name=st.none() | names,
-        qos=st.none() | names,
-        nodes=st.none() | numbers,
-        cpus=st.none() | numbers,
-        tres=st.none() | names,
-        limit_seconds=st.none() | numbers,
-        exit_status=st.none() | st.integers(0, 65_535),
-        cpu_seconds=st.none() | counts,
-    ).filter(NO_DETAILS.__ne__),
+    end=st.none() | drawn(RunEnd, outcome=names, elapsed_seconds=counts, ended=instants),
 )
 allocations = drawn(
     Allocation,

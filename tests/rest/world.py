@@ -27,6 +27,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, iso
@@ -221,11 +222,10 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
     run = Run("alpha", number, NOW - 3_600)
     held = hold(run, project, owner, 60_000)
     charged = Charge(
-        run=run,
+        reported=held.reported,
+        owner=owner,
         amount=SuMinutes(30_000),
-        ended=Instant(NOW),
-        outcome="COMPLETED",
-        elapsed_seconds=1_800,
+        end=RunEnd("COMPLETED", 1_800, Instant(NOW)),
     )
     job = done(world.request(held, charged)[0]).run or 0
     world.request(hold(Run("alpha", number, NOW - 60), project, owner, 60))
@@ -242,13 +242,11 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
 
 def hold(run: Run, project: int, owner: int, amount: int) -> Hold:
     return Hold(
-        run=run,
+        reported=ReportedRun(run, project, "", Instant(NOW), Instant(NOW + DAY)),
         chain=(project,),
         resource="cpu",
         owner=owner,
         amount=SuMinutes(amount),
-        start=Instant(NOW),
-        until=Instant(NOW + DAY),
     )
 
 

@@ -185,7 +185,10 @@ def test_replay_reports_the_used_processor_time(tmp_path: Path) -> None:
     replay(Ledger(store, Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace"))
     with store.reading() as reader:
         (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
-        output = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
+        output = {
+            run.reported.run.job_id: run.reported.job_details
+            for run in reader.runs(RunQuery(), Page())
+        }
     assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
     assert output == {
         1: JobDetails(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),

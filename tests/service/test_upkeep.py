@@ -11,6 +11,7 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, Hold, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done
+from fairbank.bank.run import ReportedRun
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -72,13 +73,11 @@ class LedgerFile:
 def _hold(project: int, job: int) -> Hold:
     run = Run("darwin", job, 900)
     return Hold(
-        run=run,
+        reported=ReportedRun(run, project, "", BEGIN, Instant(1_500 + project)),
         chain=(project,),
         resource="cpu",
         owner=7,
         amount=SuMinutes(1),
-        start=BEGIN,
-        until=Instant(1_500 + project),
     )
 
 

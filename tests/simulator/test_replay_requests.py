@@ -23,9 +23,9 @@ def test_only_an_admitted_run_is_charged() -> None:
     for submitted in runs.requests(trace.jobs, None):
         request = submitted.request
         assert isinstance(request, Hold | Charge)
-        is_first = request.run.job_id == 1
+        is_first = request.reported.run.job_id == 1
         runs.take(request, Refusal(Reason.INSUFFICIENT_CREDIT) if is_first else Done(1, amount=1))
-        seen.append((submitted.at, type(request), request.run.job_id, request.amount))
+        seen.append((submitted.at, type(request), request.reported.run.job_id, request.amount))
     assert seen == [(0, Hold, 1, 1), (100, Hold, 2, 1), (160, Charge, 2, 1)]
     assert (runs.counts.refusals, runs.counts.expected) == ({"INSUFFICIENT_CREDIT": 1}, 1)
 
@@ -46,5 +46,5 @@ def test_gpus_of_a_replay_follow_from_the_processors(
     )
     hold = next(requests).request
     assert isinstance(hold, Hold)
-    assert hold.job_details is not None
-    assert hold.job_details.tres == tres
+    assert hold.reported.job_details is not None
+    assert hold.reported.job_details.tres == tres

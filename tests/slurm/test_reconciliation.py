@@ -135,7 +135,7 @@ def test_imported_runs_are_charged_once_to_the_minute(pair: ReconciledCluster) -
         "each allocation was given exactly what its runs cost"
     )
     runs = {
-        (run.job_id, run.run.restart): run
+        (run.job_id, run.reported.run.restart): run
         for run in pair.bank.runs("lab", pair.since - DAY, pair.since + DAY)
     }
     assert (again, 0) in runs
@@ -204,7 +204,7 @@ def test_reused_job_ids_are_separate_runs(pair: ReconciledCluster) -> None:
     ]
     assert len({run.id for run in runs}) == 2
     assert len({run.submitted for run in runs}) == 2
-    assert {run.run.restart for run in runs} == {0}
+    assert {run.reported.run.restart for run in runs} == {0}
     assert pair.kinds() == []
 
 

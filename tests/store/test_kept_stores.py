@@ -74,13 +74,20 @@ def check_store(url: str, *, is_newest: bool) -> None:
         assert [
             (row.id, row.credit_limit, row.deposited, row.charged, row.held) for row in rows
         ] == BALANCES
-        holds = sorted((run.run.job_id, run.held) for run in runs if run.held)
+        holds = sorted((run.reported.run.job_id, run.held) for run in runs if run.held)
         assert holds == OPEN_HOLDS
         assert Audit(store).verify().findings == ()
         assert schema_differences(url) == []
         # Every kept hold can still be charged: run 5 of 1,205 SU-minutes with 205.
-        (hold,) = [run for run in runs if run.run.job_id == 5]
-        granted(store, charge(5, 205, run=hold.run, ended=hold.start + 600), at=hold.until)
+        (hold,) = [run for run in runs if run.reported.run.job_id == 5]
+        held = hold.reported
+        granted(
+            store,
+            charge(
+                5, 205, run=held.run, project=held.project, owner=hold.owner, ended=held.start + 600
+            ),
+            at=held.until,
+        )
         with store.reading() as reader:
             row = reader.allocations(AllocationQuery(), Page())[1]
         assert (row.charged, row.held) == (650 + 205, 2_705 - 1_205)
@@ -91,7 +98,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
     ("form", "message", "remedy"),
     [
         ("fairbank.backup/1", "was written by an older version", "create a new bank"),
-        ("fairbank.backup/2", "was written by an older version", "create a new bank"),
+        ("fairbank.backup/3", "was written by an older version", "create a new bank"),
         ("fairbank.backup/9", "is no backup of the form", "name a file made by"),
     ],
 )

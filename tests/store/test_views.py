@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from fairbank.bank.requests import Lapse, Refund, Release, Transfer, Withdraw
+from fairbank.bank.requests import Lapse, Refund, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.conftest import IN_SQL, places
@@ -27,6 +27,7 @@ from tests.contracts.small_site import (
     hold,
     job,
     late_charge,
+    release,
 )
 
 COLUMNS = {
@@ -82,13 +83,7 @@ def _fill(store: Store) -> None:
         hold(3, 10),
         hold(4, 10, until=START + 1),
     )
-    granted(
-        store,
-        charge(1, 40),
-        late_charge(5, 30, owner=BOB),
-        late_charge(6, 5),
-        Release(run=job(3), ended=START, outcome="NODE_FAIL"),
-    )
+    granted(store, charge(1, 40), late_charge(5, 30, owner=BOB), late_charge(6, 5), release(3))
     granted(store, Lapse(run=job(4)), at=START + 1)
     granted(store, Refund(run=job(5), amount=SuMinutes(10)))
     ask(

@@ -26,10 +26,10 @@ class Efficiency(NamedTuple):
 
 def efficiency(run: RunRecord) -> Efficiency:
     """Return the efficiency of a run."""
-    details = run.job_details
-    if details is None or details.cpu_seconds is None:
+    details, end = run.reported.job_details, run.end
+    if details is None or details.cpu_seconds is None or end is None:
         return Efficiency()
-    given = (details.cpus or 0) * (run.elapsed_seconds or 0)
+    given = (details.cpus or 0) * end.elapsed_seconds
     return efficiency_of(details.cpu_seconds, given, run.charged - run.refunded)
 
 
@@ -57,14 +57,16 @@ def counted_of_more(run: RunRecord) -> int | None:
     processors, or milliseconds sent as seconds. The report still counts, and the answer says so.
     Returns None if the report is plausible.
     """
-    details = run.job_details
-    if details is None or details.cpu_seconds is None or not details.cpus:
+    details, end = run.reported.job_details, run.end
+    if details is None or details.cpu_seconds is None or not details.cpus or end is None:
         return None
-    elapsed = run.elapsed_seconds or 0
+    elapsed = end.elapsed_seconds
     return details.cpus * elapsed if details.cpu_seconds > details.cpus * (elapsed + 1) else None
 
 
 def is_early_failure(run: RunRecord) -> bool:
     """Return whether the run failed within EARLY_SECONDS of its start."""
-    seconds = run.elapsed_seconds
-    return run.outcome in EARLY_OUTCOMES and seconds is not None and seconds <= EARLY_SECONDS
+    end = run.end
+    return (
+        end is not None and end.outcome in EARLY_OUTCOMES and end.elapsed_seconds <= EARLY_SECONDS
+    )

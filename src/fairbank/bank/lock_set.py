@@ -147,9 +147,13 @@ def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
 
     Most batches only start and end runs, and need none.
     """
-    numbers = {run.set_by for run in runs if run.state in RESOLVED or run.run in locks.changing}
+    numbers = {
+        record.set_by
+        for record in runs
+        if record.state in RESOLVED or record.reported.run in locks.changing
+    }
     if locks.starting:
-        numbers.update(run.id for run in runs if run.run in locks.starting)
+        numbers.update(record.id for record in runs if record.reported.run in locks.starting)
     return numbers | locks.undone
 
 
@@ -195,22 +199,20 @@ resource, owner and start. Most requests have none.
 
 def _add_run(locks: LockSet, request: requests.ReportRequest) -> _Draw | None:
     """Add the run of a request, and return the allocations that it may draw on."""
-    run = request.run
+    run, start = request.reported.run, request.reported.start
     locks.runs.add(run)
     if isinstance(request, requests.Hold):  # first: most requests are holds and charges
         locks.starting.add(run)
         if not request.chain:
             locks.registry = True
-        return False, request.chain, request.resource, request.owner, request.start
+        return False, request.chain, request.resource, request.owner, start
     if request.account is not None:
         locks.registry = True  # it keeps refusals of jobs whose account no project has
     if isinstance(request, requests.Adjust):
         locks.changing.add(run)
-    elif not isinstance(request, requests.Unpriced) and not (
-        request.resource is None or request.owner is None or request.start is None
-    ):
+    elif not isinstance(request, requests.Unpriced) and request.resource is not None:
         locks.ending.add(run)
-        return True, request.chain, request.resource, request.owner, request.start
+        return True, request.chain, request.resource, request.owner, start
     return None
 
 

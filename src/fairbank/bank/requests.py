@@ -9,7 +9,8 @@ import msgspec
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.project import Role
-from fairbank.cluster.job import JobDetails, Run
+from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -32,53 +33,40 @@ class RunRequest(BaseRequest, frozen=True, kw_only=True):
     """Report about a run.
 
     `chain` has the projects whose credit may be used: the run's own, then its parents. It is empty
-    if no project has the reported `account`, or if that project was removed. `account` only
-    explains a refusal. The job details are stored as reported. For a run with a hold, owner and
-    project must be those of the hold, if they are given.
+    if no project has the reported account, or if a hold is for a removed project. `account` is the
+    reported one if no project has it. `resource` is None if the settings lack the partition of an
+    end. For a run with a hold, owner and project must be those of the hold.
     """
 
-    run: Run
+    reported: ReportedRun
+    owner: int
     chain: tuple[int, ...] = ()
     account: str | None = None
     resource: str | None = None
-    owner: int | None = None
-    start: Instant | None = None
-    partition: str = ""
-    job_details: JobDetails | None = None
 
 
 class Hold(RunRequest, frozen=True, kw_only=True, tag="hold"):
     """Set the highest possible cost of a run aside when it starts.
 
-    `removed` is the removed project that has the account. `billing` is the price of one hour in SU
-    (exact, as text), `limit_seconds` the time limit; both only explain a refusal.
+    `billing` is the price of one hour in SU (exact, as text); it only explains a refusal.
     """
 
-    chain: tuple[int, ...]
     resource: str
-    owner: int
-    start: Instant
     amount: SuMinutes
-    until: Instant
-    removed: int | None = None
     billing: str | None = None
-    limit_seconds: int | None = None
 
 
 class Adjust(RunRequest, frozen=True, kw_only=True, tag="adjust"):
-    """Change a hold to `amount` and `until`, after a new time limit. `priced_in`: see Charge."""
+    """Change amount and deadline of a hold, after a new time limit. `priced_in`: see Charge."""
 
     amount: SuMinutes
-    until: Instant
     priced_in: str | None = None
 
 
 class Ending(RunRequest, frozen=True, kw_only=True):
     """End of a run. `cluster_known`: the bank's settings have its cluster."""
 
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
+    end: RunEnd
     cluster_known: bool = True
 
 
@@ -91,8 +79,6 @@ class Charge(Ending, frozen=True, kw_only=True, tag="charge"):
 
 class Release(Ending, frozen=True, kw_only=True, tag="release"):
     """End of a run that costs nothing: a node failed, or the run never started."""
-
-    elapsed_seconds: int = 0
 
 
 class Unpriced(Ending, frozen=True, kw_only=True, tag="unpriced"):

@@ -46,42 +46,59 @@ RESOLVED = (_S.CHARGED, _S.RELEASED)
 """States of a run whose end was reported."""
 
 
+class ReportedRun(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Facts that a cluster reported of a run: in a request, in the row of the run, and as the
+    details of its first entry.
+
+    `project` has the reported account (0: none has it). `until` is the deadline of its hold, or its
+    end if it never had one. Job details move no units.
+    """
+
+    run: Run
+    project: int
+    partition: str
+    start: Instant
+    until: Instant
+    job_details: JobDetails | None = None
+
+
+class RunEnd(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """End of a run: its final job state, its reported duration, and its end by the scheduler's
+    clock.
+    """
+
+    outcome: str
+    elapsed_seconds: int
+    ended: Instant
+
+
 class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Row of a run. `id` is the entry that opened it; `held` is 0 after the hold is closed.
 
-    `project` is that of the reported account; `allocation` pays, which may be a parent's shared
-    one. `set_by` is the entry that set the present hold or closed it; it answers repeated reports.
-    `until` is the deadline of an open hold. `ended` is the end by the scheduler's clock, `outcome`
-    the final job state, `elapsed_seconds` the reported duration. The owner pays `charged` minus
-    `refunded`; `written_off` is the part of the cost that exceeded the credit. Job details move no
-    units.
+    `allocation` pays; it may be a shared one of a parent project. `set_by` is the entry that set
+    the present hold or closed it; it answers repeated reports. The owner pays `charged` minus
+    `refunded`; `written_off` is the part of the cost that exceeded the credit. `end` is None until
+    the end is reported.
     """
 
     id: int
-    run: Run
-    project: int
+    reported: ReportedRun
     allocation: int
     owner: int
-    partition: str
     state: RunState
     held: SuMinutes
-    start: Instant
-    until: Instant
     set_by: int
     charged: SuMinutes = SuMinutes(0)
     written_off: SuMinutes = SuMinutes(0)
     refunded: SuMinutes = SuMinutes(0)
-    ended: Instant | None = None
-    outcome: str | None = None
-    elapsed_seconds: int | None = None
-    job_details: JobDetails | None = None
+    end: RunEnd | None = None
 
     @property
     def is_measured(self) -> bool:
         """True if it stands for measured use, as that of storage, and is no job: it has neither a
         partition nor a user. Sums of usage have both fields, so it is known of them too.
         """
-        return self.partition == "" and self.owner == OVERFLOW_UID
+        return self.reported.partition == "" and self.owner == OVERFLOW_UID
 
 
 class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
@@ -104,17 +121,6 @@ class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False
 # --- details of entries: the rules write them, the audit computes the row of the run ---
 
 
-class Opening(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Details of the first entry of a run."""
-
-    run: Run
-    project: int
-    partition: str
-    start: Instant
-    until: Instant
-    job_details: JobDetails | None = None
-
-
 class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Details of an entry that changes a hold, with new job details only."""
 
@@ -122,44 +128,34 @@ class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     job_details: JobDetails | None = None
 
 
-class EndDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Details of an entry that closes a run, with new job details only.
+class EndDetails(RunEnd, frozen=True, omit_defaults=True, gc=False):
+    """Details of an entry that closes a run: its end, and new job details only.
 
     `cpu_counted` is the processor time that counts, if the report has more than was possible.
     """
 
-    outcome: str
-    elapsed_seconds: int
-    ended: Instant
     written_off: SuMinutes
     cpu_counted: int | None = None
     job_details: JobDetails | None = None
 
 
 _encode = msgspec.json.Encoder().encode
-_opening = msgspec.json.Decoder(Opening).decode
+_opening = msgspec.json.Decoder(ReportedRun).decode
 _adjustment = msgspec.json.Decoder(Adjustment).decode
 _resolution = msgspec.json.Decoder(EndDetails).decode
 
 
-def encode_details(details: Opening | Adjustment | EndDetails) -> str:
+def encode_details(details: ReportedRun | Adjustment | EndDetails) -> str:
     """Return details as an entry stores them."""
     return _encode(details).decode()
 
 
-def encode_closed_opening(opening: Opening, end: EndDetails) -> str:
+def encode_closed_opening(opening: ReportedRun, end: EndDetails) -> str:
     """Return the details of an entry that opens and closes a run."""
     return f"{encode_details(opening)[:-1]},{encode_details(end)[1:]}"
 
 
-def opening_of(record: RunRecord) -> Opening:
-    """Return the details of the first entry of a run."""
-    return Opening(
-        record.run, record.project, record.partition, record.start, record.until, record.job_details
-    )
-
-
-def read_opening(entry: Entry) -> Opening:
+def read_opening(entry: Entry) -> ReportedRun:
     """Read the details of the first entry of a run. Raises ValueError, as the next two do."""
     return _opening(entry.details or "{}")
 

@@ -134,7 +134,7 @@ class TransactionData:
         self.entries: list[Entry] = []
         self.changes = Changes()
         self.allocations = {allocation.id: allocation for allocation in allocations}
-        self.runs: dict[Run, RunRecord] = {record.run: record for record in runs}
+        self.runs: dict[Run, RunRecord] = {record.reported.run: record for record in runs}
         self.users = {(allocation, uid): sums for allocation, uid, sums in users}
         self.keyed_entries = {
             (entry.actor, entry.key): entry for entry in loaded.by_key if entry.key is not None
@@ -230,7 +230,7 @@ class TransactionData:
         changed = (
             run
             for run, record in self.runs.items()
-            if record.project == project and record.state is _HELD
+            if record.reported.project == project and record.state is _HELD
         )
         return next(loaded, None) or next(changed, None)
 
@@ -239,10 +239,10 @@ class TransactionData:
 
         This is loaded only for a project whose gid or account the batch changes.
         """
-        return project in self._used or any(
-            row.project == project
-            for rows in (self.allocations, self.runs)
-            for row in rows.values()
+        return (
+            project in self._used
+            or any(allocation.project == project for allocation in self.allocations.values())
+            or any(record.reported.project == project for record in self.runs.values())
         )
 
     def post(
@@ -356,7 +356,8 @@ class TransactionData:
 
     def put_run(self, record: RunRecord) -> None:
         """Add a run or replace it."""
-        _put(self.runs, record.run, record, self.changes.new_runs, self.changes.changed_runs)
+        run, changes = record.reported.run, self.changes
+        _put(self.runs, run, record, changes.new_runs, changes.changed_runs)
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
         """Set the sums and the cap of a user in an allocation.

@@ -18,7 +18,8 @@ from fairbank.bank.requests import (
     Unpriced,
 )
 from fairbank.bank.rules import Outcome
-from fairbank.bank.run import RunState
+from fairbank.bank.run import ReportedRun, RunEnd, RunState
+from fairbank.cluster.job import COMPLETED, new_details
 from fairbank.cluster.partition import Cluster, find_cluster, only_cluster
 from fairbank.cluster.run_report import (
     AdjustReport,
@@ -37,7 +38,7 @@ from fairbank.cluster.run_report import (
 )
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
-from fairbank.core.time import DAY
+from fairbank.core.time import DAY, Instant
 from fairbank.core.tres import Counts, billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.access.identity import Identity, check_cluster
@@ -101,12 +102,12 @@ class RunReports(UseCases):
             newest = next(iter(reader.runs(query, Page(1, newest_first=True))), None)
         if newest is not None and body.status == "executing" and newest.state is not RunState.HELD:
             newest = None  # the number is used again
-        start = now if newest is None else newest.start
+        start = now if newest is None else newest.reported.start
         fields: dict[str, Any] = {
             "cluster": cluster,
             "job_id": body.job_id,
-            "submitted": now if newest is None else newest.run.submitted,
-            "restart": 0 if newest is None else newest.run.restart,
+            "submitted": now if newest is None else newest.reported.run.submitted,
+            "restart": 0 if newest is None else newest.reported.run.restart,
             "owner_uid": body.owner_uid,
             "account": body.project,
             "resource": body.resource,
@@ -115,9 +116,9 @@ class RunReports(UseCases):
         }
         if body.status == "executing":
             return OpenEndedHold(**fields, time_limit=PREDEBIT_SECONDS)
-        ended_run = newest if newest is not None and newest.ended is not None else None
-        end = max(now, start) if ended_run is None or ended_run.ended is None else ended_run.ended
-        state = "COMPLETED" if ended_run is None or ended_run.outcome is None else ended_run.outcome
+        known = None if newest is None else newest.end
+        end = max(now, start) if known is None else known.ended
+        state = COMPLETED if known is None else known.outcome
         return CompleteReport(**fields, end=end, elapsed=end - start, state=state)
 
     def dry_run(self, identity: Identity, report: RunReport) -> Outcome:
@@ -137,10 +138,9 @@ class RunReports(UseCases):
                 return self._hold(report, counts)
             case AdjustReport():
                 return Adjust(
-                    **self._facts(report, counts),
+                    **self._facts(report, counts, self._hold_end(report)),
                     resource=self._resource_if_known(report),
                     amount=self._price(report, counts, _finite_limit(report)),
-                    until=self._context.policy.hold_end(report.start, report.time_limit),
                     priced_in=_priced_in(report),
                 )
             case CompleteReport():
@@ -148,22 +148,21 @@ class RunReports(UseCases):
 
     def _hold(self, report: HoldReport, counts: Counts | None) -> Hold:
         limit_seconds = _finite_limit(report)
-        facts = self._facts(report, counts)
+        facts = self._facts(report, counts, self._hold_end(report))
         project = self._project_cache.cached(report.account)
-        # A removed project gets no hold, but the ends of its runs are charged.
-        removed = project.id if project is not None and project.removed else None
+        if project is not None and project.removed:
+            facts["chain"] = ()  # it gets no hold, but the ends of its runs are charged
         # A reported price holds for any time limit, so it has no rate.
         units = None if report.amount is not None else self._units(report, counts)
         return Hold(
-            **(facts if removed is None else facts | {"chain": ()}),
-            removed=removed,
+            **facts,
             resource=self._resource(report),
             amount=self._price(report, counts, limit_seconds),
-            until=self._context.policy.hold_end(report.start, report.time_limit),
-            partition=report.partition,
             billing=None if units is None else str(units * self._factor(report)),
-            limit_seconds=None if isinstance(report, OpenEndedHold) else limit_seconds,
         )
+
+    def _hold_end(self, report: HoldReport | AdjustReport) -> Instant:
+        return self._context.policy.hold_end(report.start, report.time_limit)
 
     def _resolution(
         self, report: CompleteReport, counts: Counts | None
@@ -173,12 +172,9 @@ class RunReports(UseCases):
             report.amount is None and not report.elapsed
         )
         end: dict[str, Any] = {
-            **self._facts(report, counts),
+            **self._facts(report, counts, Instant(report.end)),
             "resource": self._resource_if_known(report),
-            "partition": report.partition,
-            "ended": report.end,
-            "outcome": outcome,
-            "elapsed_seconds": report.elapsed,
+            "end": RunEnd(outcome, report.elapsed, Instant(report.end)),
             "cluster_known": report.cluster in self._context.clusters,
         }
         try:
@@ -193,19 +189,24 @@ class RunReports(UseCases):
             return Release(**end)
         return Charge(amount=amount, priced_in=_priced_in(report), **end)
 
-    def _facts(self, report: RunReport, counts: Counts | None) -> dict[str, Any]:
+    def _facts(self, report: RunReport, counts: Counts | None, until: Instant) -> dict[str, Any]:
         """Return the fields that all requests about a run have."""
         project = self._project_cache.cached(report.account)
         return {
-            "run": report.run,
+            "reported": ReportedRun(
+                run=report.run,
+                project=project.id if project else 0,
+                partition=report.partition,
+                start=Instant(report.start),
+                until=until,
+                job_details=new_details(job_details(report, counts), None),
+            ),
             "chain": self._project_cache.project_chain(project) if project else (),
             # The usage of an unknown account is not lost: it is recorded as refused.
             "account": None if project else report.account,
             "owner": report.owner_uid,
-            "start": report.start,
             "key": report.key,
             "comment": report.comment,
-            "job_details": job_details(report, counts),
         }
 
     def _price(self, report: RunReport, counts: Counts | None, seconds: int) -> SuMinutes:

@@ -213,7 +213,7 @@ class Runs(UseCases):
         """
         record = self.get(identity, number)
         check_allowed(identity, Action.REFUND)
-        request = Refund(run=record.run, amount=amount, comment=comment, key=key)
+        request = Refund(run=record.reported.run, amount=amount, comment=comment, key=key)
         return self._apply(identity, request)
 
 

@@ -122,6 +122,5 @@ def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
 def _run_of(reader: Reader, entry: Entry) -> Run | None:
     if entry.run is None:
         return None
-    return next(
-        (record.run for record in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None
-    )
+    records = reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))
+    return records[0].reported.run if records else None

@@ -29,21 +29,19 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
     early = [run for run in runs if is_early_failure(run)]
     exits = {
         UNKNOWN_STATUS
-        if run.job_details is None
-        else _status_or_unknown(run.job_details.exit_status)
+        if run.reported.job_details is None
+        else _status_or_unknown(run.reported.job_details.exit_status)
         for run in early
     } or {UNKNOWN_STATUS}
     return Usage(
         *key,
         runs=sum(not run.is_measured for run in runs),
-        failed=sum(run.outcome != COMPLETED for run in runs),
+        failed=sum(run.end is None or run.end.outcome != COMPLETED for run in runs),
         charged=sum(run.charged - run.refunded for run in runs),
-        elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
-        core_seconds=sum((_details(run).cpus or 0) * (run.elapsed_seconds or 0) for run in runs),
-        gpu_seconds=sum(
-            gpu_count(_details(run).tres or "") * (run.elapsed_seconds or 0) for run in runs
-        ),
-        waited_seconds=sum(max(0, run.start - run.run.submitted) for run in runs),
+        elapsed_seconds=sum(_elapsed(run) for run in runs),
+        core_seconds=sum((_details(run).cpus or 0) * _elapsed(run) for run in runs),
+        gpu_seconds=sum(gpu_count(_details(run).tres or "") * _elapsed(run) for run in runs),
+        waited_seconds=sum(max(0, run.reported.start - run.reported.run.submitted) for run in runs),
         cpu_seconds=sum(figures.used for figures in used),
         given_seconds=sum(figures.given for figures in used),
         wasted=sum(figures.wasted for figures in used),
@@ -53,7 +51,11 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
 
 
 def _details(run: RunRecord) -> JobDetails:
-    return run.job_details or NO_DETAILS
+    return run.reported.job_details or NO_DETAILS
+
+
+def _elapsed(run: RunRecord) -> int:
+    return run.end.elapsed_seconds if run.end else 0
 
 
 def usage_of_row(row: Sequence[Any]) -> Usage:

@@ -32,7 +32,7 @@ class Model(UndoModel):
             isinstance(request, w.Charge | w.Release) and answer != "ok"
         )  # usage may be reported again until it is charged
         noted = isinstance(request, w.Adjust) and (
-            answer == "REPORT_MISMATCH" or request.run not in self.runs
+            answer == "REPORT_MISMATCH" or request.reported.run not in self.runs
         )
         if (
             request.key and answer not in ("again", "NO_HOLD") and not usage and not noted

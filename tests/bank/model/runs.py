@@ -12,13 +12,20 @@ class Runs(LedgerState):
     """Requests about runs. The answer is a word."""
 
     def _hold(self, request: w.Hold, at: int) -> str:
-        known = self.runs.get(request.run)
+        reported = request.reported
+        known = self.runs.get(reported.run)
         if known:
             if known["state"] != "held":
                 return "RUN_CLOSED"
             first = self.submitted[known["opened"]].request
             facts = [
-                (report.owner, report.start, report.partition, report.chain[0], report.resource)
+                (
+                    report.owner,
+                    report.reported.start,
+                    report.reported.partition,
+                    report.chain[0],
+                    report.resource,
+                )
                 for report in (request, first)
             ]
             same = facts[0] == facts[1] and request.amount in (first.amount, known["held"])
@@ -37,11 +44,11 @@ class Runs(LedgerState):
             return "NO_ALLOCATION" if self.enforce else "ok"  # the job runs without a hold
         if not willing and self.enforce:
             return self._against(candidates[0], request.owner, request.amount)
-        self.runs[request.run] = self._run((willing or candidates)[0], request.owner) | {
+        self.runs[reported.run] = self._run((willing or candidates)[0], request.owner) | {
             "held": request.amount,
-            "until": request.until,
+            "until": reported.until,
+            "project": request.chain[0],
         }
-        self.runs[request.run]["project"] = request.chain[0]
         return "ok"
 
     def _candidates(self, request: Any) -> list[int]:
@@ -51,7 +58,7 @@ class Runs(LedgerState):
             for place, project in enumerate(request.chain)
             for number, allocation in self.allocations.items()
             if (allocation["project"], allocation["resource"]) == (project, request.resource)
-            and allocation["start"] <= request.start < allocation["end"]
+            and allocation["start"] <= request.reported.start < allocation["end"]
             and allocation["state"] != "cancelled"  # ended before it began
             and (place == 0 or allocation["shared"])
         ]
@@ -80,22 +87,20 @@ class Runs(LedgerState):
         return run | {"opened": now, "set": now}
 
     def _adjust(self, request: w.Adjust, at: int) -> str:
-        run = self.runs.get(request.run)
-        if not run and request.owner is not None and not self.enforce:
+        run, until = self.runs.get(request.reported.run), request.reported.until
+        if not run and not self.enforce:
             return "ok"  # the job runs without a hold
         if not run or run["state"] != "held":
             return "RUN_CLOSED" if run else "NO_HOLD"
         if not self._repeats(run["set"]) and not self._matches_hold(run, request):
             return "REPORT_MISMATCH"
-        if (run["held"], run["until"]) == (request.amount, request.until) or self._repeats(
-            run["set"]
-        ):
+        if (run["held"], run["until"]) == (request.amount, until) or self._repeats(run["set"]):
             return self._repeated(run["set"])
         more = request.amount - run["held"]
         against = self._against(run["allocation"], run["owner"], more) if more > 0 else ""
         if against and self.enforce:
             return against
-        run.update(held=request.amount, until=request.until, set=len(self.submitted) - 1)
+        run.update(held=request.amount, until=until, set=len(self.submitted) - 1)
         return "ok"
 
     def _charge(self, request: w.Charge, at: int) -> str:
@@ -105,7 +110,7 @@ class Runs(LedgerState):
         return self._resolve(request, "released", 0)
 
     def _resolve(self, request: w.Charge | w.Release, state: str, cost: int) -> str:
-        run = self.runs.get(request.run)
+        run = self.runs.get(request.reported.run)
         if run and not self._repeats(run["set"]) and not self._matches_hold(run, request):
             return "REPORT_MISMATCH"
         if run and run["state"] in ("charged", "released"):
@@ -115,10 +120,9 @@ class Runs(LedgerState):
             candidates = self._candidates(request)
             if not candidates or not self.late:
                 return "NO_HOLD" if candidates else "NO_ALLOCATION"
-            number = self._late_payer(candidates, request.owner or 0, cost)
-            run = self.runs[request.run] = self._run(number, request.owner or 0) | {
-                "project": request.chain[0]
-            }
+            number = self._late_payer(candidates, request.owner, cost)
+            run = self._run(number, request.owner) | {"project": request.chain[0]}
+            self.runs[request.reported.run] = run
         available = max(0, self.left(run["allocation"]) + run["held"])
         paid = min(cost, available) if self.enforce and self.write_off else cost
         run.update(
@@ -127,10 +131,7 @@ class Runs(LedgerState):
         return "ok"
 
     def _matches_hold(self, run: dict[str, Any], request: w.Adjust | w.Charge | w.Release) -> bool:
-        return request.owner is None or (request.owner, request.chain[0]) == (
-            run["owner"],
-            run["project"],
-        )
+        return (request.owner, request.chain[0]) == (run["owner"], run["project"])
 
     def _late_payer(self, candidates: list[int], uid: int, cost: int) -> int:
         """Return the allocation that pays: one that could hold the cost, else one with the credit,

@@ -175,7 +175,7 @@ def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
             assert server.stop() == 0
     store = open_store(url)
     with store.reading() as reader:
-        known = {run.run.job_id for run in reader.runs(RunQuery(), Page(1_000))}
+        known = {run.reported.run.job_id for run in reader.runs(RunQuery(), Page(1_000))}
     store.close()
     assert acknowledged <= known
     assert len(known) < 1_000

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Policy
-from fairbank.bank.run import RunState
+from fairbank.bank.run import ReportedRun, RunEnd, RunState
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Partition
-from fairbank.core.time import iso
+from fairbank.core.time import Instant, iso
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject, BankRun
@@ -131,21 +132,31 @@ def bank_run(
     number: int | None = None,
     submitted: int | None = None,
     restart: int = 0,
-    **more: object,
+    **more: Any,
 ) -> BankRun:
     """Return the ledger's run of this job."""
-    start, is_held = job.start or job.submitted, state == "held"
+    start, is_held = Instant(job.start or job.submitted), state == "held"
+    reported = ReportedRun(
+        run=Run("lab", job.job_id, submitted or job.submitted, restart),
+        project=1,
+        partition=more.pop("partition", job.partition),
+        start=start,
+        until=Instant(start + 3_600),
+        job_details=more.pop("job_details", None),
+    )
+    end = RunEnd(
+        outcome=more.pop("outcome", job.state),
+        elapsed_seconds=more.pop("elapsed_seconds", job.elapsed),
+        ended=Instant(job.end or start),
+    )
     facts: dict[str, object] = {
-        "id": number or job.job_id, "project": 1, "allocation": 1, "set_by": 1,
-        "run": Run("lab", job.job_id, submitted or job.submitted, restart),
-        "account": job.account, "owner": job.owner or 0, "partition": job.partition,
+        "id": number or job.job_id, "allocation": 1, "set_by": 1, "reported": reported,
+        "account": job.account, "owner": job.owner or 0,
         "state": RunState(state), "held": 240 if is_held else 0,
         "charged": charged if state == "charged" else 0,
-        "start": start, "until": start + 3_600, "ended": None if is_held else job.end,
-        "outcome": None if is_held else job.state,
-        "elapsed_seconds": None if is_held else job.elapsed,
+        "end": None if is_held else end,
     }  # fmt: skip
-    return BankRun(**{**facts, **more})  # type: ignore[arg-type]
+    return BankRun(**{**facts, **more})
 
 
 def a_project(

@@ -33,9 +33,9 @@ RUN = msgspec.to_builtins(
 
 def test_run_has_the_account_of_its_row() -> None:
     run = parse_run(RUN)
-    assert (run.account, run.project, run.is_open) == ("chem", 3, True)
-    assert (run.job_id, run.submitted, run.start) == (41, 1_795_168_800, 1_795_168_805)
-    assert run.job_details == JobDetails(limit_seconds=3_600)
+    assert (run.account, run.reported.project, run.is_open) == ("chem", 3, True)
+    assert (run.job_id, run.submitted, run.reported.start) == (41, 1_795_168_800, 1_795_168_805)
+    assert run.reported.job_details == JobDetails(limit_seconds=3_600)
     resolved = {"ended": "2026-11-20T10:10:05Z", "outcome": "COMPLETED", "elapsed": 600}
     assert [
         parse_run({**RUN, "state": state, **resolved}).is_open

@@ -46,7 +46,7 @@ def test_free_node_failure_is_matched() -> None:
 def test_free_run_with_another_state_is_matched() -> None:
     """The agent reported a node failure, and accounting has a failed boot."""
     job = a_job(1, state="BOOT_FAIL")
-    run = msgspec.structs.replace(bank_run(job, state="released"), outcome="NODE_FAIL")
+    run = bank_run(job, state="released", outcome="NODE_FAIL")
     assert compare_records([job], [run]).matched == 1
     assert (
         only_finding(compare_records([msgspec.structs.replace(job, state="TIMEOUT")], [run])).amount

@@ -26,7 +26,7 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.rules import apply
-from fairbank.bank.run import RunState
+from fairbank.bank.run import ReportedRun, RunEnd, RunState
 from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
@@ -49,25 +49,20 @@ _STORED = {
 }
 _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
-_RUN_FIELDS: Mapping[str, Any] = {
-    "run": _RUN,
-    "chain": (1,),
-    "resource": "cpu",
-    "owner": 7,
-    "start": _DURING,
-}
-_END_FIELDS: Mapping[str, Any] = {
-    "ended": Instant(1_600),
-    "outcome": "COMPLETED",
-    "elapsed_seconds": 60,
-}
+
+
+def _run_fields(start: Instant, until: Instant = _LATER) -> dict[str, Any]:
+    reported = ReportedRun(_RUN, 1, "", start, until)
+    return {"reported": reported, "chain": (1,), "resource": "cpu", "owner": 7}
+
+
+_RUN_FIELDS = _run_fields(_DURING)
+_ENDED = RunEnd("COMPLETED", 60, Instant(1_600))
 
 _OF_ALLOCATION: Mapping[str, Request] = {
-    "the hold of one that started within its period": Hold(
-        amount=_SOME, until=_LATER, **_RUN_FIELDS
-    ),
+    "the hold of one that started within its period": Hold(amount=_SOME, **_RUN_FIELDS),
     "the charge of one that started within its period": Charge(
-        amount=_SOME, **_RUN_FIELDS, **_END_FIELDS
+        amount=_SOME, end=_ENDED, **_RUN_FIELDS
     ),
     "deposit": Deposit(allocation=1, amount=_SOME),
     "withdraw": Withdraw(allocation=1, amount=_SOME),
@@ -80,10 +75,10 @@ _OF_ALLOCATION: Mapping[str, Request] = {
     "end, by the sweep": Expire(allocation=1),
 }
 _OF_RUN: Mapping[str, Request] = {
-    "start": Hold(amount=SuMinutes(20), until=_LATER, **_RUN_FIELDS),
-    "change of its limit": Adjust(run=_RUN, amount=SuMinutes(30), until=_LATER),
-    "end with a cost": Charge(amount=_SOME, **_RUN_FIELDS, **_END_FIELDS),
-    "end without a cost": Release(**_RUN_FIELDS, **_END_FIELDS),
+    "start": Hold(amount=SuMinutes(20), **_RUN_FIELDS),
+    "change of its limit": Adjust(amount=SuMinutes(30), **_RUN_FIELDS),
+    "end with a cost": Charge(amount=_SOME, end=_ENDED, **_RUN_FIELDS),
+    "end without a cost": Release(end=_ENDED, **_RUN_FIELDS),
     "refund": Refund(run=_RUN, amount=SuMinutes(1)),
     "lapse, by the sweep": Lapse(run=_RUN),
 }
@@ -91,10 +86,7 @@ _OF_RUN: Mapping[str, Request] = {
 
 def allocation_outcomes() -> Iterator[tuple[str, list[str]]]:
     """Yield each request with its outcomes by state of the allocation, in order of `ShownState`."""
-    starting = {
-        state: Hold(amount=_SOME, until=_LATER, **{**_RUN_FIELDS, "start": _AT[state]})
-        for state in ShownState
-    }
+    starting = {state: Hold(amount=_SOME, **_run_fields(_AT[state])) for state in ShownState}
     yield (
         "the hold of a run that starts now",
         [_outcome(_work(state), starting[state], _AT[state]) for state in ShownState],
@@ -128,13 +120,11 @@ def _with_run(state: RunState) -> TransactionData:
     work = _work(ShownState.ACTIVE)
     requests: Mapping[RunState, tuple[Request, ...]] = {
         RunState.HELD: (),
-        RunState.CHARGED: (Charge(amount=SuMinutes(15), **_RUN_FIELDS, **_END_FIELDS),),
-        RunState.RELEASED: (Release(**_RUN_FIELDS, **{**_END_FIELDS, "outcome": "NODE_FAIL"}),),
+        RunState.CHARGED: (Charge(amount=SuMinutes(15), end=_ENDED, **_RUN_FIELDS),),
+        RunState.RELEASED: (Release(end=RunEnd("NODE_FAIL", 60, _ENDED.ended), **_RUN_FIELDS),),
         RunState.LAPSED: (Lapse(run=_RUN),),
     }
-    hold = Hold(
-        amount=SuMinutes(20), until=Instant(4_000), **{**_RUN_FIELDS, "start": Instant(1_400)}
-    )
+    hold = Hold(amount=SuMinutes(20), **_run_fields(Instant(1_400), Instant(4_000)))
     for request in (hold, *requests[state]):
         apply(work, SubmittedRequest(request, Instant(5_000), 0), Policy())
     return work

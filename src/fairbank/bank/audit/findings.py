@@ -8,7 +8,6 @@ from enum import Enum
 import msgspec
 
 from fairbank.bank.entry import Entry
-from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
 from fairbank.core.units import show_minutes
 from fairbank.core.validation import ValidationFault, is_cut_short
@@ -83,14 +82,18 @@ class Findings:
 # --- values of rows and entries as text ---
 
 
-def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
-    """Yield `charged is 855 SU-minutes, due 854 SU-minutes` for each field that differs."""
-    for name in row.__struct_fields__:
-        there, expected = getattr(row, name), getattr(due, name)
+def differences(row: msgspec.Struct | None, due: msgspec.Struct | None) -> Iterator[str]:
+    """Yield `charged is 855 SU-minutes, due 854 SU-minutes` for each field that differs.
+
+    A struct in a field is compared by its own fields; None has none of them.
+    """
+    some = due if row is None else row
+    for name in some.__struct_fields__ if some else ():
+        there, expected = getattr(row, name, None), getattr(due, name, None)
         if there == expected:
             continue
-        if isinstance(there, JobDetails | None) and isinstance(expected, JobDetails | None):
-            yield from differences(there or NO_DETAILS, expected or NO_DETAILS)
+        if isinstance(there, msgspec.Struct | None) and isinstance(expected, msgspec.Struct | None):
+            yield from differences(there, expected)
         else:
             yield (
                 f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is"

@@ -165,7 +165,8 @@ class Fold:
             return 0
         if not can_follow(run, entry):
             self._findings.add(
-                f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already",
+                f"a {entry.kind.value} cannot follow: "
+                f"run {run.reported.run} is {run.state.value} already",
                 entry,
             )
         closed = run.held if effect.closes else 0

@@ -13,6 +13,7 @@ from fairbank.bank.audit.findings import Findings
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import (
     NEXT,
+    RunEnd,
     RunEvent,
     RunRecord,
     RunState,
@@ -59,20 +60,14 @@ def can_follow(run: RunRecord, entry: Entry) -> bool:
 
 def new_run(entry: Entry) -> RunRecord:
     """Return the row of a run that an entry opens. Raises TypeError or ValueError."""
-    opening = read_opening(entry)
     return RunRecord(
         id=entry.id,
-        run=opening.run,
-        project=opening.project,
+        reported=read_opening(entry),
         allocation=entry.allocation,
         owner=entry.owner or 0,
-        partition=opening.partition,
         state=RunState.HELD,
         held=SuMinutes(entry.amount if entry.kind is _HOLD else 0),
-        start=opening.start,
-        until=opening.until,
         set_by=entry.id,
-        job_details=opening.job_details,
     )
 
 
@@ -87,12 +82,12 @@ def after(run: RunRecord, entry: Entry) -> RunRecord:
         return _resolved(run, entry, RunState.RELEASED, _NOTHING)
     if kind is Kind.ADJUST:
         changed = read_adjustment(entry)
+        details = merge_details(run.reported.job_details, changed.job_details)
         return _replace(
             run,
+            reported=_replace(run.reported, until=changed.until, job_details=details),
             held=SuMinutes(run.held + amount),
-            until=changed.until,
             set_by=entry.id,
-            job_details=merge_details(run.job_details, changed.job_details),
         )
     facts_of(entry)  # not needed, but the details must be readable
     if kind is Kind.LAPSE:
@@ -102,18 +97,17 @@ def after(run: RunRecord, entry: Entry) -> RunRecord:
 
 
 def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes) -> RunRecord:
-    end = read_resolution(entry)
+    end, reported = read_resolution(entry), run.reported
+    details = merge_details(reported.job_details, end.job_details)
     return _replace(
         run,
+        reported=_replace(reported, job_details=details),
         state=state,
         held=_NOTHING,
         set_by=entry.id,
         charged=charged,
         written_off=end.written_off,
-        ended=end.ended,
-        outcome=end.outcome,
-        elapsed_seconds=end.elapsed_seconds,
-        job_details=merge_details(run.job_details, end.job_details),
+        end=RunEnd(end.outcome, end.elapsed_seconds, end.ended),
     )
 
 
@@ -174,6 +168,6 @@ class RunRows:
         for number in sorted(self._due.keys() | self._rows.keys()):
             row, due = self._rows.get(number), self._due.get(number)
             if row is not None:
-                self._findings.compare(f"the row of run {row.run}", row, due)
+                self._findings.compare(f"the row of run {row.reported.run}", row, due)
             elif due is not None:
-                self._findings.add(f"the row of run {due.run} is missing")
+                self._findings.add(f"the row of run {due.reported.run} is missing")

@@ -69,7 +69,7 @@ def held_before(context: RuleContext, known: RunRecord, request: Hold) -> Outcom
     return Refusal(
         Reason.HOLD_EXISTS,
         Detail.OPEN,
-        run=str(request.run),
+        run=str(known.reported.run),
         allocation=known.allocation,
         facts={"held": known.held},
     )
@@ -82,16 +82,16 @@ def _is_same_start(data: TransactionData, first: Entry, known: RunRecord, reques
     """
     kept = (
         known.owner,
-        known.start,
-        known.partition,
-        (known.project,),
+        known.reported.start,
+        known.reported.partition,
+        known.reported.project,
         data.allocations[known.allocation].resource,
     )
     return request.amount in (first.amount, known.held) and kept == (
         request.owner,
-        request.start,
-        request.partition,
-        request.chain[:1],
+        request.reported.start,
+        request.reported.partition,
+        request.reported.project,
         request.resource,
     )
 
@@ -117,7 +117,7 @@ def closed_before(
         return Refusal(
             Reason.REPORT_MISMATCH,
             detail,
-            run=str(known.run),
+            run=str(known.reported.run),
             allocation=known.allocation,
             facts=facts,
         )
@@ -128,6 +128,7 @@ def closed_before(
 
 def already_closed(known: RunRecord) -> Refusal:
     """Return the refusal of a report about a closed run, with the result of the run."""
+    end = known.end
     if known.state is not RunState.CHARGED:
         detail = Detail.NOT_CHARGED
     else:
@@ -135,7 +136,7 @@ def already_closed(known: RunRecord) -> Refusal:
     return Refusal(
         Reason.RUN_CLOSED,
         detail,
-        run=str(known.run),
+        run=str(known.reported.run),
         allocation=known.allocation,
         facts={
             "charged": known.charged,
@@ -143,6 +144,8 @@ def already_closed(known: RunRecord) -> Refusal:
             "state": known.state.value,
         },
         resolution=Resolution(
-            state=known.state, outcome=known.outcome, elapsed_seconds=known.elapsed_seconds
+            state=known.state,
+            outcome=None if end is None else end.outcome,
+            elapsed_seconds=None if end is None else end.elapsed_seconds,
         ),
     )

@@ -28,28 +28,28 @@ Objection = tuple[Detail, Facts]
 def mismatch(known: RunRecord, request: Ending | Adjust) -> Objection | None:
     """Return the field in which a report contradicts its hold (docs/decisions/0024).
 
-    It may name another user or project, or be priced by another partition. Only fields that the
-    report has are compared.
+    It may name another user or project, or be priced by another partition.
     """
-    if request.owner is not None and request.owner != known.owner:
+    reported, recorded = request.reported, known.reported
+    if request.owner != known.owner:
         return Detail.OTHER_OWNER, Facts(
             field="owner_uid", reported=request.owner, recorded=known.owner
         )
     if request.account is not None:
         return Detail.OTHER_ACCOUNT, Facts(
-            field="account", reported=request.account, recorded=known.project
+            field="account", reported=request.account, recorded=recorded.project
         )
-    if request.chain and request.chain[0] != known.project:
+    if reported.project != recorded.project:
         return Detail.OTHER_PROJECT, Facts(
-            field="account", reported=request.chain[0], recorded=known.project
+            field="account", reported=reported.project, recorded=recorded.project
         )
     if (
         isinstance(request, _PRICED)
         and request.priced_in is not None
-        and request.priced_in != known.partition
+        and request.priced_in != recorded.partition
     ):
         return Detail.OTHER_PARTITION, Facts(
-            field="partition", reported=request.priced_in, recorded=known.partition
+            field="partition", reported=request.priced_in, recorded=recorded.partition
         )
     return None
 
@@ -64,16 +64,13 @@ def future_timestamp(
     latest = submitted.latest
     if latest is None:
         return None
-    start, ended = request.start, request.ended if isinstance(request, _ENDS) else None
+    run, start = request.reported.run, request.reported.start
+    ended = request.end.ended if isinstance(request, _ENDS) else start
     # Every report comes here and hardly any is refused, so the names are only paired below.
-    if (
-        request.run.submitted <= latest
-        and (start is None or start <= latest)
-        and (ended is None or ended <= latest)
-    ):
+    if run.submitted <= latest and start <= latest and ended <= latest:
         return None
-    times = (("submitted", request.run.submitted), ("start", start), ("end", ended))
-    field, time = next((name, at) for name, at in times if at is not None and at > latest)
+    times = (("submitted", run.submitted), ("start", start), ("end", ended))
+    field, time = next((name, at) for name, at in times if at > latest)
     return Detail.IN_FUTURE, Facts(
         field=field, reported_time=time, now=submitted.at, tolerance=latest - submitted.at
     )
@@ -105,7 +102,7 @@ def refuse_report(
     if objection is None and request.account is not None:
         objection = Detail.UNKNOWN_ACCOUNT, Facts()
     detail, facts = objection or (Detail.NONE, None)
-    if allocation is not None and request.owner is not None and not facts:
+    if allocation is not None and not facts:
         facts = credit_facts(allocation, context.data.sums_of(allocation.id, request.owner), reason)
     # Without an allocation the message compares the start with the nearest one.
     shows_start = reason is Reason.NO_ALLOCATION and not isinstance(request, Adjust | Unpriced)
@@ -116,20 +113,20 @@ def refuse_report(
         requested=0 if isinstance(request, Release | Unpriced) else request.amount,
         available=_available(context.data, allocation, request.owner, reason),
         allocation=allocation.id if allocation else None,
-        project=request.chain[0] if request.chain else None,
+        project=request.reported.project or None,
         account=request.account,
         resource=request.resource,
         owner=request.owner,
-        run=str(request.run),
-        start=request.start if shows_start else None,
+        run=str(request.reported.run),
+        start=request.reported.start if shows_start else None,
         observed=observed,
     )
     if isinstance(request, Hold):
+        details = request.reported.job_details
         refusal = _replace(
             refusal,
-            project=request.chain[0] if request.chain else request.removed,
             billing=request.billing,
-            limit_seconds=request.limit_seconds,
+            limit_seconds=details.limit_seconds if details else None,
         )
     return _keep(context, refusal, allocation)
 
@@ -163,25 +160,20 @@ def refuse_change(
         requested=amount,
         available=_available(context.data, allocation, known.owner, reason),
         allocation=allocation.id,
-        project=known.project,
+        project=known.reported.project,
         resource=allocation.resource,
         owner=known.owner,
-        run=str(known.run),
+        run=str(known.reported.run),
         observed=observed,
     )
     return _keep(context, refusal, allocation)
 
 
-def no_payer(chain: tuple[int, ...], removed: int | None = None) -> Reason:
-    """Return why no allocation was found.
-
-    Args:
-        chain: the project of the run's account, then its parents; empty without a project.
-        removed: number of the removed project that has the account.
-    """
-    if removed is not None:
-        return Reason.PROJECT_REMOVED
-    return Reason.NO_ALLOCATION if chain else Reason.UNKNOWN_PROJECT
+def no_payer(request: Hold | Charge | Release) -> Reason:
+    """Return why no allocation was found."""
+    if request.chain:
+        return Reason.NO_ALLOCATION
+    return Reason.PROJECT_REMOVED if request.reported.project else Reason.UNKNOWN_PROJECT
 
 
 def observed_only(refusal: Refusal) -> Done:
@@ -190,12 +182,10 @@ def observed_only(refusal: Refusal) -> Done:
 
 
 def _available(
-    data: TransactionData, allocation: Allocation | None, owner: int | None, reason: Reason
+    data: TransactionData, allocation: Allocation | None, owner: int, reason: Reason
 ) -> int:
     if allocation is None:
         return 0
-    if owner is None:
-        return allocation.available
     return usable_credit(allocation, data.sums_of(allocation.id, owner), reason)
 
 

@@ -31,14 +31,14 @@ from fairbank.bank.run import (
     NEXT,
     Adjustment,
     EndDetails,
+    RunEnd,
     RunEvent,
     RunRecord,
     RunState,
     encode_closed_opening,
     encode_details,
-    opening_of,
 )
-from fairbank.cluster.job import merge_details, new_details
+from fairbank.cluster.job import JobDetails, merge_details, new_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -56,7 +56,8 @@ _RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, 
 def hold(context: RuleContext, request: Hold) -> Outcome:
     """Hold the highest cost of a run in the first allocation of its chain that can pay it."""
     data, enforce = context.data, context.policy.enforce
-    if (known := data.runs.get(request.run)) is not None:
+    reported = request.reported
+    if (known := data.runs.get(reported.run)) is not None:
         return held_before(context, known, request)
     if (objection := future_timestamp(context.submitted, request)) is not None:
         early = refuse_report(
@@ -69,13 +70,13 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
         )
         return early if enforce else observed_only(early)
     refusals = []
-    for allocation in data.candidates(request.chain, request.resource, request.start):
+    for allocation in data.candidates(request.chain, request.resource, reported.start):
         reason = obstacle(allocation, data.sums_of(allocation.id, request.owner), request.amount)
         if reason is None:
             return _grant(context, request, allocation)
         refusals.append((reason, allocation))
     if not refusals:
-        why = no_payer(request.chain, request.removed)
+        why = no_payer(request)
         refusal = refuse_report(context, request, why, None, observed=not enforce)
         return refusal if enforce else observed_only(refusal)
     reason, first = refusals[0]
@@ -88,25 +89,12 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
 def _grant(
     context: RuleContext, request: Hold, allocation: Allocation, *, below: bool = False
 ) -> Done:
-    number = context.data.next_entry_id()
-    record = RunRecord(  # most of it by position: so many names take twice as long
-        number,
-        request.run,
-        request.chain[0],
-        allocation.id,
-        request.owner,
-        request.partition,
-        _HELD,
-        request.amount,
-        request.start,
-        request.until,
-        number,
-        job_details=new_details(request.job_details, None),
+    number, reported = context.data.next_entry_id(), request.reported
+    record = RunRecord(
+        number, reported, allocation.id, request.owner, _HELD, request.amount, number
     )
     after = put_run(context.data, record, held=request.amount, below=below)
-    return _record(
-        context, _HOLD, request.amount, record, after, encode_details(opening_of(record))
-    )
+    return _record(context, _HOLD, request.amount, record, after, encode_details(reported))
 
 
 def _record(
@@ -137,7 +125,8 @@ def _record(
 def adjust(context: RuleContext, request: Adjust) -> Outcome:
     """Increase or reduce an open hold; an increase must fit as a new hold must."""
     data, submitted, policy = context.data, context.submitted, context.policy
-    known = data.runs.get(request.run)
+    reported = request.reported
+    known = data.runs.get(reported.run)
     if known is None:
         return _adjust_without_hold(context, request)
     if known.state not in _ADJUSTABLE:
@@ -148,7 +137,7 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         return again(newest)
     if (objection := mismatch(known, request)) is not None:
         return _refuse_mismatch(context, known, objection, request.amount)
-    if more == 0 and request.until == known.until:
+    if more == 0 and reported.until == known.reported.until:
         return again(newest)
     if (objection := future_timestamp(submitted, request)) is not None:
         return _refuse_future(context, request, allocation, objection)
@@ -158,24 +147,24 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         if policy.enforce or not is_countable(allocation.charged + allocation.held + more):
             return refuse_change(context, known, reason, more)
         refuse_change(context.without_key(), known, reason, more, observed=True)
-    number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
+    number, details = data.next_entry_id(), known.reported.job_details
+    new = new_details(reported.job_details, details)
     record = _replace(
         known,
+        reported=_replace(
+            known.reported, until=reported.until, job_details=merge_details(details, new)
+        ),
         held=request.amount,
-        until=request.until,
         set_by=number,
-        job_details=merge_details(known.job_details, new),
     )
     after = put_run(data, record, held=more, below=reason is not None)
     return _record(
-        context, Kind.ADJUST, more, record, after, encode_details(Adjustment(request.until, new))
+        context, Kind.ADJUST, more, record, after, encode_details(Adjustment(reported.until, new))
     )
 
 
 def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
     """Refuse to change the hold of a run that has none. The key stays free."""
-    if request.owner is None:
-        return Refusal(Reason.NO_HOLD, run=str(request.run), requested=request.amount)
     observed = not context.policy.enforce
     objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
     refusal = refuse_report(
@@ -190,7 +179,7 @@ def charge(context: RuleContext, request: Charge) -> Outcome:
     What the credit does not cover is divided by `Policy.split`. Caps and freezes are for starts:
     they do not stop a charge.
     """
-    known = context.data.runs.get(request.run)
+    known = context.data.runs.get(request.reported.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, request.amount)
     return _resolve(context, known, request, request.amount)
@@ -198,7 +187,7 @@ def charge(context: RuleContext, request: Charge) -> Outcome:
 
 def release(context: RuleContext, request: Release) -> Outcome:
     """Close a hold without a charge."""
-    known = context.data.runs.get(request.run)
+    known = context.data.runs.get(request.reported.run)
     if known is not None and known.state not in _RELEASABLE:
         return closed_before(context, known, request, RunState.RELEASED, 0)
     return _resolve(context, known, request, SuMinutes(0))
@@ -208,7 +197,7 @@ def record_unpriced(context: RuleContext, request: Unpriced) -> Outcome:
     """Record the end of a run without a price, unless its cluster is missing. Its key stays free,
     to be sent again.
     """
-    known = context.data.runs.get(request.run)
+    known = context.data.runs.get(request.reported.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, 0)
     if not request.cluster_known:
@@ -225,7 +214,7 @@ def lapse(context: RuleContext, request: Lapse) -> Outcome:
     known = context.data.runs.get(request.run)
     if known is None:
         return Refusal(Reason.NO_HOLD, run=str(request.run))
-    if known.state is not RunState.HELD or context.at < known.until:
+    if known.state is not RunState.HELD or context.at < known.reported.until:
         reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_CLOSED
         return Refusal(reason, run=str(request.run), allocation=known.allocation)
     number = context.data.next_entry_id()
@@ -263,10 +252,9 @@ def _refuse_unknown_cluster(request: Ending, cost: int) -> Refusal:
     There is no entry, as for the hold: the agent sets the end aside and sends it again until the
     settings have the cluster, and each attempt would be another entry.
     """
-    facts = Facts(field="cluster", cause=f"there is no cluster {request.run.cluster!r}")
-    return Refusal(
-        Reason.UNPRICED, Detail.NOT_PRICED, facts=facts, run=str(request.run), requested=cost
-    )
+    run = request.reported.run
+    facts = Facts(field="cluster", cause=f"there is no cluster {run.cluster!r}")
+    return Refusal(Reason.UNPRICED, Detail.NOT_PRICED, facts=facts, run=str(run), requested=cost)
 
 
 def _resolve(
@@ -285,21 +273,20 @@ def _resolve(
     split = context.policy.split(cost, allocation.available + known.held)
     if not is_countable(allocation.charged + split.charged):
         return refuse_report(context.without_key(), request, Reason.TOO_LARGE, allocation)
-    new = new_details(request.job_details, known.job_details)
+    details = known.reported.job_details
+    new = new_details(request.reported.job_details, details)
     record = _closed(
         known,
         request,
         split,
+        reported=_replace(known.reported, job_details=merge_details(details, new)),
         set_by=data.next_entry_id(),
         held=SuMinutes(0),
-        job_details=merge_details(known.job_details, new),
     )
     below = split.overrun > 0
     after = put_run(data, record, charged=split.charged, held=-known.held, below=below)
     counted = counted_of_more(record)
-    end = EndDetails(
-        request.outcome, request.elapsed_seconds, request.ended, record.written_off, counted, new
-    )
+    end = _end_details(request.end, record.written_off, counted, new)
     return _record(
         context,
         _RESOLUTION[type(request)][0],
@@ -321,20 +308,24 @@ def _closed(
         state=_RESOLUTION[type(request)][1],
         charged=SuMinutes(split.charged),
         written_off=SuMinutes(split.written_off),
-        ended=request.ended,
-        outcome=request.outcome,
-        elapsed_seconds=request.elapsed_seconds,
+        end=request.end,
         **changes,
     )
+
+
+def _end_details(
+    end: RunEnd, written_off: SuMinutes, cpu_counted: int | None, new: JobDetails | None = None
+) -> EndDetails:
+    return EndDetails(end.outcome, end.elapsed_seconds, end.ended, written_off, cpu_counted, new)
 
 
 def _resolve_without_hold(
     context: RuleContext, request: Charge | Release, cost: SuMinutes
 ) -> Outcome:
     """Charge a run whose hold never arrived to the allocation of the hold, by policy."""
-    data, owner, start = context.data, request.owner, request.start
-    if owner is None or start is None or not (request.chain or request.account):
-        return Refusal(Reason.NO_HOLD, run=str(request.run), requested=cost)
+    data, reported = context.data, request.reported
+    if not (request.chain or request.account):  # the end of a replayed job that was refused
+        return Refusal(Reason.NO_HOLD, run=str(reported.run), requested=cost)
     # Usage happened, and must count if the report is sent again after the hold or a repair. So its
     # key stays free.
     keyless = context.without_key()
@@ -342,43 +333,28 @@ def _resolve_without_hold(
         return _refuse_unknown_cluster(request, cost)
     if request.resource is None:
         return refuse_report(keyless, request, Reason.NO_HOLD, None)
-    candidates = data.candidates(request.chain, request.resource, start)
+    candidates = data.candidates(request.chain, request.resource, reported.start)
     if not candidates:
-        return refuse_report(keyless, request, no_payer(request.chain), None)
+        return refuse_report(keyless, request, no_payer(request), None)
     if not context.policy.late_charges:
         return refuse_report(keyless, request, Reason.NO_HOLD, candidates[0])
-    allocation = _payer(context, candidates, owner, cost)
+    allocation = _payer(context, candidates, request.owner, cost)
     split = context.policy.split(cost, allocation.available)
     if not is_countable(allocation.charged + split.charged):
         return refuse_report(keyless, request, Reason.TOO_LARGE, allocation)
     number = data.next_entry_id()
-    record = RunRecord(
-        id=number,
-        run=request.run,
-        project=request.chain[0],
-        allocation=allocation.id,
-        owner=owner,
-        partition=request.partition,
-        state=_HELD,
-        held=SuMinutes(0),
-        start=start,
-        until=request.ended,
-        set_by=number,
-        job_details=new_details(request.job_details, None),
-    )
-    record = _closed(record, request, split)
+    opening = RunRecord(number, reported, allocation.id, request.owner, _HELD, SuMinutes(0), number)
+    record = _closed(opening, request, split)
     after = put_run(data, record, charged=split.charged, below=split.overrun > 0)
     counted = counted_of_more(record)
-    end = EndDetails(
-        request.outcome, request.elapsed_seconds, request.ended, record.written_off, counted
-    )
+    end = _end_details(request.end, record.written_off, counted)
     return _record(
         context,
         _RESOLUTION[type(request)][0],
         split.charged,
         record,
         after,
-        encode_closed_opening(opening_of(record), end),
+        encode_closed_opening(reported, end),
         written_off=split.written_off,
         cpu_counted=counted,
     )

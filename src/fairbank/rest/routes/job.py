@@ -273,7 +273,7 @@ def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
 
 
 def _row(request: ApiRequest, run: RunRecord) -> JobRow:
-    return job_row(run, request.services.project_cache.by_id(run.project).account)
+    return job_row(run, request.services.project_cache.by_id(run.reported.project).account)
 
 
 @write_route(post, "/job/{job:int}/refund", responses=GRANTED_BEFORE)

@@ -66,7 +66,7 @@ def activity_row(entry: Entry, run: RunRecord | None) -> ActivityRow:
         comments=entry.comment,
         at=iso(entry.at),
         kind=entry.kind.value,
-        job_id=None if run is None or run.is_measured else run.run.job_id,
+        job_id=None if run is None or run.is_measured else run.reported.run.job_id,
         owner_uid=entry.owner,
     )
 
@@ -88,7 +88,7 @@ def predebit_row(record: RunRecord, comments: str | None) -> PredebitRow:
         allocation_id=record.allocation,
         amount=record.held,
         comments=comments,
-        job_id=record.run.job_id,
+        job_id=record.reported.run.job_id,
         status=hadm_status(record),
         owner_uid=record.owner,
     )

@@ -11,7 +11,7 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import Quote
 from fairbank.bank.query import Usage
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
-from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState
 from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split_status
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.units import exact_decimal
@@ -72,24 +72,28 @@ class JobRow(Amounts, frozen=True, kw_only=True):
 
 def job_row(record: RunRecord, account: str) -> JobRow:
     """Return a run with the account that it ran for."""
-    details = record.job_details or NO_DETAILS
+    reported, end = record.reported, record.end
+    details = reported.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
     used = efficiency(record)
     return convert_to(
         JobRow,
         record,
-        cluster=record.run.cluster,
-        job_id=record.run.job_id,
-        submitted=iso(record.run.submitted),
-        restart=record.run.restart,
+        cluster=reported.run.cluster,
+        job_id=reported.run.job_id,
+        submitted=iso(reported.run.submitted),
+        restart=reported.run.restart,
+        project=reported.project,
         account=account,
         owner_uid=record.owner,
+        partition=reported.partition,
         state=record.state.value,
         status=hadm_status(record),
-        start=iso(record.start),
-        until=iso(record.until),
-        ended=None if record.ended is None else iso(record.ended),
-        elapsed=record.elapsed_seconds,
+        start=iso(reported.start),
+        until=iso(reported.until),
+        ended=None if end is None else iso(end.ended),
+        outcome=None if end is None else end.outcome,
+        elapsed=None if end is None else end.elapsed_seconds,
         name=details.name,
         qos=details.qos,
         nodes=details.nodes,
@@ -112,18 +116,21 @@ def run_record(row: JobRow) -> RunRecord:
         limit_seconds=row.time_limit,
         exit_status=join_status(row.exit_code, row.exit_signal),
     )
-    submitted = parse_instant(row.submitted, field="submitted")
-    return convert_to(
-        RunRecord,
-        row,
-        run=Run(row.cluster, row.job_id, submitted, row.restart),
-        owner=row.owner_uid,
-        state=RunState(row.state),
+    reported = ReportedRun(
+        run=Run(
+            row.cluster, row.job_id, parse_instant(row.submitted, field="submitted"), row.restart
+        ),
+        project=row.project,
+        partition=row.partition,
         start=parse_instant(row.start, field="start"),
         until=parse_instant(row.until, field="until"),
-        ended=None if row.ended is None else parse_instant(row.ended, field="ended"),
-        elapsed_seconds=row.elapsed,
         job_details=None if details == NO_DETAILS else details,
+    )
+    end = None
+    if row.outcome is not None and row.elapsed is not None and row.ended is not None:
+        end = RunEnd(row.outcome, row.elapsed, parse_instant(row.ended, field="ended"))
+    return convert_to(
+        RunRecord, row, reported=reported, owner=row.owner_uid, state=RunState(row.state), end=end
     )
 
 

@@ -275,7 +275,7 @@ class _JournalWalk:
                 self._findings.append(
                     Finding(
                         run.allocation,
-                        f"the row of run {run.run} was added: there is no such allocation",
+                        f"the row of run {run.reported.run} was added: there is no such allocation",
                     )
                 )
 

@@ -31,8 +31,9 @@ from fairbank.core.progress import Progress
 from fairbank.core.time import Instant, iso
 from fairbank.store.contract import Reader
 
-FORMAT = "fairbank.backup/3"
-_OLDER_FORMATS = ("fairbank.backup/1", "fairbank.backup/2")  # from before the first release
+FORMAT = "fairbank.backup/4"
+_OLDER_FORMATS = frozenset(f"fairbank.backup/{version}" for version in (1, 2, 3))
+"""Formats from before the first release."""
 ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 

@@ -13,7 +13,6 @@ from fairbank.bank.refusals import remedies, sentence
 from fairbank.bank.requests import (
     Charge,
     CreateProject,
-    Ending,
     Hold,
     Open,
     Release,
@@ -22,7 +21,8 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done, Outcome
-from fairbank.cluster.job import Run
+from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -166,34 +166,38 @@ class ReplayRuns:
         limit = job.time_limit or job.run_time
         resource = resource_of(job, header)
         gpu_processors = self._plan.gpu_processors if resource == "gpu" else None
+        details = start_details(job, header, gpu_processors)
+        reported = self._reported(moment, self._policy.hold_end(moment.at, limit), details)
         return Hold(
-            run=self._run(job),
-            chain=(self._projects[payer_of(job, self._payer)],),
+            reported=reported,
+            chain=(reported.project,),
             resource=resource,
             owner=replay_uid(job.user),
             amount=processor_price(job.processors or 0, limit),
-            start=moment.at,
-            until=self._policy.hold_end(moment.at, limit),
-            partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
-            limit_seconds=limit,
-            job_details=start_details(job, header, gpu_processors),
         )
 
     def _resolution(self, moment: ReplayEvent) -> Charge | Release:
         job, outcome = moment.job, outcome_of(moment.job, self._header)
         free = job.run_time == 0 or outcome in self._policy.free_states
-        end = Ending(
-            run=self._run(job),
-            ended=moment.at,
-            outcome=outcome,
-            elapsed_seconds=job.run_time,
-            job_details=end_details(job),
-        )
+        reported = self._reported(moment, moment.at, end_details(job))
+        owner, end = replay_uid(job.user), RunEnd(outcome, job.run_time, moment.at)
         if free:
-            return Release(**msgspec.structs.asdict(end))
-        return Charge(
-            amount=processor_price(job.processors or 0, job.run_time), **msgspec.structs.asdict(end)
+            return Release(reported=reported, owner=owner, end=end)
+        amount = processor_price(job.processors or 0, job.run_time)
+        return Charge(reported=reported, owner=owner, end=end, amount=amount)
+
+    def _reported(
+        self, moment: ReplayEvent, until: Instant, details: JobDetails | None
+    ) -> ReportedRun:
+        job = moment.job
+        return ReportedRun(
+            run=self._run(job),
+            project=self._projects[payer_of(job, self._payer)],
+            partition=self._header.partitions.get(job.partition, "")[:64],
+            start=moment.at,
+            until=until,
+            job_details=details,
         )
 
     def _was_refused(self, run: Run) -> bool:
@@ -211,24 +215,24 @@ class ReplayRuns:
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
-            self._refused.add(request.run)
+            self._refused.add(request.reported.run)
             return
         played.holds += 1
-        self._holding[request.run] = outcome.amount
+        self._holding[request.reported.run] = outcome.amount
         self._held += outcome.amount
         played.held_peak = max(played.held_peak, self._held)
 
     def _note_end(self, request: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
             # The end of a job that was refused in this same batch is refused with NO_HOLD.
-            if not self._was_refused(request.run):
+            if not self._was_refused(request.reported.run):
                 raise FairbankError(
-                    f"job {request.run.job_id} could not be settled: {sentence(outcome)}",
+                    f"job {request.reported.run.job_id} could not be settled: {sentence(outcome)}",
                     remedy=remedies(outcome)[0],
                 )
             return
         played = self.counts
-        self._held -= self._holding.pop(request.run)
+        self._held -= self._holding.pop(request.reported.run)
         played.written_off += outcome.written_off
         if isinstance(request, Charge):
             played.charges += 1

@@ -18,6 +18,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import sentence
 from fairbank.bank.requests import Charge, Hold, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome, apply
+from fairbank.bank.run import ReportedRun, RunEnd
 from fairbank.bank.transaction_data import (
     Changes,
     NewIds,
@@ -94,31 +95,28 @@ class SimulatedBank:
         """Return True if a hold for the highest cost of a job that starts now is granted."""
         start = self._zero + now
         payer, resource = self._fund(job)
+        project = self._projects[payer]
         request = Hold(
-            run=self._run(job),
-            chain=(self._projects[payer],),
+            reported=self._reported(job, start, self._policy.hold_end(start, job.limit)),
+            chain=(project,),
             resource=resource,
             owner=replay_uid(job.user),
             amount=processor_price(job.processors, job.limit),
-            start=Instant(start),
-            until=self._policy.hold_end(start, job.limit),
-            billing=str(job.processors),
-            limit_seconds=job.limit,
         )
         return isinstance(self._apply(request, Instant(start)), Done)
 
     def charge(self, job: TraceJob, now: int) -> None:
         """Charge what a paid job really used at its end."""
-        run, amount, at = (
-            self._run(job),
-            processor_price(job.processors, job.run),
-            Instant(self._zero + now),
+        amount, at = processor_price(job.processors, job.run), Instant(self._zero + now)
+        request = Charge(
+            reported=self._reported(job, at - job.run, at),
+            owner=replay_uid(job.user),
+            end=RunEnd(COMPLETED, job.run, at),
+            amount=amount,
         )
-        self._apply_or_raise(
-            Charge(run=run, ended=at, outcome=COMPLETED, elapsed_seconds=job.run, amount=amount), at
-        )
+        self._apply_or_raise(request, at)
         self._charged += amount
-        record = self._data.runs.pop(run)
+        record = self._data.runs.pop(request.reported.run)
         self._folds[record.allocation].check_run(record)
 
     def count_refused(self, job: TraceJob) -> None:
@@ -209,8 +207,10 @@ class SimulatedBank:
     def _fund(self, job: TraceJob) -> Fund:
         return fund_of(job, self._grants.payer, self._header)
 
-    def _run(self, job: TraceJob) -> Run:
-        return Run("trace", job.number + 1, self._zero + job.submitted)
+    def _reported(self, job: TraceJob, start: int, until: int) -> ReportedRun:
+        run = Run("trace", job.number + 1, self._zero + job.submitted)
+        project = self._projects[self._fund(job).payer]
+        return ReportedRun(run, project, "", Instant(start), Instant(until))
 
     def _apply_or_raise(self, request: Request, at: Instant) -> Done:
         outcome = self._apply(request, at)

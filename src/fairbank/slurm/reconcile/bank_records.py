@@ -24,12 +24,12 @@ class BankRun(RunRecord, frozen=True, kw_only=True, gc=False):
     @property
     def job_id(self) -> int:
         """Id of the job, as AccountingJob has it."""
-        return self.run.job_id
+        return self.reported.run.job_id
 
     @property
     def submitted(self) -> int:
         """Submission of the job, as AccountingJob has it."""
-        return self.run.submitted
+        return self.reported.run.submitted
 
     @property
     def is_open(self) -> bool:

@@ -232,7 +232,7 @@ def classify_leftover(
     if run.job_id in sides.unreadable:
         return None
     if run.state is RunState.HELD:
-        if job in alive or run.start > grace_start:
+        if job in alive or run.reported.start > grace_start:
             return None
         return Category.RUNAWAY if job in runs.running else Category.ORPHAN
     if run.state is not RunState.CHARGED or run.charged <= run.refunded:
@@ -241,7 +241,8 @@ def classify_leftover(
         return Category.DUPLICATE
     # Only a run that lies within the period must have a job: accounting was asked for no other.
     until = min(sides.until, grace_start)
-    is_in_period = sides.since <= run.start and (run.ended or run.start) < until
+    start = run.reported.start
+    is_in_period = sides.since <= start and (run.end.ended if run.end else start) < until
     return Category.UNACCOUNTED if is_in_period and job not in runs.running else None
 
 
@@ -250,13 +251,13 @@ def complete_record(job: AccountingJob, run: BankRun | None) -> AccountingJob:
 
     A slurmctld may die before accounting has received a start, or the bank an end.
     """
-    details = NO_DETAILS if run is None else run.job_details or NO_DETAILS
+    details = NO_DETAILS if run is None else run.reported.job_details or NO_DETAILS
     if job.is_complete or run is None or not details.tres:
         return job
     return msgspec.structs.replace(
         job,
         account=job.account or run.account,
-        partition=job.partition or run.partition,
+        partition=job.partition or run.reported.partition,
         tres=job.tres or details.tres,
         qos=job.qos or details.qos,
         limit_seconds=job.limit_seconds or details.limit_seconds,
@@ -284,7 +285,7 @@ def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> 
     if paid == (cost or 0):
         return True
     # The bank may have had another policy when it knew the same state: then either is right.
-    knew_state = run.outcome == job.state
+    knew_state = run.end is not None and run.end.outcome == job.state
     if run.state is RunState.RELEASED:
         return knew_state or not cost
     if cost == 0 and not knew_state:  # free, which the bank did not know
@@ -316,12 +317,13 @@ class _RunIndex:
         candidates = [run for run in runs if run.submitted == job.submitted] or [
             run
             for run in runs
-            if abs(run.start - start) <= START_TOLERANCE_SECONDS and run.owner == job.owner
+            if abs(run.reported.start - start) <= START_TOLERANCE_SECONDS and run.owner == job.owner
         ]
         if not candidates:
             return None
         nearest = min(
-            candidates, key=lambda run: (abs(run.start - start), run.state is RunState.RELEASED)
+            candidates,
+            key=lambda run: (abs(run.reported.start - start), run.state is RunState.RELEASED),
         )
         self._free[job.job_id].remove(nearest)
         self.taken.add((nearest.job_id, nearest.submitted))
@@ -343,9 +345,9 @@ def is_of_another_job(run: BankRun, job: AccountingJob) -> bool:
     Closed runs are not compared, because the uid of a user may have changed since. A run that
     `reconcile` released as LOST is compared, because it was released for want of a job.
     """
-    if not run.is_open and run.outcome != LOST:
+    if not run.is_open and (run.end is None or run.end.outcome != LOST):
         return False
-    named = ((job.account, run.account), (job.partition, run.partition))
+    named = ((job.account, run.account), (job.partition, run.reported.partition))
     return job.owner not in (None, run.owner) or any(
         recorded and held and recorded != held for recorded, held in named
     )

@@ -159,7 +159,7 @@ class Repairer:
         """
         restart = restart_count(job, self._history[job.job_id])
         others = self._runs.get((job.job_id, job.submitted), ())
-        taken = {run.run.restart for run in others if is_of_another_job(run, job)}
+        taken = {run.reported.run.restart for run in others if is_of_another_job(run, job)}
         while restart in taken:
             restart += 1
         return restart
@@ -226,7 +226,7 @@ def charge_report(
         cluster=cluster.name,
         job_id=job.job_id,
         submitted=job.submitted if run is None else run.submitted,
-        restart=restart if run is None else run.run.restart,
+        restart=restart if run is None else run.reported.run.restart,
         owner_uid=owner,
         account=job.account,
         partition=job.partition,
@@ -271,12 +271,12 @@ def release_report(run: BankRun, cluster: str, now: int) -> CompleteReport:
         cluster=cluster,
         job_id=run.job_id,
         submitted=run.submitted,
-        restart=run.run.restart,
+        restart=run.reported.run.restart,
         owner_uid=run.owner,
         account=run.account,
-        partition=run.partition,
-        start=run.start,
-        end=max(now, run.start),
+        partition=run.reported.partition,
+        start=run.reported.start,
+        end=max(now, run.reported.start),
         elapsed=0,
         state=LOST,
         comment="Slurm no longer knows this run",

@@ -56,18 +56,18 @@ from fairbank.store.usage import page_of_groups, usage_of_runs
 T = TypeVar("T")
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
-_HELD, _UNTIL = attrgetter("held"), attrgetter("until")
+_HELD, _UNTIL = attrgetter("held"), attrgetter("reported.until")
 _CHARGED = RunState.CHARGED
 _GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
     UsageBy.USER: lambda run, allocation: run.owner,
-    UsageBy.PROJECT: lambda run, allocation: run.project,
+    UsageBy.PROJECT: lambda run, allocation: run.reported.project,
     UsageBy.RESOURCE: lambda run, allocation: allocation.resource,
-    UsageBy.CLUSTER: lambda run, allocation: run.run.cluster,
+    UsageBy.CLUSTER: lambda run, allocation: run.reported.run.cluster,
     UsageBy.CATEGORY: lambda run, allocation: allocation.category,
-    UsageBy.PARTITION: lambda run, allocation: run.partition,
-    UsageBy.QOS: lambda run, allocation: (run.job_details or NO_DETAILS).qos or NO_QOS,
+    UsageBy.PARTITION: lambda run, allocation: run.reported.partition,
+    UsageBy.QOS: lambda run, allocation: (run.reported.job_details or NO_DETAILS).qos or NO_QOS,
     UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
-    UsageBy.JOB: lambda run, allocation: f"{run.run.cluster}/{run.run.job_id}",
+    UsageBy.JOB: lambda run, allocation: "{}/{}".format(*run.reported.run),
 }
 
 
@@ -197,22 +197,23 @@ class MemoryReader:
             for run in self._tables.runs.values()
             if self._can_see_run(query.visibility, run)
             and is_one_of(run.id, query.ids)
-            and is_one_of(run.project, query.projects)
+            and is_one_of(run.reported.project, query.projects)
             and is_matching_allocation(
                 self._tables.allocations[run.allocation],
                 query.resource,
                 query.category,
                 query.active_at,
             )
-            and has_fields(run, query, "allocation", "owner", "state", "partition")
-            and has_fields(run.run, query, "cluster", "job_id")
+            and has_fields(run, query, "allocation", "owner", "state")
+            and has_fields(run.reported, query, "partition")
+            and has_fields(run.reported.run, query, "cluster", "job_id")
             and (query.closed is None or (run.state is not RunState.HELD) is query.closed)
             and (
                 query.failed is None
-                or (run.outcome is not None and (run.outcome != COMPLETED) is query.failed)
+                or (run.end is not None and (run.end.outcome != COMPLETED) is query.failed)
             )
             and (query.measured is None or run.is_measured is query.measured)
-            and is_between(run.start, query.since, query.until)
+            and is_between(run.reported.start, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
 
@@ -307,10 +308,10 @@ class MemoryReader:
         for run in self._used(query):
             allocation = self._tables.allocations[run.allocation]
             if by.is_time:
-                group: str | int = local_day(run.ended or 0, query.offsets)
+                group: str | int = local_day(_ended(run), query.offsets)
             else:
                 group = _GROUP[by](run, allocation)
-            resource, cluster = allocation.resource, run.run.cluster
+            resource, cluster = allocation.resource, run.reported.run.cluster
             names = clusters.get((resource, cluster), cluster)
             if run.is_measured and resource not in billed:
                 names = ""
@@ -331,9 +332,11 @@ class MemoryReader:
         late = [
             run
             for run in self._tables.runs.values()
-            if run.state is RunState.HELD and run.until <= now
+            if run.state is RunState.HELD and run.reported.until <= now
         ]
-        return [run.run for run in sorted(late, key=attrgetter("until", "id"))[:limit]]
+        return [
+            run.reported.run for run in sorted(late, key=attrgetter("reported.until", "id"))[:limit]
+        ]
 
     def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         over = [
@@ -389,10 +392,10 @@ class MemoryReader:
             if (
                 run.state in RESOLVED
                 and self._can_see_run(query.visibility, run)
-                and is_one_of(run.project, query.projects)
+                and is_one_of(run.reported.project, query.projects)
                 and has_fields(run, query, "allocation", "owner")
                 and is_matching_allocation(self._tables.allocations[run.allocation], query.resource)
-                and is_between(run.ended or 0, query.since, query.until)
+                and is_between(_ended(run), query.since, query.until)
             ):
                 yield run
 
@@ -403,7 +406,7 @@ class MemoryReader:
         return {
             run.id
             for run in self._tables.runs.values()
-            if run.project in projects and self._project_of(run.allocation) in paying
+            if run.reported.project in projects and self._project_of(run.allocation) in paying
         }
 
     def _is_own(self, visibility: Visibility, entry: Entry) -> bool:
@@ -424,7 +427,7 @@ class MemoryReader:
         return None if allocation == REGISTRY else self._tables.allocations[allocation].project
 
     def _can_see_run(self, visibility: Visibility, run: RunRecord) -> bool:
-        return run.project in visibility.projects or self._can_see(
+        return run.reported.project in visibility.projects or self._can_see(
             visibility, run.allocation, run.owner
         )
 
@@ -432,3 +435,7 @@ class MemoryReader:
         if visibility.everything or self._project_of(allocation) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid
+
+
+def _ended(run: RunRecord) -> int:
+    return run.end.ended if run.end else 0

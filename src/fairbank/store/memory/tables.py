@@ -104,7 +104,7 @@ class MemoryTables:
     def _allocations(self, locks: LockSet, runs: Sequence[RunRecord]) -> list[Allocation]:
         """Return the allocations that a transaction may change, by their numbers."""
         numbers = locks.allocations.union(run.allocation for run in runs)
-        for project, resource, reach in locks.filters({run.run for run in runs}):
+        for project, resource, reach in locks.filters({record.reported.run for record in runs}):
             numbers.update(
                 number
                 for number in self.by_project.get((project, resource), ())
@@ -150,7 +150,7 @@ class MemoryTables:
             tables: dict[type, tuple[dict[Any, Any], Callable[[Any], Any]]] = {
                 Project: (self.projects, attrgetter("id")),
                 Member: (self.members, attrgetter("project", "uid")),
-                RunRecord: (self.runs, attrgetter("run")),
+                RunRecord: (self.runs, attrgetter("reported.run")),
                 Token: (self.tokens, attrgetter("id")),
                 ShareRecord: (self.shares, share_key),
             }
@@ -239,17 +239,16 @@ class MemoryTables:
         if not locks.closing:
             return []
         return [
-            (run.project, run.run)
-            for run in self.runs.values()
-            if run.project in locks.closing and run.state is RunState.HELD
+            (record.reported.project, run)
+            for run, record in self.runs.items()
+            if record.reported.project in locks.closing and record.state is RunState.HELD
         ]
 
     def _used(self, locks: LockSet) -> set[int]:
         if not locks.renaming:
             return set()
-        return locks.renaming & {
-            record.project for rows in (self.allocations, self.runs) for record in rows.values()
-        }
+        used = {allocation.project for allocation in self.allocations.values()}
+        return locks.renaming & (used | {record.reported.project for record in self.runs.values()})
 
     def _tokens(self, locks: LockSet) -> list[Token]:
         if not locks.tokens and not locks.digests:

@@ -141,7 +141,7 @@ class PostgresTransaction(SqlTransaction):
         for record in runs:
             if record.allocation not in locked:
                 raise Contention(
-                    f"run {record.run} arrived while its allocation was not locked yet"
+                    f"run {record.reported.run} arrived while its allocation was not locked yet"
                 )
         return allocations, runs
 

@@ -30,6 +30,7 @@ from fairbank.store.contract import Contention
 from fairbank.store.sql.rows import (
     KINDS,
     Row,
+    end_row,
     entry_of,
     job_details_row,
     member_of,
@@ -290,20 +291,16 @@ def changed_runs(data: TransactionData) -> list[tuple[Any, ...]]:
     runs = sorted((data.runs[run] for run in data.changes.changed_runs), key=_ID)
     return [
         (
-            *(
-                r.id,
-                r.state._value_,
-                r.held,
-                r.charged,
-                r.written_off,
-                r.refunded,
-                r.until,
-                r.ended,
-                r.outcome,
-                r.elapsed_seconds,
-                r.set_by,
-            ),
-            *job_details_row(r.job_details),
+            r.id,
+            r.state._value_,
+            r.held,
+            r.charged,
+            r.written_off,
+            r.refunded,
+            r.reported.until,
+            *end_row(r.end),
+            r.set_by,
+            *job_details_row(r.reported.job_details),
         )
         for r in runs
     ]

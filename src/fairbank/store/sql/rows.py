@@ -17,7 +17,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import UserRow
-from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.share_record import ShareRecord
@@ -166,47 +166,54 @@ def run_of(row: Row) -> RunRecord:
         raise _in_row(f"run {cluster}/{job_id} of allocation {allocation}", bad) from bad
     return RunRecord(  # by position: so many names take four times as long
         number,
-        Run(cluster, job_id, submitted, restart),
-        project,
+        ReportedRun(
+            Run(cluster, job_id, submitted, restart),
+            project,
+            partition,
+            start,
+            until,
+            _job_details_of(row[20:]),
+        ),
         allocation,
         owner,
-        partition,
         run_state,
         held,
-        start,
-        until,
         set_by,
         charged,
         written_off,
         refunded,
-        ended,
-        outcome,
-        elapsed,
-        _job_details_of(row[20:]),
+        # An edited row may have a part of an end only, which the audit must see.
+        RunEnd(outcome, elapsed, ended)
+        if (outcome, elapsed, ended) != (None, None, None)
+        else None,
     )
 
 
 def run_row(record: RunRecord) -> tuple[Any, ...]:
+    reported = record.reported
     return (
         record.id,
-        *record.run,
-        record.project,
+        *reported.run,
+        reported.project,
         record.allocation,
         record.owner,
-        record.partition,
+        reported.partition,
         record.state._value_,
         record.held,
         record.charged,
         record.written_off,
         record.refunded,
-        record.start,
-        record.until,
-        record.ended,
-        record.outcome,
-        record.elapsed_seconds,
+        reported.start,
+        reported.until,
+        *end_row(record.end),
         record.set_by,
-        *job_details_row(record.job_details),
+        *job_details_row(reported.job_details),
     )
+
+
+def end_row(end: RunEnd | None) -> tuple[Any, ...]:
+    """Return time, final state and duration of an end, as the columns of a run have them."""
+    return (None, None, None) if end is None else (end.ended, end.outcome, end.elapsed_seconds)
 
 
 _NO_DETAILS = (None,) * len(JobDetails.__struct_fields__)

@@ -60,14 +60,14 @@ class SqliteTransaction(SqlTransaction):
         numbers = locks.allocations.union(run.allocation for run in runs)
         filters = [
             (project, resource, *_WHAT(reach))
-            for project, resource, reach in locks.filters({run.run for run in runs})
+            for project, resource, reach in locks.filters({record.reported.run for record in runs})
         ]
         rows = self._rows("allocations", [(number,) for number in numbers], filters)
         return [allocation_of(row) for row in rows], runs
 
     def _runs(self, wanted: set[Run]) -> list[RunRecord]:
         records = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
-        return [record for record in records if record.run in wanted]
+        return [record for record in records if record.reported.run in wanted]
 
     def _write_batch(self, data: TransactionData) -> None:
         self._each("write_sums", _number_last(columns(changed_sums(data), 7)))
