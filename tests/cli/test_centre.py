@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -12,8 +13,8 @@ import pytest
 from fairbank.core.time import DAY, parse_instant
 from fairbank.report import centre
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.plots.bank import Term, burn_down
-from fairbank.report.plots.figures import Caption
+from fairbank.report.plots.bank import Term, burn_down, calendar_names, usage_by_group
+from fairbank.report.plots.figures import Caption, GroupFigure
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA
 
@@ -201,6 +202,42 @@ def test_reports_are_drawn_with_what_they_show_and_of_which_time(
             "balance": ("held by running jobs", "even use", "available"),
         }[verb]:
             assert word in picture
+
+
+def test_picture_over_time_covers_its_whole_period(fairbank: Run, tmp_path: Path) -> None:
+    """The only jobs of the first half of 2026 and a month more are of July."""
+    words = ("-S", "2026-01-01", "-E", "2026-08-01", "--by", "month")
+    assert fairbank("report", "usage", tmp_path, *words).code == 0
+    picture = (tmp_path / "usage.svg").read_text()
+    months = re.findall(r">(2026-\d\d)</text>", picture)
+    assert (months[0], months[-1]) == ("2026-01", "2026-07")
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("day", ["2026-12-31", "2027-01-01", "2027-01-02"]),
+        ("week", ["2026-W53"]),
+        ("month", ["2026-12", "2027-01"]),
+    ],
+)
+def test_calendar_of_a_period_has_each_part_once(by: str, names: list[str]) -> None:
+    assert calendar_names("2026-12-31", "2027-01-02", by) == names
+
+
+def test_bars_of_what_is_not_known_are_left_out() -> None:
+    row = {"unit": "cpu", "name": "chem", "charged": 60, "share_permille": 1000}
+    caption = Caption("Usage", "", "", "")
+    for wasted, names in ((None, ["charged"]), (0, ["charged", "of that idle"])):
+        ((unit, drawn),) = usage_by_group([{**row, "wasted": wasted}], "project", caption)
+        assert isinstance(drawn, GroupFigure)
+        assert (unit, drawn.names) == ("cpu", names)
+
+
+def test_period_that_has_not_ended_is_named(fairbank: Run) -> None:
+    to_come = "CAPACITY, IDLE and utilisation are also of time to come."
+    assert to_come not in fairbank("report", "centre", *JULY).err
+    assert to_come in fairbank("report", "centre", "-S", "2026-07-01", "-E", "2027-07-01").err
 
 
 def test_days_of_a_burn_down_are_those_of_the_local_zone() -> None:

@@ -122,58 +122,40 @@ def usage_by_group(rows: Sequence[Row], by: str, caption: Caption) -> Iterator[t
         caption: text of the figures; each title ends with the unit.
     """
     for unit in sorted({str(row["unit"]) for row in rows}):
+        of_unit = [row for row in rows if row["unit"] == unit]
+        bars = [
+            (key, name)
+            for key, name in (("charged", "charged"), ("wasted", "of that idle"))
+            if any(row[key] is not None for row in of_unit)
+        ]
         groups = [
             Group(
                 str(row["name"]),
-                [
-                    row["charged"] / MINUTES_IN_SU,
-                    None if row["wasted"] is None else row["wasted"] / MINUTES_IN_SU,
-                ],
+                [None if row[key] is None else row[key] / MINUTES_IN_SU for key, _ in bars],
                 remark=f"{row['share_permille'] / 10:.1f} %",
             )
-            for row in rows
-            if row["unit"] == unit
+            for row in of_unit
         ]
         titled = caption._replace(title=f"{caption.title}: {unit}")
-        yield (
-            unit,
-            GroupFigure(titled, by, Axis(f"SU of {unit}"), ["charged", "of that idle"], groups),
-        )
+        names = [name for _, name in bars]
+        yield unit, GroupFigure(titled, by, Axis(f"SU of {unit}"), names, groups)
 
 
 def calendar_names(first: str, last: str, by: str) -> list[str]:
     """Return all days, ISO weeks or months of a period, in order.
 
     Args:
-        first: name of the first, such as `2026-11-21`, `2026-W47` or `2026-11`.
-        last: name of the last, included.
+        first: the first day, such as `2026-11-21`.
+        last: the last day, included.
         by: `day`, `week` or `month`.
     """
-    if by == "month":
-        names = []
-        year, month = map(int, first.split("-"))
-        while (name := f"{year}-{month:02}") <= last:
-            names.append(name)
-            year, month = year + month // 12, month % 12 + 1
-        return names
-    day = _first_day(first, by)
-    step = timedelta(days=7 if by == "week" else 1)
-    names = []
-    while (name := _name(day, by)) <= last:
-        names.append(name)
-        day += step
-    return names
-
-
-def _first_day(name: str, by: str) -> date:
-    if by == "day":
-        return date.fromisoformat(name)
-    year, week = name.split("-W")
-    return date.fromisocalendar(int(year), int(week), 1)
+    begin, end = date.fromisoformat(first), date.fromisoformat(last)
+    days = (begin + timedelta(days=number) for number in range((end - begin).days + 1))
+    return list(dict.fromkeys(_name(day, by) for day in days))
 
 
 def _name(day: date, by: str) -> str:
-    if by == "day":
-        return day.isoformat()
-    year, week, _ = day.isocalendar()
-    return f"{year}-W{week:02}"
+    if by == "week":
+        year, week, _ = day.isocalendar()
+        return f"{year}-W{week:02}"
+    return day.isoformat()[: 7 if by == "month" else 10]

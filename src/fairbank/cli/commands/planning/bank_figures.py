@@ -68,6 +68,8 @@ def _centre(context: Context, options: Namespace) -> int:
     form = context.format
     span = window(context, since, until)
     notes = centre.notes(rows, totals, form)
+    if until > context.bank_time:
+        notes.append("CAPACITY, IDLE and utilisation are also of time to come.")
     if options.directory:
         about = "Granted, used, down and idle capacity of each resource"
         shown = _caption(context, "Use of the centre", about, span)
@@ -152,15 +154,18 @@ def _usage_figures(context: Context, listing: Listing, by: str) -> Iterator[tupl
     from fairbank.report.plots import bank
 
     rows, more = listing.rows, listing.more
-    span = window(context, *(instant_of(str(more[name])) for name in ("since", "until")))
+    since, until = (instant_of(str(more[name])) for name in ("since", "until"))
+    span = window(context, since, until)
     shown = _caption(context, f"Usage by {by}", f"Charged SU of finished jobs by {by}", span)
     timed = [row for row in rows if row["group"] is not None]
     if by not in usage.BY_TIME:
         for number, (unit, figure) in enumerate(bank.usage_by_group(rows, by, shown), start=1):
             yield f"usage-{unit if unit.isalnum() and unit.isascii() else number}", figure
     elif timed:
-        groups = [row["group"] for row in timed]
-        names = bank.calendar_names(min(groups), max(groups), by)
+        day, end = context.format.day, min(until, context.bank_time + 1)
+        of_period = bank.calendar_names(day(since), day(max(since, end - 1)), by)
+        # Where a cluster's clock is ahead, jobs may end after the period.
+        names = sorted({*of_period, *(row["group"] for row in timed)})
         yield "usage", bank.usage_over_time(timed, names, by, shown)
 
 
