@@ -9,17 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
-from fairbank.priority.associations import AssociationKey, own_association
+from fairbank.jobqueue.factors import FactorCluster, FactorJob, FactorPartition
+from fairbank.priority.associations import AssociationKey
 from fairbank.priority.multifactor.combination import sum_as_shown, weigh_factors
-from fairbank.priority.multifactor.pending_jobs import (
-    NO_QOS,
-    FactorScale,
-    PendingColumns,
-    pending,
-    scale,
-)
 from fairbank.priority.settings import (
     WORDS,
     Flag,
@@ -247,138 +240,95 @@ def compute_priorities(
     Raises:
         InvalidInput: a value that Slurm could not hold.
     """
-    jobs = {job.job_id: job for job in inputs.jobs}
-    partitions = {partition.name: partition for partition in inputs.places}
-    queries = [
-        _PriorityQuery(row, jobs[row.job], partitions[row.partition_name])
+    by_number = {job.job_id: job for job in inputs.jobs}
+    cluster = _cluster(inputs)
+    pending = [
+        row
         for row in rows
-        if row.direct is None and row.job in jobs and row.partition_name in partitions
+        if row.direct is None and row.job in by_number and row.partition_name in cluster.partitions
     ]
-    factor_scale = _scale(inputs)
-    accrued = [_accrued(query.job, inputs) for query in queries]
-    columns = _columns(queries, factor_scale, accrued, inputs, factors)
+    jobs = [_factor_job(row, by_number[row.job], inputs) for row in pending]
+    factor_scale = cluster.scale()
+    columns = cluster.columns(jobs, factor_scale, factors)
     if now is None:
-        now = _time_of(queries, accrued, inputs.settings)
+        now = _time_of(pending, jobs, inputs.settings)
     terms = weigh_factors(columns, factor_scale, inputs.settings, now)
     sums = sum_as_shown(terms)
     computed: dict[str, Any] = {
         FACTORS[letter]: getattr(terms, name) for letter, name in _NAMES.items()
     }
     return [
-        query.row._replace(
+        row._replace(
             tres={
                 name: float(column[at])
                 for name, column in zip(factor_scale.tres, terms.tres, strict=True)
                 if column[at]
             },
-            nice=query.job.nice,
+            nice=jobs[at].nice,
             total=float(sums[at]),
             **_at(at, computed),
         )
-        for at, query in enumerate(queries)
+        for at, row in enumerate(pending)
     ]
 
 
-def _tres_names(inputs: PriorityInputs) -> list[str]:
-    return [name for name in inputs.tres.lower().split(",") if name != "billing"]
-
-
-def _scale(inputs: PriorityInputs) -> FactorScale:
-    """Return the totals of the cluster, by which the factors are divided."""
-    totals = [_counts(partition.tres) for partition in inputs.places]
-    return scale(
+def _cluster(inputs: PriorityInputs) -> FactorCluster:
+    return FactorCluster(
         nodes=len(inputs.nodes),
         cpus=sum(node.cpus for node in inputs.nodes),
-        partition_factors=[partition.factor for partition in inputs.places],
-        qos_priorities=[qos.priority for qos in inputs.qualities],
-        association_max=max((record.priority for record in inputs.priorities), default=0),
-        totals={name: [counts.get(name, 0.0) for counts in totals] for name in _tres_names(inputs)},
-    )
-
-
-def _columns(
-    queries: Sequence[_PriorityQuery],
-    factor_scale: FactorScale,
-    accrued: Sequence[int],
-    inputs: PriorityInputs,
-    factors: Mapping[AssociationKey, float],
-) -> PendingColumns:
-    """Return the queries as columns.
-
-    Args:
-        queries: rows of sprio with their jobs and partitions.
-        factor_scale: totals of the cluster.
-        accrued: time since which each job ages.
-        inputs: of priorities.
-        factors: fair-share factors by association.
-    """
-    own = {
-        (record.account, record.user, record.partition): record.priority
-        for record in inputs.priorities
-    }
-    positions = {partition.name: at for at, partition in enumerate(inputs.places)}
-    qos_positions = {qos.name: at for at, qos in enumerate(inputs.qualities)}
-    requested = [_counts(query.job.tres) for query in queries]
-    return pending(
-        factor_scale,
-        len(queries),
-        accrued_at=accrued,
-        association=[query.of_payer(own) for query in queries],
-        fairshare=[query.of_payer(factors) for query in queries],
-        nodes=[query.job.nodes for query in queries],
-        cpus=[inputs.tested.get(query.job.job_id, query.job.cpus) for query in queries],
-        limit_minutes=[
-            query.job.limit_minutes or query.partition.max_minutes or U32_MAX for query in queries
-        ],
-        nice=[query.job.nice for query in queries],
-        site=[query.row.site for query in queries],
-        partition=[positions[query.partition.name] for query in queries],
-        qos=[qos_positions.get(query.qos, NO_QOS) for query in queries],
-        tres={
-            name: [counts.get(name, 0.0) for counts in requested] for name in _tres_names(inputs)
+        tres=[name for name in inputs.tres.lower().split(",") if name != "billing"],
+        partitions={
+            partition.name: FactorPartition(
+                partition.factor, partition.max_minutes, _counts(partition.tres)
+            )
+            for partition in inputs.places
+        },
+        qos={qos.name: qos.priority for qos in inputs.qualities},
+        associations={
+            (record.account, record.user, record.partition): record.priority
+            for record in inputs.priorities
         },
     )
 
 
+def _factor_job(row: PriorityRow, job: PendingFactors, inputs: PriorityInputs) -> FactorJob:
+    return FactorJob(
+        account=job.account,
+        user=job.user,
+        partition=row.partition_name,
+        # A job has a row for each QOS; sprio prints it since 23.02.
+        qos=row.qos_name if row.qos_name in job.qos else job.qos[0],
+        accrued_at=_accrued(job, inputs),
+        nodes=job.nodes,
+        cpus=inputs.tested.get(job.job_id, job.cpus),
+        limit_minutes=job.limit_minutes,
+        nice=job.nice,
+        site=row.site,
+        tres=_counts(job.tres),
+    )
+
+
 def _time_of(
-    queries: Sequence[_PriorityQuery], accrued: Sequence[int], settings: MultifactorSettings
+    rows: Sequence[PriorityRow], jobs: Sequence[FactorJob], settings: MultifactorSettings
 ) -> int:
     """Return when slurmctld computed the priorities, which the oldest age tells; 0 if no job ages.
 
     Args:
-        queries: rows of sprio with their jobs and partitions.
-        accrued: time since which each job ages.
+        rows: of sprio.
+        jobs: of the rows.
         settings: of the priorities.
     """
     weight, maximum = settings.counted.age, settings.max_age_seconds
     ticks = [
-        round(query.row.age / weight * maximum) + since
-        for query, since in zip(queries, accrued, strict=True)
-        if weight and query.row.age
+        round(row.age / weight * maximum) + job.accrued_at
+        for row, job in zip(rows, jobs, strict=True)
+        if weight and row.age
     ]
     return max(ticks, default=0)
 
 
 def _at(position: int, columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: float(values[position]) for name, values in columns.items()}
-
-
-class _PriorityQuery(NamedTuple):
-    """Row of sprio with its job and partition."""
-
-    row: PriorityRow
-    job: PendingFactors
-    partition: SlurmPartition
-
-    def of_payer(self, figures: Mapping[AssociationKey, float]) -> float:
-        """Return the value of the association that pays."""
-        account, user = self.job.account, self.job.user
-        return own_association(figures, account, user, self.partition.name) or 0
-
-    @property
-    def qos(self) -> str:
-        """QOS of the row. A job has a row for each QOS; sprio prints it since 23.02."""
-        return self.row.qos_name if self.row.qos_name in self.job.qos else self.job.qos[0]
 
 
 def _counts(tres: str) -> dict[str, float]:
