@@ -40,7 +40,7 @@ def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
         (Kind.REFUND, {"run": 4_321}, "never opened in this journal for this user"),
         (Kind.REFUND, {"run": None}, "names no run"),
         (Kind.DEPOSIT, {"credit_limit": 7}, "without an entry about terms"),
-        (Kind.DEPOSIT, {"overrun": 7}, "drawn beyond"),
+        (Kind.DEPOSIT, {"overrun": 7}, "beyond what there is"),
     ]
     for kind, change, what in forgeries:
         place = next(place for place, entry in enumerate(lines) if entry.kind is kind)

@@ -353,7 +353,7 @@ def test_measured_use_is_no_run_even_if_it_is_written_off(store: Store) -> None:
         store.fold_usage()
     for measured, jobs in ((True, [1, 2, 3]), (False, [4, 5]), (None, [1, 2, 3, 4, 5])):
         runs = SnapshotReader(store).runs(RunQuery(measured=measured), PAGE)
-        assert [run.run.job_id for run in runs] == jobs
+        assert [run.reported.run.job_id for run in runs] == jobs
 
 
 def test_unit_of_measured_use_is_that_of_the_run_beside_jobs_of_the_same_cluster(
