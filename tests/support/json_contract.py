@@ -19,7 +19,7 @@ NO_AMOUNTS = frozenset(
     elapsed end entries entry exit_code exit_signal exit_status failed failed_early failures
     frames free gid gpu_seconds gpu_used_permille gpus group highest holds id job job_id jobs
     journal journals kept known last late latest_seconds left_out likely_start_in_seconds
-    limit_seconds longest_seconds longest_wait_seconds makespan_seconds matched maximum
+    limit_seconds longest_seconds longest_wait_seconds lost makespan_seconds matched maximum
     measurements median_wait_seconds milliseconds minimum near_end near_start nice no_limit
     no_time node_cpus node_memory nodes of on_disk_only operations over_limit owner owner_uid
     parent position present priority processors project projects prologs_waiting ran raw_usage

@@ -150,8 +150,10 @@ class BankClient:
         projects = []
         for done, row in enumerate(rows, 1):
             project = project_record(check_row(row, ProjectRow))
-            members = frozenset() if project.removed else self._members(project.id)
-            projects.append(BankProject(**structs.asdict(project), members=members))
+            none = frozenset[int]()
+            members, by_group = (none, none) if project.removed else self._members(project.id)
+            facts = structs.asdict(project)
+            projects.append(BankProject(**facts, members=members, group_members=by_group))
             progress("projects", done, len(rows))
         return projects
 
@@ -186,10 +188,11 @@ class BankClient:
             progress("post", len(results), len(reports))
         return results
 
-    def _members(self, project: int) -> frozenset[int]:
-        """Return the members by rows of the bank: Slurm's side knows the Unix groups itself."""
-        rows = (check_row(row, MemberRow) for row in self._rows(f"/project/{project}/member"))
-        return frozenset(row.uid for row in rows if row.via == "bank")
+    def _members(self, project: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the members by rows of the bank, and those by the Unix group alone."""
+        rows = [check_row(row, MemberRow) for row in self._rows(f"/project/{project}/member")]
+        by_row = frozenset(row.uid for row in rows if row.via == "bank")
+        return by_row, frozenset(row.uid for row in rows) - by_row
 
     def _rows(
         self, path: str, query: Mapping[str, object] | None = None

@@ -204,6 +204,19 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
         return sum(finding.amount or 0 for finding in self.charged)
 
     @property
+    def released_credit(self) -> int:
+        """Held credit that was released, in SU-minutes."""
+        return sum(
+            outcome.booked.released if outcome.booked else outcome.finding.amount or 0
+            for outcome in self.released
+        )
+
+    @property
+    def left_out(self) -> int:
+        """Number of runs and lines that are left out."""
+        return len(self.left) + len(self.unreadable)
+
+    @property
     def without_owner(self) -> tuple[AccountingJob, ...]:
         """Jobs of charged runs whose user has no uid here, so that their owner is `nobody`."""
         return tuple(

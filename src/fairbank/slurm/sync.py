@@ -16,7 +16,7 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.host.users import find_user
+from fairbank.slurm.host.users import find_user, groups_of
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.policy import SiteRules, build_policy
 from fairbank.slurm.policy_file import SubmissionPolicy, render
@@ -146,7 +146,7 @@ def sync_accounts(
         fence=fence,
         remove=remove,
     )
-    changes, notes = plan_changes(wanted, find_user)
+    changes, notes = plan_changes(wanted, find_user, groups_of)
     for done, change in enumerate(() if dry_run else changes, 1):
         slurm.change_accounting(change.words)
         progress("sacctmgr", done, len(changes))

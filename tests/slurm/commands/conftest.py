@@ -22,6 +22,15 @@ def bare_site(
 
 
 @pytest.fixture
+def priced_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[CommandSite]:
+    """Return a bank with prices and nothing else."""
+    with command_site(tmp_path, monkeypatch, capsys, PRICES) as started:
+        yield started
+
+
+@pytest.fixture
 def site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[CommandSite]:

@@ -31,15 +31,6 @@ OTHER, OTHER_UID = next(
 )
 
 
-@pytest.fixture
-def priced_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[CommandSite]:
-    """Return a bank with prices and nothing else."""
-    with command_site(tmp_path, monkeypatch, capsys, PRICES) as started:
-        yield started
-
-
 def journal_heads(site: CommandSite) -> Any:
     """Return the last number and hash of each journal."""
     return site.client.get("/audit")["data"]

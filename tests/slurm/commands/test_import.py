@@ -50,6 +50,34 @@ def test_import_creates_projects_once(bare_site: CommandSite) -> None:
     )
 
 
+def test_import_as_json_has_what_the_text_has(priced_site: CommandSite) -> None:
+    """chem and bio with one member; the job costs 10 minutes at 4 SU an hour."""
+    priced_site.set_accounting(priced_site.job(1))
+    words = ("slurm", "import", *GIDS, "-S", "now-1day", "--cover", "--json")
+    for dry_run in (True, False):
+        document = json.loads(priced_site.output(*words, *["--dry-run"] * dry_run))
+        (row,) = document["data"]
+        assert (document["schema"], row["dry_run"]) == ("fairbank.slurm-import/1", dry_run)
+        assert [(one["account"], one["gid"], one["parent"]) for one in row["projects"]] == [
+            ("chem", 50_001, None),
+            ("bio", 50_002, "chem"),
+        ]
+        member = {"account": "chem", "user": ME, "uid": MY_UID, "role": "coordinator"}
+        assert row["members"] == [member]
+        assert "[clusters.lab]" in row["settings"]
+        assert (row["refused"], row["left_out"]) == ([], 0)
+        history = row["history"]
+        assert (history["runs"], history["cost"]) == (1, 40)
+        assert (history["charged"], history["covered"][0]["amount"]) == (
+            None if dry_run else 40,
+            40,
+        )
+    (again,) = json.loads(priced_site.output(*words))["data"]
+    assert (again["projects"], again["members"], again["history"]["known"]) == ([], [], 1)
+    refused = json.loads(priced_site.output("slurm", "import", "--json", "--gid", "x=1"))
+    assert refused["data"][0]["history"] is None
+
+
 def test_import_reports_unknown_groups(bare_site: CommandSite) -> None:
     result = bare_site.run("slurm", "import", "--dry-run", code=FOUND)
     assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in result.out

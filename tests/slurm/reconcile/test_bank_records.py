@@ -15,7 +15,9 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.schemas.job import JobRow
 from fairbank.rest.schemas.server import cluster_row
-from fairbank.slurm.bank import parse_cluster, parse_run
+from fairbank.slurm.bank import BankClient, parse_cluster, parse_run
+from tests.rest.world import MEMBER, create_world
+from tests.slurm.test_storage_usage import ClientInProcess
 
 RUN = msgspec.to_builtins(
     JobRow(
@@ -71,3 +73,9 @@ def test_cluster_row_without_free_states_is_refused() -> None:
     del row["free_states"]
     with pytest.raises(InvalidInput, match="free_states"):
         parse_cluster(row)
+
+
+def test_members_through_the_unix_group_are_apart_from_those_of_the_bank() -> None:
+    with create_world(members_of=lambda gid: frozenset({MEMBER, 9_000})) as world:
+        chem, _ = BankClient(ClientInProcess(world)).projects()  # type: ignore[arg-type]
+    assert (MEMBER in chem.members, chem.group_members) == (True, {9_000})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ from fairbank.service.settings import example, read_settings
 from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
 from fairbank.slurm.reconcile.accounts import (
     AccountUsage,
+    SacctmgrChange,
     TargetAccounts,
     billing_limit,
     plan_changes,
@@ -36,6 +39,13 @@ from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
 USERS = {"alice": 101, "bob": 102}
 NAMES = {number: name for name, number in USERS.items()}
+
+
+def changes_of(
+    target: TargetAccounts, groups: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> tuple[list[SacctmgrChange], list[str]]:
+    """Return changes and notes; `groups` are the users' Unix groups on this host."""
+    return plan_changes(target, NAMES.get, lambda user: groups.get(user, ()))
 
 
 def account(name: str, parent: str = "root", **more: str) -> SlurmAssociation:
@@ -391,7 +401,7 @@ def target_accounts(*projects: Any, **more: Any) -> TargetAccounts:
 
 
 def change_texts(target: TargetAccounts) -> list[str]:
-    return [" ".join(change.words) for change in plan_changes(target, NAMES.get)[0]]
+    return [" ".join(change.words) for change in changes_of(target)[0]]
 
 
 def test_accounts_and_associations_are_added() -> None:
@@ -423,6 +433,26 @@ def test_associations_are_removed_only_with_remove() -> None:
     ]
 
 
+def test_member_through_the_unix_group_has_an_association_and_keeps_it() -> None:
+    """bob is one by his group; alice has no association yet."""
+    chem = msgspec.structs.replace(a_project(1, "chem"), group_members={101, 102})
+    target = target_accounts(chem, a_project(2, "qmc", parent=1, members=[101]), remove=True)
+    assert change_texts(target) == ["add user alice account=chem cluster=lab"]
+
+
+def test_user_of_the_group_whom_the_bank_does_not_list_keeps_the_association() -> None:
+    """A directory service may not list the users whose primary group it is."""
+    target = target_accounts(
+        a_project(1, "chem"), a_project(2, "qmc", parent=1, members=[101]), remove=True
+    )
+    changes, notes = changes_of(target, {"bob": ["chem", "users"]})
+    assert changes == []
+    assert notes == [
+        "bob keeps the association with chem: on this host they are in its Unix group chem"
+    ]
+    assert len(changes_of(target, {"bob": ["users"]})[0]) == 1
+
+
 def test_users_of_a_removed_project_are_removed_with_remove() -> None:
     project = a_project(2, "qmc", members=[101])
     assert change_texts(target_accounts(project, removed=["chem"])) == []
@@ -432,9 +462,7 @@ def test_users_of_a_removed_project_are_removed_with_remove() -> None:
 
 
 def test_no_member_is_removed_while_a_member_has_no_name() -> None:
-    changes, notes = plan_changes(
-        target_accounts(a_project(1, "chem", members=[999]), remove=True), NAMES.get
-    )
+    changes, notes = changes_of(target_accounts(a_project(1, "chem", members=[999]), remove=True))
     assert changes == []
     assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
 
@@ -467,8 +495,8 @@ def test_account_of_a_removed_project_is_limited() -> None:
         account("qmc", "chem", group_limits="billing=0"),
         account("chem", group_limits="cpu=5,billing=900"),
     )
-    changes = plan_changes(
-        target_accounts(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
+    changes = changes_of(
+        target_accounts(*known, associations=tree, removed=["chem", "lab7"], fence=True)
     )[0]
     assert [(" ".join(change.words), change.why) for change in changes] == [
         (
@@ -499,9 +527,8 @@ def test_account_with_hidden_usage_gets_no_limit() -> None:
         a_project(2, "qmc", parent=1, members=[101]),
         a_project(3, "new"),
     )
-    changes, notes = plan_changes(
-        target_accounts(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True),
-        NAMES.get,
+    changes, notes = changes_of(
+        target_accounts(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True)
     )
     assert [
         change.words[3] for change in changes if change.words[-1].startswith("GrpTRESMins")
@@ -509,7 +536,7 @@ def test_account_with_hidden_usage_gets_no_limit() -> None:
     assert [note.partition(":")[0] for note in notes] == ["account chem"]
     tree = (*TREE, account("old", group_limits="billing=900"))
     hidden = target_accounts(associations=tree, usage={}, removed=["old"], fence=True)
-    assert plan_changes(hidden, NAMES.get) == (
+    assert changes_of(hidden) == (
         [],
         [
             "account old: sshare does not show its usage, so it gets no limit; run this as root"

@@ -45,7 +45,8 @@ class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
     `removed` are the accounts of projects that were removed. `usage` is by account, of all that
     Slurm shows. `fence`: set GrpTRESMins to the balance, as a second limit for a time without the
     agent; of removed accounts to 0, or to what still runs there. `remove`: delete associations
-    without a membership, and all of removed accounts.
+    without a membership, and all of removed accounts. Users of a project's Unix group on this host
+    keep theirs: the bank need not list those whose primary group it is.
     """
 
     cluster: str
@@ -60,11 +61,17 @@ class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_changes(
-    wanted: TargetAccounts, user_of: Callable[[int], str | None]
+    wanted: TargetAccounts,
+    user_of: Callable[[int], str | None],
+    groups_of: Callable[[str], Collection[str]],
 ) -> tuple[list[SacctmgrChange], list[str]]:
-    """Plan the changes: accounts with parents first, then users, then limits.
+    """Plan the changes: accounts with parents first, then users, then limits. Return also notes on
+    what cannot be done.
 
-    `user_of` returns the name of a uid, or None. Return also notes on what cannot be done.
+    Args:
+        wanted: the state to establish.
+        user_of: returns the name of a uid, or None.
+        groups_of: returns the names of a user's Unix groups.
     """
     accounts = {
         association.account: association
@@ -81,7 +88,7 @@ def plan_changes(
     notes: list[str] = []
     wanted_members: set[tuple[str, str]] = set()
     for project in wanted.projects:
-        for uid in sorted(project.members):
+        for uid in sorted({*project.members, *project.group_members}):
             user = user_of(uid)
             if user is None:
                 notes.append(
@@ -93,18 +100,12 @@ def plan_changes(
         _added(wanted.cluster, account, user)
         for account, user in sorted(wanted_members - existing_members)
     ]
-    if wanted.remove:
-        known = {project.account for project in wanted.projects}.union(wanted.removed)
-        unwanted = sorted(existing_members - wanted_members)
-        if notes:
-            # One of them may be the member whose name is unknown here.
-            notes.append("no association is removed while members are unknown on this host")
-        else:
-            changes += [
-                _removed(wanted.cluster, account, user)
-                for account, user in unwanted
-                if account in known
-            ]
+    if wanted.remove and notes:
+        # One of them may be the member whose name is unknown here.
+        notes.append("no association is removed while members are unknown on this host")
+    elif wanted.remove:
+        removals, notes = _removals(wanted, existing_members - wanted_members, groups_of)
+        changes += removals
     if wanted.fence:
         hidden = _accounts_without_usage(wanted, accounts)
         changes += _limit_changes(wanted, accounts, funds, hidden)
@@ -114,6 +115,35 @@ def plan_changes(
             for account in hidden
         ]
     return changes, notes
+
+
+def _removals(
+    wanted: TargetAccounts,
+    unwanted: Collection[tuple[str, str]],
+    groups_of: Callable[[str], Collection[str]],
+) -> tuple[list[SacctmgrChange], list[str]]:
+    """Return the removals of associations, and notes on those that stay.
+
+    Args:
+        wanted: the state to establish.
+        unwanted: accounts with users who are no members, as far as the bank lists them.
+        groups_of: see `plan_changes`.
+    """
+    groups: dict[str, str | None] = dict.fromkeys(wanted.removed)
+    groups |= {project.account: project.gname for project in wanted.projects}
+    removals, notes = [], []
+    for account, user in sorted(unwanted):
+        if account not in groups:
+            continue
+        group = groups[account]
+        if group is not None and group in groups_of(user):
+            notes.append(
+                f"{user} keeps the association with {account}: on this host they are in its Unix"
+                f" group {group}"
+            )
+        else:
+            removals.append(_removed(wanted.cluster, account, user))
+    return removals, notes
 
 
 def _accounts(

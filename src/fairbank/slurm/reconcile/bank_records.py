@@ -38,11 +38,14 @@ class BankRun(RunRecord, frozen=True, kw_only=True, gc=False):
 
 
 class BankProject(Project, frozen=True, kw_only=True):
-    """Project with the uids of its members by rows of the bank: those by its Unix group alone are
-    left out, since Slurm's side knows the groups.
+    """Project with the uids of its members.
+
+    `members` are those by rows of the bank, `group_members` those by the Unix group alone, if the
+    bank counts it. Rules that look at the group of each job need only the former.
     """
 
     members: Collection[int] = frozenset()
+    group_members: Collection[int] = frozenset()
 
 
 class BankCluster(Cluster, frozen=True, kw_only=True):

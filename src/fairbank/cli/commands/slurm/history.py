@@ -27,11 +27,10 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         history: result, or its prediction.
         dry_run: it is a prediction.
     """
-    if getattr(context.options, "form", None) == "json":
-        left = [_left_run(outcome) for outcome in history.left]
-        warnings = [*left, *_warnings(history)]
-        context.print_json("fairbank.history/1", [_as_row(history, dry_run=dry_run)], warnings)
-        return len(history.left)
+    if context.options.form == "json":
+        row = history_row(history, dry_run=dry_run)
+        context.print_json("fairbank.history/1", [row], history_warnings(history))
+        return history.left_out
     context.print_lines(
         plain(
             f"allocation for {allocation.account}/{allocation.resource}:"
@@ -47,19 +46,13 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         f" {history.known:,} known already"
     )
     if history.released:
-        held = sum(
-            outcome.booked.released if outcome.booked else outcome.finding.amount or 0
-            for outcome in history.released
-        )
-        holds = counted(len(history.released), "hold")
-        context.print_text(f"lost in Slurm: {holds} {would}released, {show_su(held)} SU")
-    context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
-    context.note(*(f"! not read: {line}" for line in history.unreadable))
-    context.note(*(f"! {warning}" for warning in _warnings(history)))
-    return len(history.left) + len(history.unreadable)
+        holds, held = counted(len(history.released), "hold"), show_su(history.released_credit)
+        context.print_text(f"lost in Slurm: {holds} {would}released, {held} SU")
+    context.note(*(f"! {warning}" for warning in history_warnings(history)))
+    return history.left_out
 
 
-def _as_row(history: HistoryResult, *, dry_run: bool) -> Row:
+def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
     """Return the result as data: of a prediction the cost, which the credit may not cover."""
     return {
         "dry_run": dry_run,
@@ -77,7 +70,9 @@ def _as_row(history: HistoryResult, *, dry_run: bool) -> Row:
         "charged": None if dry_run else history.booked.charged,
         "written_off": None if dry_run else history.booked.written_off,
         "known": history.known,
-        "left_out": len(history.left),
+        "lost": len(history.released),
+        "released": history.released_credit,
+        "left_out": history.left_out,
     }
 
 
@@ -92,7 +87,14 @@ def runs_without_owner(history: HistoryResult) -> str:
     return f"{counted(len(jobs), 'run')} of users unknown to this host ({names})"
 
 
-def _warnings(history: HistoryResult) -> list[str]:
+def history_warnings(history: HistoryResult) -> list[str]:
+    """Return which runs and lines are left out, and which runs have no owner."""
+    left = [_left_run(outcome) for outcome in history.left]
+    unreadable = [f"not read: {line}" for line in history.unreadable]
+    return [*left, *unreadable, *_unknown_owners(history)]
+
+
+def _unknown_owners(history: HistoryResult) -> list[str]:
     runs = runs_without_owner(history)
     return [f"{runs}: entered as uid {OVERFLOW_UID}, so no user sees them"] if runs else []
 

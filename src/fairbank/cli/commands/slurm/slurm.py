@@ -9,11 +9,16 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.history import COVER_ABOUT, show_history
+from fairbank.cli.commands.slurm.history import (
+    COVER_ABOUT,
+    history_row,
+    history_warnings,
+    show_history,
+)
 from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES, slurm_and_bank
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
-from fairbank.cli.framework.options import add_clusters, add_option, add_writing
+from fairbank.cli.framework.options import add_clusters, add_forms, add_option, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.slurm.bank import BankClient
     from fairbank.slurm.commands import SlurmCommands
-    from fairbank.slurm.importer import ImportResult
+    from fairbank.slurm.importer import HistoryResult, ImportResult
     from fairbank.slurm.reconcile.import_plan import ImportPlan, Step
 
 
@@ -53,6 +58,7 @@ def _add_import(parser: Parser) -> None:
     add_option(parser, "--pass-over NAME", about, action="append", default=[])
     about = "write the lines for the bank's settings to this file (default: print them)"
     add_option(parser, "--settings FILE", about)
+    add_forms(parser.add_argument_group("Output"), {"--json": "JSON, with a named schema"})
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
 
@@ -77,31 +83,63 @@ def _import(context: Context, options: Namespace) -> int:
         passed_over=options.pass_over,
     )
     with Stages(options) as progress:
-        result = people(dry_run=True, progress=progress)
-    _print_plan(context, result)
+        planned = people(dry_run=True, progress=progress)
     if options.settings and not options.dry_run:
-        replace_file(Path(options.settings), result.settings)
-        context.print_text(f"written: {plain(options.settings)}")
-    elif options.settings or result.differences is None:
-        context.print_text("\nFor the bank's settings:\n")
-        context.print_text(result.settings)
-    if result.plan.steps and not options.dry_run:
-        if not context.confirm(f"Enter {counted(len(result.plan.steps), 'thing')}?"):
+        replace_file(Path(options.settings), planned.settings)
+    is_text = options.form is None
+    if is_text:
+        _print_plan(context, planned)
+    result = planned
+    if planned.plan.steps and not options.dry_run:
+        if not context.confirm(f"Enter {counted(len(planned.plan.steps), 'thing')}?"):
             context.note("Nothing was changed.")
             return NOT_DONE
         with Stages(options) as progress:
             result = people(progress=progress)
-        context.note(*(f"! {refusal}" for refusal in result.refused))
-        left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
-        done = len(result.plan.steps) - len(result.refused)
-        context.print_text(f"entered: {counted(done, 'thing')}{left}")
-    left_runs = 0
+        if is_text:
+            _print_entered(context, result)
+    history = None
     if options.starttime:
-        left_runs = _import_history(context, options, (slurm, bank), result.plan)
-    return FOUND if _left_out(result) or left_runs else 0
+        history = _import_history(context, options, (slurm, bank), result.plan)
+    if not is_text:
+        _print_import(context, result, history)
+    elif history is not None:
+        show_history(context, history, dry_run=options.dry_run)
+    return FOUND if _left_out(result) or (history and history.left_out) else 0
+
+
+def _print_import(context: Context, result: ImportResult, history: HistoryResult | None) -> None:
+    """Print the result, or its prediction, as JSON."""
+    from msgspec import structs
+
+    from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject
+
+    dry_run, steps = context.options.dry_run, result.plan.steps
+    row = {
+        "cluster": result.cluster,
+        "dry_run": dry_run,
+        "projects": [structs.asdict(step) for step in steps if isinstance(step, PlannedProject)],
+        "members": [structs.asdict(step) for step in steps if isinstance(step, NewMember)],
+        "settings": result.settings,
+        "refused": result.refused,
+        "left_out": _left_out(result),
+        "history": None if history is None else history_row(history, dry_run=dry_run),
+    }
+    unreadable = (f"not read: {line}" for line in result.unreadable)
+    warnings = [*result.plan.notes, *(result.differences or ()), *unreadable, *result.refused]
+    warnings += [] if history is None else history_warnings(history)
+    context.print_json("fairbank.slurm-import/1", [row], warnings)
+
+
+def _print_entered(context: Context, result: ImportResult) -> None:
+    context.note(*(f"! {refusal}" for refusal in result.refused))
+    left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
+    done = len(result.plan.steps) - len(result.refused)
+    context.print_text(f"entered: {counted(done, 'thing')}{left}")
 
 
 def _print_plan(context: Context, result: ImportResult) -> None:
+    """Print the steps, and the lines for the bank's settings or where they were written."""
     context.print_lines(plain(_step(step)) for step in result.plan.steps)
     if not result.plan.steps and (left := _left_out(result)):
         context.print_text(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
@@ -111,6 +149,12 @@ def _print_plan(context: Context, result: ImportResult) -> None:
         )
     context.note(*(f"! {note}" for note in (*result.plan.notes, *(result.differences or ()))))
     context.note(*(f"! not read: {line}" for line in result.unreadable))
+    options = context.options
+    if options.settings and not options.dry_run:
+        context.print_text(f"written: {plain(options.settings)}")
+    elif options.settings or result.differences is None:
+        context.print_text("\nFor the bank's settings:\n")
+        context.print_text(result.settings)
 
 
 def _left_out(result: ImportResult) -> int:
@@ -129,15 +173,15 @@ def _step(step: Step) -> str:
 
 def _import_history(
     context: Context, options: Namespace, sides: tuple[SlurmCommands, BankClient], plan: ImportPlan
-) -> int:
-    """Import the finished runs and return the number of runs and lines that are left out.
+) -> HistoryResult:
+    """Import the finished runs and return the result.
 
     With --dry-run nothing is charged: the result is predicted, as if the plan were carried out.
     """
     from fairbank.slurm.importer import import_history
 
     with Stages(options) as progress:
-        history = import_history(
+        return import_history(
             *sides,
             int(context.moment(options.starttime, "--starttime") or 0),
             context.now(),
@@ -148,7 +192,6 @@ def _import_history(
             after=plan if options.dry_run else None,
             progress=progress,
         )
-    return show_history(context, history, dry_run=options.dry_run)
 
 
 # --- sync ---
