@@ -44,7 +44,8 @@ static double now(clockid_t clock)
 
 /* ---------------------------------------------------------------- facts of the job */
 
-/* Read the rest of a file of squeue's lines up to that of the job. */
+/* Read the rest of a file of squeue's lines up to that of the job. A line without an end was cut
+ * short by a squeue that failed: its TRES may lack the billing, which would make the job free. */
 static bool find_line(FILE *lines, const char *id, job_t *job)
 {
 	char line[LINE_MAX_BYTES], found[32];
@@ -53,13 +54,15 @@ static bool find_line(FILE *lines, const char *id, job_t *job)
 		*job = (job_t) { .batch = 0 };
 		if (sscanf(line, "%31s %lld %lld %63s %d %1023s %511s", found, &job->submitted,
 			   &job->start, job->limit, &job->batch, job->tres, job->qos) >= 6
-		    && !strcmp(found, id))
+		    && !strcmp(found, id) && strchr(line, '\n'))
 			return true;
 	}
 	return false;
 }
 
-/* Write the time and a line for each starting job. Return false if squeue fails. */
+/* Write the time and a line for each starting job. Return false if squeue fails. The time then
+ * remains: the clients that wait for the list look for their jobs alone, all at once, as it would
+ * take too long to try again one after the other. */
 static bool list_starting_jobs(FILE *file)
 {
 	double begun = now(CLOCK_REALTIME);

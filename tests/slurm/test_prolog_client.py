@@ -29,6 +29,7 @@ ENVIRONMENT = {
 }
 TRES = "cpu=2,mem=2000M,node=1,billing=2"
 FACTS = f"8  1700000000  1700000007  1-02:03:04  1  {TRES}  normal\n"
+CUT_SHORT = FACTS.partition(",billing=")[0]
 PUT_OFF, UNDECIDED = 3, 4
 
 
@@ -125,7 +126,9 @@ def test_batch_job_after_a_failed_node_is_one(program: Path, tmp_path: Path) -> 
     assert request.batch
 
 
-@pytest.mark.parametrize("facts", ["", "slurm_load_jobs error\n", FACTS.replace("cpu", "c")])
+@pytest.mark.parametrize(
+    "facts", ["", "slurm_load_jobs error\n", FACTS.replace("cpu", "c"), CUT_SHORT]
+)
 def test_job_without_facts_is_undecided(program: Path, tmp_path: Path, facts: str) -> None:
     with SimulatedAgent(tmp_path / "s").running() as agent:
         assert ask(program, agent.path, facts) == (UNDECIDED, "")
@@ -153,6 +156,16 @@ def test_job_that_is_not_in_the_list_is_queried_alone(program: Path, tmp_path: P
     with SimulatedAgent(tmp_path / "s").running() as agent:
         assert ask(program, agent.path) == (0, "")
         assert len(agent.requests(8)) == 1
+
+
+def test_list_that_was_cut_short_gives_no_price(program: Path, tmp_path: Path) -> None:
+    """The squeue of another client has failed within the line of this job."""
+    shared = tmp_path / "s.starting"
+    shared.write_text(f"{time.time() + 1_000:.6f}\n{CUT_SHORT}")
+    with SimulatedAgent(tmp_path / "s").running() as agent:
+        assert ask(program, agent.path) == (0, "")
+        (request,) = agent.requests()
+    assert int(request.billing) == 2
 
 
 def test_absent_agent_leaves_the_job_undecided(program: Path, tmp_path: Path) -> None:
