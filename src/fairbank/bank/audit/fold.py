@@ -144,7 +144,8 @@ class Fold:
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
         if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
             self._findings.add(
-                f"it draws {show_minutes(below)} beyond what there is, allowed: {entry.overrun}",
+                f"it draws {show_minutes(below)} beyond what there is,"
+                f" allowed: {show_minutes(entry.overrun)}",
                 entry,
             )
         self._sums, self._limit, self._overrun = recorded, entry.credit_limit, entry.overrun
