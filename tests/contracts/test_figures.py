@@ -381,6 +381,7 @@ def test_unit_of_measured_use_is_that_of_the_run_beside_jobs_of_the_same_cluster
     units = {
         UsageBy.PROJECT: [(1, "", 45), (1, "old", 18)],
         UsageBy.CLUSTER: [("old", "", 45), ("old", "old", 18)],
+        UsageBy.JOB: [("old", "", 45), ("old/2", "old", 2), ("old/5", "old", 16)],
         UsageBy.MONTH: [
             ("2025-12", "", 1),
             ("2026-01", "", 12),

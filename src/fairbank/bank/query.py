@@ -245,9 +245,10 @@ class Usage(msgspec.Struct, frozen=True):
     """Usage of a group of runs of one resource, on clusters with the same prices.
 
     `group` is the uid, the project or allocation by number, the day, ISO week or month (in the zone
-    of the query), the job with its cluster (`darwin/4711`), or a name: NO_QOS if the QOS is not
-    known. A restarted job, and a job id that was used again, is one group. Resource and clusters
-    are the unit of `charged`: amounts of different units cannot be added.
+    of the query), the job with its cluster (`darwin/4711`; the system alone for measured use, which
+    is no job), or a name: NO_QOS if the QOS is not known. A restarted job, and a job id that was
+    used again, is one group. Resource and clusters are the unit of `charged`: amounts of different
+    units cannot be added.
 
     `runs` counts no measured use (`RunRecord.is_measured`), whose charge is in `charged`.
     `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.

@@ -67,7 +67,9 @@ _GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
     UsageBy.PARTITION: lambda run, allocation: run.reported.partition,
     UsageBy.QOS: lambda run, allocation: (run.reported.job_details or NO_DETAILS).qos or NO_QOS,
     UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
-    UsageBy.JOB: lambda run, allocation: "{}/{}".format(*run.reported.run),
+    UsageBy.JOB: lambda run, allocation: (
+        run.reported.run.cluster if run.is_measured else "{}/{}".format(*run.reported.run)
+    ),
 }
 
 

@@ -249,16 +249,18 @@ def _key(
     # A block of the sums is a day of UTC, and here also one of the zone in the same week or month.
     day = columns["block"] if "block" in columns else _local_day(query.offsets)
     names = {UsageBy.USER: "owner", UsageBy.RESOURCE: "allocation", UsageBy.CATEGORY: "allocation"}
+    measured = is_measured(columns["partition"], columns["owner"])
+    group: ColumnElement[Any]
     if by is UsageBy.JOB:
         job: ColumnElement[Any] = cast(_r.job_id, Text)
-        group = _r.cluster + literal_column("'/'", Text) + job
+        group = case((measured, _r.cluster), else_=_r.cluster + literal_column("'/'", Text) + job)
     else:
         group = day if by.is_time else columns[names.get(by, by.value)]
     named = {
         "group": group,
         "allocation": columns["allocation"],
         "cluster": columns["cluster"],
-        "measured": case((is_measured(columns["partition"], columns["owner"]), 1), else_=0),
+        "measured": case((measured, 1), else_=0),
     }
     return [column.label(name) for name, column in named.items()]
 
