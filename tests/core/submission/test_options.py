@@ -76,7 +76,9 @@ def test_variables_are_those_of_the_manual(flag: str, command: str, variables: s
     assert options_by_flag(command)[flag].variable_names(command) == variables.split()
 
 
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.bare is not None], ids=str)
+@pytest.mark.parametrize(
+    "option", [o for o in OPTIONS if o.bare is not None], ids=lambda option: option.name
+)
 def test_option_without_its_value_has_a_valid_one(option: Option) -> None:
     option.reader(option.bare or "", option.flag)
 
