@@ -1,3 +1,3 @@
-"""Parts of a queue of jobs that the simulator, the live explanation and a workload manager share.
-Pure.
+"""Limits, usage, factors and pass times of a queue of jobs, for the simulator, the live explanation
+and a workload manager. Pure.
 """
