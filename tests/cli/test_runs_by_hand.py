@@ -52,6 +52,17 @@ def test_hold_and_charge_move_what_the_partition_prices(changing: Run) -> None:
     assert f"available {available(changing, CPU)} SU-minutes" in again
 
 
+def test_charge_of_a_run_that_cost_nothing_is_called_a_release(changing: Run) -> None:
+    """The clock stands still, so the run lasted 0 s."""
+    before = available(changing, CPU)
+    output_of(changing("hold", 95, "-t", "1:00:00", *JOB))
+    for _ in range(2):
+        ended = fold(output_of(changing("charge", 95)))
+        assert "release of 4 SU for job 95 of cluster darwin" in ended
+        assert "; it cost nothing, so nothing is charged; available" in ended
+    assert available(changing, CPU) == before
+
+
 def test_repeated_command_is_applied_once(changing: Run) -> None:
     hold = ("hold", 18, "-t", "1:00:00", *JOB)
     first, second = changing(*hold), changing(*hold)

@@ -26,9 +26,10 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
         changing("undo", entries[0], "--reason", "a slip", "--dry-run")
     )
     for number in entries:
-        assert f"undo of entry {number}: " in output_of(
-            changing("undo", number, "--reason", "a slip")
-        )
+        output = output_of(changing("undo", number, "--reason", "a slip"))
+        assert f"undo of entry {number}: " in output
+        # Of a transfer's two allocations, the one whose credit is shown is named.
+        assert output.endswith(f" SU in allocation {GPU}\n") == (number == entries[2])
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
     for number in entries:

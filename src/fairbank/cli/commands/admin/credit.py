@@ -270,8 +270,13 @@ def _undo(context: Context, options: Namespace) -> int:
     changes = " and ".join(_describe(context, row) for row in entries)
     what = f"undo of entry {options.entry}: {changes or 'as before'}"
 
+    is_transfer = len({row["allocation"] for row in entries}) > 1
+
     def sentence(answer: Row) -> str:
-        return what if answer["allocation"] is None else _moved(context, what, answer)
+        if answer["allocation"] is None:
+            return what
+        of = f" in allocation {answer['allocation']}" if is_transfer else ""
+        return _moved(context, what, answer, of)
 
     request = request._replace(question=f"{what}. Continue?")
     return write(context, "fairbank.granted/1", request, sentence)

@@ -180,10 +180,14 @@ def _sentence(
     if answer["allocation"] is None:
         return f"{verb} of job {report['job_id']}: nothing is held, as the bank only observes"
     row = context.one(f"/alloc/{answer['allocation']}")
+    is_free = verb == "charge" and "released" in answer
+    verb = "release" if is_free else verb
     parts = [
         f"{verb} of {su(answer['amount'])} for job {report['job_id']} of cluster"
         f" {report['cluster']}, {allocation_name(row)}"
     ]
+    if is_free:
+        parts.append("it cost nothing, so nothing is charged")
     held = 0 if run is None or answer["again"] else run["held"] - answer["amount"]
     if verb == "charge" and held > 0:
         parts.append(f"{su(held)} of its hold returned")

@@ -96,7 +96,7 @@ def history_warnings(history: HistoryResult) -> list[str]:
 
 def _unknown_owners(history: HistoryResult) -> list[str]:
     runs = runs_without_owner(history)
-    return [f"{runs}: entered as uid {OVERFLOW_UID}, so no user sees them"] if runs else []
+    return [f"{runs}: entered without their user, as uid {OVERFLOW_UID}"] if runs else []
 
 
 def charged_amounts(booked: BookedAmounts, price: int | None) -> str:
