@@ -203,16 +203,21 @@ def _is_open(at: Instant, or_latest: bool) -> Condition:
     of each project and resource.
     """
     has_not_ended = not_(_is_shown_as(ShownState.ENDED, at))
-    if not or_latest:
-        return has_not_ended
-    later = allocation.alias()
-    follows = (
-        later.c.project == _a.project,
-        later.c.resource == _a.resource,
-        later.c.end_at > _a.end_at,
-        later.c.state != AllocationState.REMOVED.value,
+    return or_(has_not_ended, _IS_LATEST) if or_latest else has_not_ended
+
+
+# An alias copies each column of its table. Made for each balance, it took a third of the time.
+_later = allocation.alias().c
+_IS_LATEST = ~(
+    select(_later.id)
+    .where(
+        _later.project == _a.project,
+        _later.resource == _a.resource,
+        _later.end_at > _a.end_at,
+        _later.state != AllocationState.REMOVED.value,
     )
-    return or_(has_not_ended, ~select(later.c.id).where(*follows).exists())
+    .exists()
+)
 
 
 # --- runs ---
