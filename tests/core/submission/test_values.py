@@ -38,6 +38,8 @@ def value(flag: str, text: str) -> object:
         ("--time-min", "5", 300),
         ("--array", "1-7:2,9%3", ArrayTasks((range(1, 8, 2), range(9, 10)), 3)),
         ("--array", "[1-3]", ArrayTasks((range(1, 4),))),
+        ("--array", "[1-3]%2", ArrayTasks((range(1, 4),), 2)),
+        ("--array", "[1-3%2]", ArrayTasks((range(1, 4),), 2)),
         (
             "--dependency",
             "afterok:31:32_4,after:33+10,aftercorr:34_*,35",
@@ -104,10 +106,13 @@ def test_values_are_those_of_the_manual(flag: str, text: str, expected: object) 
         ("--nodes", "0 2-1 x 3- 1,x"),
         ("--mem", "1.5G lots"),
         ("--time", "60: -60:10 1:2:3:4 soon"),
-        ("--array", "foo 5-1 1-5:0 1% %2 1%x [1-3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}"),
+        (
+            "--array",
+            "foo 5-1 1-5:0 1% %2 1%x [1-3 [1%2]%3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}",
+        ),
         (
             "--dependency",
-            "afterlunch:31 afterok afterok:31,after:32?after:33 31?32 afterok:31+5 afterok:31_ ,",
+            "afterlunch:31 afterok afterok:31,after:32?after:33 31?32 afterok:31+ afterok:31_ ,",
         ),
         ("--exclusive", "foo"),
         ("--nice", "x 2147483646"),

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import TASKS_MAX
 
-_FORM = re.compile(r"(?:([^][%]+)|\[([^][%]+)\])(?:%(\d{1,7}))?", re.ASCII)
+_BRACKETS = re.compile(r"\[([^][]+)\](%\d{1,7})?", re.ASCII)
+_FORM = re.compile(r"([^][%]+)(?:%(\d{1,7}))?", re.ASCII)
 _PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 _REMEDY = "write numbers and ranges, such as 1,5-8, 0-15:4 or 1-100%10"
 
@@ -35,21 +36,22 @@ def parse_array(text: str, *, field: str, remedy: str = _REMEDY) -> ArrayTasks:
     """Parse the tasks of an array.
 
     Args:
-        text: such as `1-5,7,10-20:2%3`; brackets around the tasks are allowed.
+        text: such as `1-5,7,10-20:2%3`; brackets around it or its tasks are allowed.
         field: name for the error.
         remedy: accepted form or advice for the error.
 
     Raises:
         InvalidInput: the text is invalid or has too many tasks.
     """
-    match = _FORM.fullmatch(text)
-    ranges = [_range(part) for part in (match[1] or match[2]).split(",")] if match else [None]
+    bracketed = _BRACKETS.fullmatch(text)
+    match = _FORM.fullmatch(bracketed[1] + (bracketed[2] or "") if bracketed else text)
+    ranges = [_range(part) for part in match[1].split(",")] if match else [None]
     known = tuple(part for part in ranges if part is not None)
     if match is None or len(known) < len(ranges):
         raise InvalidInput(f"{text[:40]!a} are no tasks of an array", field=field, remedy=remedy)
     if sum(map(len, known)) > TASKS_MAX:
         raise InvalidInput(f"{text[:40]!a} are too many tasks", field=field, remedy=remedy)
-    return ArrayTasks(known, int(match[3]) if match[3] else None)
+    return ArrayTasks(known, int(match[2]) if match[2] else None)
 
 
 def _range(text: str) -> range | None:

@@ -57,7 +57,6 @@ def parse_dependencies(text: str, *, field: str) -> DependencyExpression:
     if (
         None in terms
         or not {item.kind for item in items} <= _KINDS
-        or any(item.minutes and item.kind != "after" for item in items)
         or (any_of and any(part[0].isdigit() for part in parts))
     ):
         raise InvalidInput(
