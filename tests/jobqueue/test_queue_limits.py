@@ -37,7 +37,6 @@ def limits(**changes: Any) -> QueueLimits:
         "running": {},
         "associations": {(one.name, one.user, one.partition): one for one in records},
         "qos": {"normal": QosLimits(name="normal")},
-        "partition_qos": {},
         "partitions": {"cpu": PartitionRules(name="cpu")},
         "billing_rule": BillingRule.SUM,
         "licences": {},

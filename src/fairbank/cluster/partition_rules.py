@@ -10,6 +10,7 @@ import msgspec
 from fairbank.cluster.node import COUNT_MAX, check_integer
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import Weights
 
 
@@ -80,12 +81,17 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         preempted                   PreemptMode; None: that of the cluster
         max_cpus_per_node           CPUs of a node that the jobs of the partition may have together
         max_memory_per_node         MiB that a job may request of a node
+        max_memory_per_cpu          MiB that a job may request for a CPU
         needs_reservation           ReqResv
         root_only                   RootOnly: only root and SlurmUser may have jobs there
         submit_hosts                AllocNodes: hosts from which jobs may come; None: all
         accounts, qos, groups       which jobs it accepts; None: all
         default_seconds             time limit of jobs that request none; None: `max_seconds`
         weights                     billing units by TRES (TRESBillingWeights); None: CPUs count
+        is_default                  Default: partition of jobs that name none
+        partition_qos               QOS whose limits hold for all jobs there
+        factor                      PriorityJobFactor
+        grace_seconds               GraceTime: time that a preempted job has left
 
     Raises InvalidInput, naming the field.
     """
@@ -104,6 +110,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     preempted: PreemptMode | None = None
     max_cpus_per_node: int | None = None
     max_memory_per_node: int | None = None
+    max_memory_per_cpu: int | None = None
     accounts: AccessList | None = None
     qos: AccessList | None = None
     groups: AccessList | None = None
@@ -112,6 +119,10 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     submit_hosts: tuple[str, ...] | None = None
     default_seconds: int | None = None
     weights: Weights | None = None
+    is_default: bool = False
+    partition_qos: str | None = None
+    factor: int = 1
+    grace_seconds: int = 0
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -127,6 +138,9 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             ("rows", 1, 32_767),
             ("max_cpus_per_node", 1, COUNT_MAX),
             ("max_memory_per_node", 1, COUNT_MAX),
+            ("max_memory_per_cpu", 1, COUNT_MAX),
+            ("factor", 0, 65_535),
+            ("grace_seconds", 0, U32_MAX),
             ("memory_per_node", 0, COUNT_MAX),
             ("memory_per_cpu", 1, COUNT_MAX),
         ):

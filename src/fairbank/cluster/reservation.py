@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from fairbank.core.errors import InvalidInput
@@ -12,10 +14,14 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """Reservation of nodes from `begin` up to, not including, `end`. Other jobs must not overlap
     it.
 
-        users, accounts       who may use it; the members of either if both are given
-        maintenance           no job can use it
-        flexible              FLEX: its jobs may also run before, after and outside its nodes
-        any_nodes             ANY_NODES: its jobs may also use other nodes
+        users, accounts, groups  who may use it; the members of any of them
+        maintenance              no job can use it
+        flexible                 FLEX: its jobs may also run before, after and outside its nodes
+        any_nodes                ANY_NODES: its jobs may also use other nodes
+        ignores_jobs             IGNORE_JOBS: jobs may have run on its nodes when it was created
+        overlapping              OVERLAP: its nodes may be those of other reservations
+        partition, features      from which its nodes were chosen; empty: from any
+        licences                 that it keeps from other jobs, by name
 
     Raises InvalidInput, naming the field.
     """
@@ -29,6 +35,12 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     maintenance: bool = False
     flexible: bool = False
     any_nodes: bool = False
+    groups: frozenset[str] = frozenset()
+    ignores_jobs: bool = False
+    overlapping: bool = False
+    partition: str = ""
+    features: str = ""
+    licences: Mapping[str, int] = {}
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -63,7 +63,6 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     running: Mapping[int, CountedJob]
     associations: Mapping[AssociationKey, LimitRecord]
     qos: Mapping[str, QosLimits]
-    partition_qos: Mapping[str, str]
     partitions: Mapping[str, PartitionRules]
     billing_rule: BillingRule
     licences: Mapping[str, Licence]
@@ -187,7 +186,7 @@ class QueueLimits(StartLimits):
         """Yield the owners whose limits the job counts against."""
         for record in self._chain(job):
             yield ("association", record.name, record.user, record.partition)
-        for name in {job.qos, self._inputs.partition_qos.get(job.partition, job.qos)}:
+        for name in {job.qos, self._rules(job.partition).partition_qos or job.qos}:
             yield "qos", name
             yield "user", name, job.user
             yield "account", name, job.account
@@ -204,14 +203,12 @@ class QueueLimits(StartLimits):
         """Return the job with its limits and their usage; before its nodes are known, what it
         requests.
         """
-        counted, inputs = self._counted(job, partition, where), self._inputs
-        partition_qos = inputs.partition_qos.get(partition)
+        counted, rules = self._counted(job, partition, where), self._rules(partition)
         links = []
         for record in self._chain(counted):
             owner = ("association", record.name, record.user, record.partition)
             used = self._used(owner, record.used)
             links.append(Link(name=_association_name(record), limits=record.limits, used=used))
-        rules = inputs.partitions.get(partition, PartitionRules(name=partition))
         return LimitedJob(
             counts=counted.tres,
             nodes=counted.nodes,
@@ -225,8 +222,11 @@ class QueueLimits(StartLimits):
                 None if rules.default_seconds is None else rules.default_seconds // 60
             ),
             qos=self._qos(job.qos, counted),
-            partition_qos=None if partition_qos is None else self._qos(partition_qos, counted),
+            partition_qos=self._qos(rules.partition_qos, counted) if rules.partition_qos else None,
         )
+
+    def _rules(self, partition: str) -> PartitionRules:
+        return self._inputs.partitions.get(partition) or PartitionRules(name=partition)
 
     def _counted(self, job: PendingJob, partition: str, where: Placement | None) -> CountedJob:
         """Return the job on these nodes, or as it requests them."""

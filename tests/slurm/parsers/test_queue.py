@@ -132,7 +132,23 @@ def test_partition_is_read() -> None:
     assert (gpu.max_seconds, gpu.min_nodes, gpu.max_nodes) == (7 * 86_400, 2, 4)
     assert (gpu.sharing, gpu.rows, gpu.preempted) == (OverSubscribe.FORCE, 2, PreemptMode.REQUEUE)
     assert (gpu.memory_per_cpu, gpu.memory_per_node) == (None, 4_000)
-    assert machine.read_partition_qos(PARTITION) == {"gpu": "long"}
+    assert (gpu.partition_qos, gpu.is_default) == ("long", False)
+
+
+def test_partition_of_slurmctld_is_read() -> None:
+    """Printed by 22.05 for GraceTime=90 MaxMemPerCPU=500 PriorityJobFactor=7 QOS=normal."""
+    (rules,) = machine.read_partition_rules(
+        "PartitionName=a AllowGroups=ALL Default=YES QoS=normal DefaultTime=NONE GraceTime=90"
+        " MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED"
+        " Nodes=n[1-4] PriorityJobFactor=7 PriorityTier=1 OverSubscribe=NO PreemptMode=OFF State=UP"
+        " DefMemPerCPU=10 MaxMemPerCPU=500"
+    ).rows
+    assert (rules.is_default, rules.partition_qos, rules.factor) == (True, "normal", 7)
+    assert (rules.grace_seconds, rules.max_memory_per_cpu, rules.max_memory_per_node) == (
+        90,
+        500,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,6 +224,29 @@ def test_reservation_is_read() -> None:
     )
     assert (course.users, course.accounts) == (frozenset({"alice"}), frozenset())
     assert (course.flexible, course.any_nodes, course.maintenance) == (True, True, False)
+    assert (course.groups, course.partition, course.features, course.licences) == (
+        frozenset(),
+        "",
+        "",
+        {},
+    )
+
+
+def test_reservation_for_groups_is_read() -> None:
+    """Printed by 22.05 for flags=MAINT,OVERLAP,IGNORE_JOBS and the like."""
+    (service,) = machine.read_reservations(
+        "ReservationName=r1 StartTime=2026-11-26T21:31:08 EndTime=2026-11-26T22:31:08"
+        " Duration=01:00:00 Nodes=n[1-2] NodeCnt=2 CoreCnt=4 Features=big PartitionName=a"
+        " Flags=MAINT,OVERLAP,IGNORE_JOBS,SPEC_NODES Users=(null) Groups=root,daemon"
+        " Accounts=(null) Licenses=matlab:2,ansys State=INACTIVE"
+    ).rows
+    assert (service.maintenance, service.overlapping, service.ignores_jobs) == (True, True, True)
+    assert (service.groups, service.partition, service.features, service.licences) == (
+        frozenset({"root", "daemon"}),
+        "a",
+        "big",
+        {"matlab": 2, "ansys": 1},
+    )
 
 
 @pytest.mark.parametrize(

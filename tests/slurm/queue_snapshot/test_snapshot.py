@@ -363,7 +363,8 @@ def test_partition_qos_takes_precedence() -> None:
         "9": "n1",
         "10": "n1",
     }
-    of_all = states_of(live_queue(*jobs, qos=[low], partition_qos={"cpu": "low"}))
+    cpu = PartitionRules(name="cpu", partition_qos="low")
+    of_all = states_of(live_queue(*jobs, qos=[low], partitions=[cpu]))
     assert of_all == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",

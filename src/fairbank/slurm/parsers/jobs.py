@@ -145,7 +145,7 @@ def _job(cells: Cells) -> SlurmJob | None:
         dependencies=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
-        licences=_licences(_text(cells, "Licenses")),
+        licences=words.licences(_text(cells, "Licenses"), "Licenses"),
         tres=counts,
         billing=words.billing(printed),
         array=cells.read("ArrayJobId", words.optional(words.job_id), ""),
@@ -236,14 +236,6 @@ def _tasks(text: str) -> tuple[int, ...]:
     """Return the numbers that `1-5,7,10-20:2%3` names."""
     # slurmctld cuts a long list off with dots.
     return parse_array(text, field="ArrayTaskId", remedy="give SLURM_BITSTR_LEN=0").numbers
-
-
-def _licences(text: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for part in filter(None, re.split(r"[,;|]", text)):
-        name, _, count = part.partition(":")
-        counts[name] = words.number(count, "Licenses") if count else 1
-    return counts
 
 
 def _length(text: str, field: str) -> int | None:

@@ -190,17 +190,6 @@ def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:
     return _read("partition", "PartitionName", text, _partition_rules)
 
 
-def read_partition_qos(text: str) -> dict[str, str]:
-    """Read the QOS of partitions that have one, from the same output."""
-    pairs = _read(
-        "partition",
-        "PartitionName",
-        text,
-        lambda cells: (cells["PartitionName"], cells.get("QoS", "N/A")),
-    )
-    return {name: qos for name, qos in pairs.rows if qos not in _NOTHING}
-
-
 def read_least_loaded(text: str) -> tuple[str, ...]:
     """Read the partitions that prefer their least loaded nodes (LLN), from the same output."""
     names = _read(
@@ -245,6 +234,11 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         submit_hosts=cells.read("AllocNodes", _submit_hosts, "ALL"),
         default_seconds=cells.read("DefaultTime", words.finite_length, ""),
         weights=_weights(cells),
+        max_memory_per_cpu=cells.read("MaxMemPerCPU", _optional_number, ""),
+        is_default=cells.get("Default") == "YES",
+        partition_qos=_text(cells, "QoS") or None,
+        factor=cells.read("PriorityJobFactor", words.number, "1"),
+        grace_seconds=cells.read("GraceTime", words.number, "0"),
     )
 
 
@@ -311,6 +305,12 @@ def _reservation(cells: Cells) -> Reservation | None:
         maintenance="MAINT" in flags,
         flexible="FLEX" in flags,
         any_nodes="ANY_NODES" in flags,
+        groups=_allowed_names(cells, "Groups"),
+        ignores_jobs="IGNORE_JOBS" in flags,
+        overlapping="OVERLAP" in flags,
+        partition=_text(cells, "PartitionName"),
+        features=_text(cells, "Features"),
+        licences=words.licences(_text(cells, "Licenses"), "Licenses"),
     )
 
 
@@ -340,8 +340,12 @@ def _licence(cells: Cells) -> Licence:
 
 
 def _list(cells: Cells, field: str) -> list[str]:
+    return [name for name in _text(cells, field).split(",") if name]
+
+
+def _text(cells: Cells, field: str) -> str:
     text = cells.get(field, "")
-    return [] if text in _NOTHING else [name for name in text.split(",") if name]
+    return "" if text in _NOTHING else text
 
 
 def _hosts(cells: Cells) -> tuple[str, ...]:

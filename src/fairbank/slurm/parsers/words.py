@@ -231,6 +231,15 @@ def gpus(text: str, field: str) -> tuple[Gpus, ...]:
     return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 
+def licences(text: str, field: str) -> dict[str, int]:
+    """Return the number of each licence of `matlab:2,ansys`."""
+    counts: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,;|]", text)):
+        licence, _, count = part.partition(":")
+        counts[licence] = number(count, field) if count else 1
+    return counts
+
+
 def quote_unknown(text: str) -> str:
     """Return a piece of unknown text, safe to print."""
     return ascii(text[:40])

@@ -24,7 +24,6 @@ from fairbank.slurm.parsers.machine import (
     read_hosts,
     read_least_loaded,
     read_licences,
-    read_partition_qos,
     read_partition_rules,
     read_reservations,
 )
@@ -34,10 +33,10 @@ from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """Output of Slurm at `now`, in seconds since 1970.
 
-    `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes. `groups`:
-    Unix groups of users, as far as they are known. `fair_shares`: by job, what slurmctld compares
-    with the UsageThreshold of its QOS, if it is known. `unread_nodes`: names of nodes whose lines
-    could not be read; jobs may run there.
+    `least_loaded`: partitions that prefer such nodes. `groups`: Unix groups of users, as far as
+    they are known. `fair_shares`: by job, what slurmctld compares with the UsageThreshold of its
+    QOS, if it is known. `unread_nodes`: names of nodes whose lines could not be read; jobs may run
+    there.
     """
 
     now: int
@@ -51,7 +50,6 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     qos: Sequence[QosRecord] = ()
     qos_usage: Sequence[LimitRecord] = ()
     licences: Sequence[Licence] = ()
-    partition_qos: Mapping[str, str] = {}
     least_loaded: Sequence[str] = ()
     groups: Mapping[str, tuple[str, ...]] = {}
     fair_shares: Mapping[int, float] = {}
@@ -113,7 +111,6 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[Unreadab
     answers = QueueAnswers(
         now=read_clock(texts["config"]),
         config=read_config(texts["config"]),
-        partition_qos=read_partition_qos(texts["partitions"]),
         least_loaded=read_least_loaded(texts["partitions"]),
         **fields,
     )

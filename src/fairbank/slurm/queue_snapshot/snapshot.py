@@ -180,7 +180,6 @@ def _limit_inputs(answers: QueueAnswers, jobs: Iterable[SlurmJob]) -> LimitInput
             )
             for qos in answers.qos
         },
-        partition_qos=answers.partition_qos,
         partitions={rules.name: rules for rules in answers.partitions},
         billing_rule=read_billing_rule(answers.config.get("PriorityFlags", "")),
         licences={record.name: record for record in answers.licences},
