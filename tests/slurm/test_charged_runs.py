@@ -131,10 +131,20 @@ def is_same_run(run: dict[str, object], row: dict[str, str]) -> bool:
 
 
 def wait_for_accounting(stack: BankStack, since: float) -> None:
-    """Wait until slurmdbd has received all ends."""
+    """Wait until slurmdbd has received all ends. Raises TimeoutError with the records that lack
+    one.
+    """
 
     def is_complete() -> bool:
         rows = executions(stack, since)
-        return bool(rows) and all(row["End"] != "Unknown" and row["Partition"] for row in rows)
+        return bool(rows) and not without_end(rows)
 
-    wait_until(is_complete, "accounting to have every end", seconds=120)
+    try:
+        wait_until(is_complete, "accounting to have every end", seconds=120)
+    except TimeoutError as error:
+        rows = without_end(executions(stack, since))
+        raise TimeoutError(f"{error}: {rows}") from error
+
+
+def without_end(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [row for row in rows if row["End"] == "Unknown" or not row["Partition"]]

@@ -57,6 +57,12 @@ class Bank:
             }
             self.client.post("/alloc", {**terms, "amount": credit, "comment": "test"})
 
+    @property
+    def starting(self) -> Path:
+        """Return the list of starting jobs that the clients of the agent share."""
+        assert self.agent
+        return self.agent.socket.with_name(f"{self.agent.socket.name}.starting")
+
     def write_script(self, cluster: Cluster) -> None:
         """Write the script that asks the bank, for this cluster and this bank."""
         packed = (PACKED / "prolog_slurmctld").read_text()
@@ -74,6 +80,9 @@ class Bank:
         client = Path(shutil.copy(folder / "prolog_client", cluster.place.folder))
         client.chmod(0o755)
         self.agent = agent
+        # In the package the socket's directory belongs to Slurm's user, here it is root's.
+        self.starting.touch(mode=0o600)
+        shutil.chown(self.starting, "slurm")
         packed = (PACKED / "prolog_with_agent").read_text()
         assert (CLIENT in packed, SOCKET in packed) == (True, True)
         text = packed.replace(CLIENT, str(client)).replace(SOCKET, str(agent.socket))
@@ -215,6 +224,7 @@ def test_rate_of_starts_without_a_prolog(slurm: Cluster, record_figure: RecordFi
 def test_rate_of_starts(slurm: Cluster, bank: Bank, record_figure: RecordFigure) -> None:
     rate = rate_of_starts(slurm, 300 if bank.agent else 20)
     record_figure(f"with {'the agent' if bank.agent else 'the script'}: {rate:.1f} starts/s")
+    assert not bank.agent or bank.starting.read_text(), "the clients share no list"
 
 
 def test_job_waits_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> None:

@@ -4,10 +4,12 @@ out.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -135,35 +137,70 @@ def test_job_without_facts_is_undecided(program: Path, tmp_path: Path, facts: st
         assert agent.requests() == []
 
 
-@pytest.mark.parametrize(("age", "calls"), [(-1_000, 0), (1_000, 1)])
-def test_list_of_starting_jobs_is_shared_if_it_is_newer_than_the_client(
-    program: Path, tmp_path: Path, age: int, calls: int
-) -> None:
-    """An older list may have an earlier start of the job."""
-    shared, other = tmp_path / "s.starting", FACTS.replace("8", "7", 1)
-    shared.write_text(f"{time.time() - age:.6f}\n{other}{FACTS.replace('1-02:03:04', '1:00')}")
+def squeue_calls(folder: Path) -> int:
+    log = folder / "calls"
+    return log.read_text().count("call") if log.exists() else 0
+
+
+def ask_beside_another(program: Path, socket: Path, written: str) -> int:
+    """Run the client while another one writes the shared list; return its exit status."""
+    shared = socket.with_name(f"{socket.name}.starting")
+    with shared.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        command = [str(program), str(socket), "10"]
+        with subprocess.Popen(command, env=squeue(socket.parent, FACTS)) as process:
+            files = Path(f"/proc/{process.pid}/fd")
+            wait_until(
+                lambda: any(link.resolve() == shared for link in files.iterdir()),
+                "the client to wait for the list",
+            )
+            other.write(f"{time.time():.6f}\n{written}")
+            other.flush()
+            fcntl.flock(other, fcntl.LOCK_UN)
+        return process.returncode
+
+
+def test_list_that_another_client_begins_is_shared(program: Path, tmp_path: Path) -> None:
+    other = FACTS.replace("8", "7", 1)
     with SimulatedAgent(tmp_path / "s").running() as agent:
-        assert ask(program, agent.path) == (0, "")
+        lines = other + FACTS.replace("1-02:03:04", "1:00")
+        assert ask_beside_another(program, agent.path, lines) == 0
         (request,) = agent.requests()
-    assert request.limit_seconds == (93_784 if calls else 60)
-    log = tmp_path / "calls"
-    assert (log.read_text().count("call") if log.exists() else 0) == calls
+    assert request.limit_seconds == 60
+    assert squeue_calls(tmp_path) == 0
 
 
 def test_job_that_is_not_in_the_list_is_queried_alone(program: Path, tmp_path: Path) -> None:
+    with SimulatedAgent(tmp_path / "s").running() as agent:
+        assert ask_beside_another(program, agent.path, "") == 0
+        assert len(agent.requests(8)) == 1
+
+
+@pytest.mark.parametrize("age", [1_000, -1_000], ids=["older", "before the clock was set back"])
+def test_list_of_an_earlier_start_is_not_used(program: Path, tmp_path: Path, age: int) -> None:
     shared = tmp_path / "s.starting"
-    shared.write_text(f"{time.time() + 1_000:.6f}\n")
+    shared.write_text(f"{time.time() - age:.6f}\n{FACTS.replace('1-02:03:04', '1:00')}")
     with SimulatedAgent(tmp_path / "s").running() as agent:
         assert ask(program, agent.path) == (0, "")
-        assert len(agent.requests(8)) == 1
+        (request,) = agent.requests()
+    assert request.limit_seconds == 93_784
+    assert squeue_calls(tmp_path) == 1
+
+
+def test_lists_are_at_least_a_tenth_of_a_second_apart(program: Path, tmp_path: Path) -> None:
+    """Jobs that start in quick succession share one."""
+    times = []
+    for _ in range(4):
+        # quick enough for two in a tenth of a second
+        ask(program, tmp_path / "s", seconds="0", ASAN_OPTIONS="detect_leaks=0")
+        times.append(float((tmp_path / "s.starting").read_text().split()[0]))
+    assert min(later - earlier for earlier, later in pairwise(times)) > 0.099
 
 
 def test_list_that_was_cut_short_gives_no_price(program: Path, tmp_path: Path) -> None:
     """The squeue of another client has failed within the line of this job."""
-    shared = tmp_path / "s.starting"
-    shared.write_text(f"{time.time() + 1_000:.6f}\n{CUT_SHORT}")
     with SimulatedAgent(tmp_path / "s").running() as agent:
-        assert ask(program, agent.path) == (0, "")
+        assert ask_beside_another(program, agent.path, CUT_SHORT) == 0
         (request,) = agent.requests()
     assert int(request.billing) == 2
 
