@@ -144,9 +144,8 @@ def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directo
     """The warning stands in the prediction, in the result, and in JSON."""
     line = "123,jorgx,chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,,0"
     (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
-    warning = (
-        "1 run of users unknown to this host (jorgx): entered without their user, as uid 65534"
-    )
+    unknown = "1 run of users unknown to this host (jorgx)"
+    warning = f"{unknown}: entered without their user, as uid 65534"
     words = ("import", "csv", "jobs.csv")
     planned = json.loads(output_of(changing(*words, "--dry-run", "--json")))
     assert planned["warnings"][0].startswith(warning)
