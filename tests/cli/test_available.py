@@ -26,6 +26,15 @@ def rows(run: Run, *words: object) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["resource"], row["state"]): row for row in data}
 
 
+def test_what_running_jobs_hold_of_two_resources_is_not_added(changing: Run) -> None:
+    """8 cores for 2 hours hold 16 SU of cpu, beside the 128 of gpu."""
+    assert "Your running jobs, 128 held" in changing("--as", JORGE).out
+    hold = ("hold", 29, "-A", "chem_qmc", "-p", "idle-std", "-t", "2:00:00", "--tres", "cpu=8")
+    assert changing(*hold, "-u", JORGE).code == 0
+    assert "Your running jobs, 16 of cpu, 128 of gpu held" in changing("--as", JORGE).out
+    changing("release", 29, "--reason", "never started")
+
+
 def test_available_is_what_is_left_of_the_cap(changing: Run) -> None:
     """With a cap of 4,200 jorge has 4,200 - 4,000 - 128 = 72 SU left, less than the 262 that
     remain. With a cap of 5,000 he has 872 left, so the 262 count.

@@ -14,6 +14,7 @@ from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour, missing_
 from fairbank.core.time import DAY
 from fairbank.report.cells import folded, plain
 from fairbank.report.tables import table
+from fairbank.report.usage import unit_names
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -52,13 +53,27 @@ def run(context: Context, options: Namespace) -> int:
         if row["available"] != row["remaining"] or row["state"] != "active":
             warning, *_ = row_warnings(row, context.bank_time, context.format)
             context.print_lines(folded(plain(warning), context.width))
-    held = context.format.su(sum(row["held"] for row in running))
-    title = f"Your running jobs, {held} held" if running else "Your running jobs"
+    title = "Your running jobs"
+    title += f", {_held(context, running, rows)} held" if running else ""
     shown = columns(running=True, mine=True)
     _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
     title = f"Your jobs refused in the last {REFUSED_DAYS} days"
     _part(context, title, REFUSALS, refused, REFUSED, "fairbank jobs --refused")
     return 0
+
+
+def _held(context: Context, running: Sequence[Row], balances: Sequence[Row]) -> str:
+    """Return what jobs hold of each resource. SU of two, or of clusters, cannot be added."""
+    resources = {row["id"]: str(row["resource"]) for row in balances}
+    sums: dict[tuple[str, str], int] = {}
+    for row in running:
+        number = row["allocation"]
+        unit = resources.get(number, f"allocation {number}"), row["cluster"]
+        sums[unit] = sums.get(unit, 0) + row["held"]
+    su, names = context.format.su, unit_names(sums)
+    if len(sums) == 1:
+        return su(*sums.values())
+    return ", ".join(f"{su(held)} of {plain(names[unit])}" for unit, held in sorted(sums.items()))
 
 
 def _part(
