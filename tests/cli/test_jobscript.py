@@ -185,7 +185,7 @@ def test_script_is_read_up_to_its_first_command() -> None:
     ("words", "unread"),
     [
         ("--exclusive=user -wn1 --cpus-per-gpu 4 -L matlab:2", ["-w", "--cpus-per-gpu", "-L"]),
-        ("-Jname -o out --nice=5 -C v100 -x n1 --mail-type END -O -s", []),
+        ("-Jname -o out --nice=5 -C v100 -x n1 --mail-type END -O -s --x11", []),
         ("-c 4 --mem-per-gpu 4G --gpus 1 --gres gpu:1", []),
     ],
 )

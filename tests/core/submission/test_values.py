@@ -18,113 +18,103 @@ def value(flag: str, text: str) -> object:
     return option.reader(text, option.flag)
 
 
-@pytest.mark.parametrize(
-    ("flag", "text", "expected"),
-    [
-        ("--ntasks", "01", 1),
-        ("--nodes", "2", NodeRange(2, 2)),
-        ("--nodes", "2-4", NodeRange(2, 4)),
-        ("--nodes", "2-4k", NodeRange(2, 4096)),
-        ("--nodes", "1M", NodeRange(1_048_576, 1_048_576)),
-        ("--nodes", "1-0", NodeRange(1, None)),
-        ("--nodes", "1,3-5:2", NodeRange(1, 5)),
-        ("--mem", "5KB", 1),
-        ("--mem", "1g", 1024),
-        ("--tmp", "100", 100),
-        ("--time", "1-2", 26 * 3600),
-        ("--time", "90:90", 92 * 60),
-        ("--time", "1:60:15", (2 * 60 + 1) * 60),
-        *(("--time", text, None) for text in ("0", "0:00", "-1", "infinite", "UNLIMITED")),
-        ("--time-min", "5", 300),
-        ("--array", "1-7:2,9%3", ArrayTasks((range(1, 8, 2), range(9, 10)), 3)),
-        ("--array", "[1-3]", ArrayTasks((range(1, 4),))),
-        ("--array", "[1-3]%2", ArrayTasks((range(1, 4),), 2)),
-        ("--array", "[1-3%2]", ArrayTasks((range(1, 4),), 2)),
-        (
-            "--dependency",
-            "afterok:31:32_4,after:33+10,aftercorr:34_*,35",
-            DependencyExpression(
-                (
-                    RequestedDependency(kind="afterok", job=31),
-                    RequestedDependency(kind="afterok", job=32, task=4),
-                    RequestedDependency(kind="after", job=33, minutes=10),
-                    RequestedDependency(kind="aftercorr", job=34, all_tasks=True),
-                    RequestedDependency(kind="afterany", job=35),
-                )
-            ),
+VALID: list[tuple[str, str, object]] = [
+    ("--ntasks", "01", 1),
+    ("--nodes", "2", NodeRange(2, 2)),
+    ("--nodes", "2-4", NodeRange(2, 4)),
+    ("--nodes", "2-4k", NodeRange(2, 4096)),
+    ("--nodes", "1M", NodeRange(1_048_576, 1_048_576)),
+    ("--nodes", "1-0", NodeRange(1, None)),
+    ("--nodes", "1,3-5:2", NodeRange(1, 5)),
+    ("--mem", "5KB", 1),
+    ("--mem", "1g", 1024),
+    ("--tmp", "100", 100),
+    ("--time", "1-2", 26 * 3600),
+    ("--time", "90:90", 92 * 60),
+    ("--time", "1:60:15", (2 * 60 + 1) * 60),
+    *(("--time", text, None) for text in ("0", "0:00", "-1", "infinite", "UNLIMITED")),
+    ("--time-min", "5", 300),
+    ("--array", "1-7:2,9%3", ArrayTasks((range(1, 8, 2), range(9, 10)), 3)),
+    ("--array", "[1-3]", ArrayTasks((range(1, 4),))),
+    ("--array", "[1-3]%2", ArrayTasks((range(1, 4),), 2)),
+    ("--array", "[1-3%2]", ArrayTasks((range(1, 4),), 2)),
+    (
+        "--dependency",
+        "afterok:31:32_4,after:33+10,aftercorr:34_*,35",
+        DependencyExpression(
+            (
+                RequestedDependency(kind="afterok", job=31),
+                RequestedDependency(kind="afterok", job=32, task=4),
+                RequestedDependency(kind="after", job=33, minutes=10),
+                RequestedDependency(kind="aftercorr", job=34, all_tasks=True),
+                RequestedDependency(kind="afterany", job=35),
+            )
         ),
-        (
-            "--dependency",
-            "afterany:31?singleton",
-            DependencyExpression(
-                (
-                    RequestedDependency(kind="afterany", job=31),
-                    RequestedDependency(kind="singleton"),
-                ),
-                any_of=True,
-            ),
+    ),
+    (
+        "--dependency",
+        "afterany:31?singleton",
+        DependencyExpression(
+            (RequestedDependency(kind="afterany", job=31), RequestedDependency(kind="singleton")),
+            any_of=True,
         ),
-        ("--exclusive", "USER", "user"),
-        ("--exclusive", "allocation", "exclusive"),
-        ("--gres", "none", []),
-        ("--nice", "-5", -5),
-        ("--nice", "2147483645", 2_147_483_645),
-        ("--priority", "TOP", 4_294_967_293),
-        ("--priority", "0", 0),
-        ("--no-kill", "no", False),
-        ("--kill-on-invalid-dep", "YES", True),
-        ("--wait-all-nodes", "0", False),
-        ("--open-mode", "A", "append"),
-        ("--open-mode", "truncate", "truncate"),
-        ("--signal", "USR1", WarningSignal(10)),
-        ("--signal", "sigterm@120", WarningSignal(15, 120)),
-        ("--signal", "10@0", WarningSignal(10, 0)),
-        ("--signal", "64", WarningSignal(64)),
-        ("--signal", "B:USR1@100", WarningSignal(10, 100, to_script=True)),
-        ("--signal", "R:10", WarningSignal(10, for_reservation=True)),
-        ("--signal", "RB10", WarningSignal(10, 60, to_script=True, for_reservation=True)),
-        ("--mail-type", "end,fail,lunch", frozenset({"END", "FAIL"})),
-        ("--mail-type", "END,NONE", frozenset()),
-        (
-            "--mail-type",
-            "ALL",
-            frozenset("BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT".split()),
-        ),
-        ("--propagate", "core,STACK", frozenset({"CORE", "STACK"})),
-        ("--propagate", "NONE", frozenset()),
-        ("--hold", "", True),
-    ],
-)
+    ),
+    ("--exclusive", "USER", "user"),
+    ("--exclusive", "allocation", "exclusive"),
+    ("--gres", "none", []),
+    ("--nice", "-5", -5),
+    ("--nice", "2147483645", 2_147_483_645),
+    ("--priority", "TOP", 4_294_967_293),
+    ("--priority", "0", 0),
+    ("--no-kill", "no", False),
+    ("--kill-on-invalid-dep", "YES", True),
+    ("--wait-all-nodes", "0", False),
+    ("--open-mode", "A", "append"),
+    ("--open-mode", "truncate", "truncate"),
+    ("--signal", "USR1", WarningSignal(10)),
+    ("--signal", "sigterm@120", WarningSignal(15, 120)),
+    ("--signal", "10@0", WarningSignal(10, 0)),
+    ("--signal", "64", WarningSignal(64)),
+    ("--signal", "B:USR1@100", WarningSignal(10, 100, to_script=True)),
+    ("--signal", "R:10", WarningSignal(10, for_reservation=True)),
+    ("--signal", "RB10", WarningSignal(10, 60, to_script=True, for_reservation=True)),
+    ("--mail-type", "end,fail,lunch", frozenset({"END", "FAIL"})),
+    ("--mail-type", "END,NONE", frozenset()),
+    ("--mail-type", "ALL", frozenset("BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT".split())),
+    ("--propagate", "core,STACK", frozenset({"CORE", "STACK"})),
+    ("--propagate", "NONE", frozenset()),
+    ("--hold", "", True),
+]
+
+
+@pytest.mark.parametrize(("flag", "text", "expected"), VALID)
 def test_values_are_those_of_the_manual(flag: str, text: str, expected: object) -> None:
     assert value(flag, text) == expected
 
 
-@pytest.mark.parametrize(
-    ("flag", "texts"),
-    [
-        ("--ntasks", "0 2-4 2k 5.5 1234567890 \N{ARABIC-INDIC DIGIT ONE}"),
-        ("--nodes", "0 2-1 x 3- 1,x"),
-        ("--mem", "1.5G lots"),
-        ("--time", "60: -60:10 1:2:3:4 soon"),
-        (
-            "--array",
-            "foo 5-1 1-5:0 1% %2 1%x [1-3 [1%2]%3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}",
-        ),
-        (
-            "--dependency",
-            "afterlunch:31 afterok afterok:31,after:32?after:33 31?32 afterok:31+ afterok:31_ ,",
-        ),
-        ("--exclusive", "foo"),
-        ("--nice", "x 2147483646"),
-        ("--priority", "-1 4294967294"),
-        ("--kill-on-invalid-dep", "maybe y"),
-        ("--open-mode", "x"),
-        ("--signal", "foo BUS 10@70000 X:10 B: 0 USR1@5x"),
-        ("--mail-type", "lunch"),
-        ("--propagate", "CORE,FOO"),
-        ("--hold", "yes"),
-    ],
-)
+INVALID = [
+    ("--ntasks", "0 2-4 2k 5.5 1234567890 \N{ARABIC-INDIC DIGIT ONE}"),
+    ("--nodes", "0 2-1 x 3- 1,x"),
+    ("--mem", "1.5G lots"),
+    ("--time", "60: -60:10 1:2:3:4 soon"),
+    ("--array", "foo 5-1 1-5:0 1% %2 1%x [1-3 [1%2]%3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}"),
+    (
+        "--dependency",
+        "afterlunch:31 afterok afterok:31,after:32?after:33 31?32 afterok:31+ afterok:31_ ,",
+    ),
+    ("--exclusive", "foo"),
+    ("--nice", "x 2147483646"),
+    ("--priority", "-1 4294967294"),
+    ("--kill-on-invalid-dep", "maybe y"),
+    ("--open-mode", "x"),
+    ("--signal", "foo BUS 10@70000 X:10 B: 0 USR1@5x"),
+    ("--mail-type", "lunch"),
+    ("--propagate", "CORE,FOO"),
+    ("--hold", "yes"),
+]
+
+
+@pytest.mark.parametrize(("flag", "texts"), INVALID)
 def test_invalid_values_are_refused_by_their_option(flag: str, texts: str) -> None:
     for text in texts.split(" "):
         with pytest.raises(InvalidInput) as error:

@@ -163,7 +163,7 @@ OPTIONS = (
     Option("wait-all-nodes", "", "sbatch salloc", "WAIT_ALL_NODES", v.zero_or_one),
     Option("wckey", "", ALL, "WCKEY"),
     Option("wrap", "", "sbatch"),
-    Option("x11", "", "srun salloc", "", v.as_written, "all"),
+    Option("x11", "", ALL, "", v.as_written, "all"),
 )
 
 _SYNONYMS = {"cluster": "clusters", "tasks-per-node": "ntasks-per-node"}
