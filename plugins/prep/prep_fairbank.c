@@ -32,6 +32,7 @@ FAIRBANK_PLUGIN("prep/fairbank", "asks the allocation bank before a job starts")
 
 /* Weak, because slurmd loads this library too and does not have these variables. */
 extern list_t *job_list __attribute__((weak));
+extern list_t *part_list __attribute__((weak));
 extern time_t last_job_update __attribute__((weak));
 
 static prep_callbacks_t callbacks;
@@ -435,7 +436,9 @@ static bool scan_jobs(bool resend, bool ends)
 	bool is_ready;
 
 	lock_slurmctld(locks);
-	if ((is_ready = job_list != NULL)) {
+	/* slurmctld creates an empty list of jobs before it loads us. It creates the partitions and
+	 * loads the jobs of its state file later, under one lock. */
+	if ((is_ready = job_list && part_list)) {
 		job_cache_start_scan();
 		list_for_each(job_list, scan_job, &scan);
 		job_cache_end_scan();

@@ -133,7 +133,9 @@ def test_restarted_controller_reports_running_and_ended_jobs(prep: PrepCluster) 
     assert prep.agent.ends(running)[0].begun
 
 
-def test_unreported_end_is_sent_after_a_restart(prep: PrepCluster) -> None:
+@pytest.mark.parametrize("waits", [False, True], ids=["agent after it", "agent before it"])
+def test_unreported_end_is_sent_after_a_restart(prep: PrepCluster, waits: bool) -> None:
+    """Also to an agent that connects before slurmctld has loaded its jobs."""
     job = prep.slurm.submit("alice", script=UNTIL_RELEASED)
     prep.slurm.wait_for(job, "RUNNING")
     prep.agent.stop()
@@ -141,8 +143,9 @@ def test_unreported_end_is_sent_after_a_restart(prep: PrepCluster) -> None:
     prep.slurm.wait_for(job, "COMPLETED")
     prep.slurm.wait_until_saved(prep.slurm.submit("bob", "--hold"))  # saves all jobs
     prep.slurm.kill(SLURMCTLD)
+    prep.agent.start() if waits else None
     prep.slurm.start(SLURMCTLD)
-    prep.agent.start()
+    prep.agent.start() if not waits else None
     wait_for_end(prep, job)
     assert run_keys([*prep.agent.ends(job)]) == run_keys([*prep.agent.requests(job)])
 
