@@ -74,8 +74,6 @@ def test_import_as_json_has_what_the_text_has(priced_site: CommandSite) -> None:
         )
     (again,) = json.loads(priced_site.output(*words))["data"]
     assert (again["projects"], again["members"], again["history"]["known"]) == ([], [], 1)
-    refused = json.loads(priced_site.output("slurm", "import", "--json", "--gid", "x=1"))
-    assert refused["data"][0]["history"] is None
 
 
 def test_import_reports_unknown_groups(bare_site: CommandSite) -> None:
