@@ -51,3 +51,12 @@ def test_node_that_is_missing_in_the_capacity_is_named(site: CommandSite) -> Non
     site.slurm.change_output("scontrol-show-node", "CPUTot=64", "CPUTot=many")
     result = site.run("report", "centre", code=0)
     assert "! not read: scontrol show node, line 1, CPUTot" in result.err
+
+
+def test_utilisation_is_of_the_nodes_that_slurm_shows_if_the_settings_have_no_number(
+    site: CommandSite,
+) -> None:
+    """Eight nodes of 64 processors and two of 48; four of them have 4 GPUs each."""
+    totals = json.loads(site.output("report", "centre", "--json"))["totals"]
+    assert (totals["cpus"], totals["gpus"]) == (8 * 64 + 2 * 48, 16)
+    assert (totals["cpu_used_permille"], totals["gpu_used_permille"]) == (0, 0)
