@@ -15,7 +15,7 @@ from fairbank.bank.refusals import Detail, Facts, Reason, Refusal, Resolution
 from fairbank.bank.requests import Request, SubmittedRequest, digest
 from fairbank.bank.requests import Request as EveryKind
 from fairbank.bank.rules import Done, Outcome
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RunEnd, RunState
 from fairbank.core.errors import Busy, Corrupt, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.service.write_queue.protocol import (
@@ -54,7 +54,7 @@ outcomes = st.lists(
     | st.just(
         Refusal(
             reason=Reason.RUN_CLOSED,
-            resolution=Resolution(state=RunState.CHARGED, outcome="COMPLETED"),
+            resolution=Resolution(state=RunState.CHARGED, end=RunEnd("COMPLETED", 60, Instant(9))),
         )
     ),
     max_size=6,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from base64 import b64encode
 
 import pytest
+from msgspec import convert, to_builtins
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Role
 from fairbank.bank.requests import SetMember
+from fairbank.bank.run import RunRecord
 from fairbank.core.errors import Corrupt
+from fairbank.rest.schemas.job import job_row
+from fairbank.service.ops.audit import Audit
 from fairbank.store.sql.rows import entry_of, entry_row
 from tests.contracts.databases import Place
 from tests.contracts.small_site import ALICE, charge, contents, fill, granted, hold
@@ -58,3 +62,20 @@ def test_text_instead_of_bytes_is_an_error(filled: Place, column: int) -> None:
     row[column] = b64encode(entry.link).decode()
     with pytest.raises(Corrupt, match="its digest or its link is text"):
         entry_of(row)
+
+
+@pytest.mark.parametrize("column", ["outcome", "elapsed_seconds"])
+def test_edited_row_that_lacks_a_part_of_its_end_is_shown_and_found(
+    file_place: Place, column: str
+) -> None:
+    """It can be listed and kept in a backup, and the audit names it."""
+    store = file_place.open()
+    fill(store)
+    granted(store, hold(1, 100))
+    granted(store, charge(1, 55))
+    file_place.run(f"UPDATE run SET {column} = NULL")
+    (run,) = contents(store)[4]
+    assert convert(to_builtins(run), RunRecord) == run
+    assert job_row(run, "physics").charged == 55
+    (finding,) = Audit(store).verify().findings
+    assert "the row of run darwin/1@900.0 was altered" in finding.what

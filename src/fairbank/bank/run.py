@@ -47,11 +47,11 @@ RESOLVED = (_S.CHARGED, _S.RELEASED)
 
 
 class ReportedRun(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Facts that a cluster reported of a run: in a request, in the row of the run, and as the
-    details of its first entry.
+    """Facts of a run by its reports: of one report in a request, of the first one in the details of
+    its first entry, of all of them in its row.
 
-    `project` has the reported account (0: none has it). `until` is the deadline of its hold, or its
-    end if it never had one. Job details move no units.
+    `project` has the reported account; it is 0 in a request if no project has it. `until` is the
+    deadline of its hold, or its end if it never had one. Job details move no units.
     """
 
     run: Run
@@ -131,12 +131,17 @@ class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class EndDetails(RunEnd, frozen=True, omit_defaults=True, gc=False):
     """Details of an entry that closes a run: its end, and new job details only.
 
-    `cpu_counted` is the processor time that counts, if the report has more than was possible.
+    It has the fields of the end, as the entry is flat. `cpu_counted` is the processor time that
+    counts, if the report has more than was possible.
     """
 
     written_off: SuMinutes
     cpu_counted: int | None = None
     job_details: JobDetails | None = None
+
+    @property
+    def end(self) -> RunEnd:
+        return RunEnd(self.outcome, self.elapsed_seconds, self.ended)
 
 
 _encode = msgspec.json.Encoder().encode

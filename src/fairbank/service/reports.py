@@ -116,9 +116,9 @@ class RunReports(UseCases):
         }
         if body.status == "executing":
             return OpenEndedHold(**fields, time_limit=PREDEBIT_SECONDS)
-        known = None if newest is None else newest.end
-        end = max(now, start) if known is None else known.ended
-        state = COMPLETED if known is None else known.outcome
+        before = None if newest is None else newest.end
+        end = max(now, start) if before is None else before.ended
+        state = COMPLETED if before is None else before.outcome
         return CompleteReport(**fields, end=end, elapsed=end - start, state=state)
 
     def dry_run(self, identity: Identity, report: RunReport) -> Outcome:

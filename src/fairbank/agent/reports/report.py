@@ -76,7 +76,10 @@ def cluster_of(run: str) -> str:
 
 
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of a report that the agent itself needs, as its JSON has them."""
+    """Facts of a report that the agent itself needs, as its JSON has them.
+
+    The outbox keeps the JSON that was sent; the other fields are not read again.
+    """
 
     do: ReportKind
     cluster: str

@@ -87,8 +87,8 @@ def differences(row: msgspec.Struct | None, due: msgspec.Struct | None) -> Itera
 
     A struct in a field is compared by its own fields; None has none of them.
     """
-    some = due if row is None else row
-    for name in some.__struct_fields__ if some else ():
+    fields = due if row is None else row
+    for name in fields.__struct_fields__ if fields else ():
         there, expected = getattr(row, name, None), getattr(due, name, None)
         if there == expected:
             continue

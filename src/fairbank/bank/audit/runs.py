@@ -13,7 +13,6 @@ from fairbank.bank.audit.findings import Findings
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import (
     NEXT,
-    RunEnd,
     RunEvent,
     RunRecord,
     RunState,
@@ -107,7 +106,7 @@ def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes)
         set_by=entry.id,
         charged=charged,
         written_off=end.written_off,
-        end=RunEnd(end.outcome, end.elapsed_seconds, end.ended),
+        end=end.end,
     )
 
 

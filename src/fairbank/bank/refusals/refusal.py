@@ -18,7 +18,7 @@ from fairbank.bank.query import OpenHolds
 from fairbank.bank.refusals.job_reasons import JOB_REASONS
 from fairbank.bank.refusals.ledger_reasons import LEDGER_REASONS
 from fairbank.bank.refusals.reason_info import Case, Detail, ReasonInfo
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RunEnd, RunState
 from fairbank.cluster.job import Run
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import iso, show_duration
@@ -130,11 +130,10 @@ class Figures(NamedTuple):
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a closed run: its state, its final job state and its seconds, if reported."""
+    """Result of a closed run: its state, and its end if that was reported."""
 
     state: RunState
-    outcome: str | None = None
-    elapsed_seconds: int | None = None
+    end: RunEnd | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -128,7 +128,6 @@ def closed_before(
 
 def already_closed(known: RunRecord) -> Refusal:
     """Return the refusal of a report about a closed run, with the result of the run."""
-    end = known.end
     if known.state is not RunState.CHARGED:
         detail = Detail.NOT_CHARGED
     else:
@@ -143,9 +142,5 @@ def already_closed(known: RunRecord) -> Refusal:
             "written_off": known.written_off,
             "state": known.state.value,
         },
-        resolution=Resolution(
-            state=known.state,
-            outcome=None if end is None else end.outcome,
-            elapsed_seconds=None if end is None else end.elapsed_seconds,
-        ),
+        resolution=Resolution(state=known.state, end=known.end),
     )

@@ -64,12 +64,13 @@ def future_timestamp(
     latest = submitted.latest
     if latest is None:
         return None
-    run, start = request.reported.run, request.reported.start
-    ended = request.end.ended if isinstance(request, _ENDS) else start
+    submission, start = request.reported.run.submitted, request.reported.start
+    # A report without an end has no later time than its start.
+    last = request.end.ended if isinstance(request, _ENDS) else start
     # Every report comes here and hardly any is refused, so the names are only paired below.
-    if run.submitted <= latest and start <= latest and ended <= latest:
+    if submission <= latest and start <= latest and last <= latest:
         return None
-    times = (("submitted", run.submitted), ("start", start), ("end", ended))
+    times = (("submitted", submission), ("start", start), ("end", last))
     field, time = next((name, at) for name, at in times if at > latest)
     return Detail.IN_FUTURE, Facts(
         field=field, reported_time=time, now=submitted.at, tolerance=latest - submitted.at

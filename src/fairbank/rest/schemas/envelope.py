@@ -157,6 +157,7 @@ def granted_answer(done: Done, warnings: Sequence[str] = ()) -> Granted:
 def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
     resolution = refusal.resolution
+    end = resolution.end if resolution else None
     return convert_to(
         RefusalDetails,
         refusal,
@@ -166,8 +167,8 @@ def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
         resolution=(
             RunResolution(
                 state=resolution.state.value,
-                outcome=resolution.outcome,
-                elapsed=resolution.elapsed_seconds,
+                outcome=end.outcome if end else None,
+                elapsed=end.elapsed_seconds if end else None,
             )
             if resolution and resolution.state is not RunState.HELD
             else None

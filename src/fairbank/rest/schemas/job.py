@@ -303,7 +303,7 @@ class CheaperChange(Amounts, frozen=True, kw_only=True):
     total: int
 
 
-class QuoteCard(Amounts, frozen=True, kw_only=True):
+class QuoteCard(PartitionQuote, frozen=True, kw_only=True):
     """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
 
     `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`
@@ -320,21 +320,10 @@ class QuoteCard(Amounts, frozen=True, kw_only=True):
 
     account: str
     cluster: str
-    partition: str
-    resource: str
-    tres: str
-    lines: list[QuoteLine]
-    billing: str
     factor: str
     seconds: int
-    amount: int
     tasks: int
-    total: int
-    allocation: int | None
-    available: int
     after: int
-    fits: bool
-    longest_seconds: int
     reason: str | None
     detail: str | None
     remedies: list[str]

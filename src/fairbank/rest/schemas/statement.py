@@ -106,7 +106,8 @@ def sums(entry: Entry) -> Sums:
 def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
     """Return an entry with its job. A refused job has no run: the refusal itself names the job."""
     details = msgspec.json.decode(entry.details) if entry.details else None
-    cluster, job_id = run.reported.run[:2] if run else (None, None)
+    which = run.reported.run if run else None
+    cluster, job_id = (which.cluster, which.job_id) if which else (None, None)
     if run and run.is_measured:
         job_id = None  # the number of the project
     if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):

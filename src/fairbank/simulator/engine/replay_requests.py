@@ -167,7 +167,8 @@ class ReplayRuns:
         resource = resource_of(job, header)
         gpu_processors = self._plan.gpu_processors if resource == "gpu" else None
         details = start_details(job, header, gpu_processors)
-        reported = self._reported(moment, self._policy.hold_end(moment.at, limit), details)
+        until = self._policy.hold_end(moment.at, limit)
+        reported = self._reported(job, moment.at, until, details)
         return Hold(
             reported=reported,
             chain=(reported.project,),
@@ -180,7 +181,8 @@ class ReplayRuns:
     def _resolution(self, moment: ReplayEvent) -> Charge | Release:
         job, outcome = moment.job, outcome_of(moment.job, self._header)
         free = job.run_time == 0 or outcome in self._policy.free_states
-        reported = self._reported(moment, moment.at, end_details(job))
+        start = Instant(moment.at - job.run_time)
+        reported = self._reported(job, start, moment.at, end_details(job))
         owner, end = replay_uid(job.user), RunEnd(outcome, job.run_time, moment.at)
         if free:
             return Release(reported=reported, owner=owner, end=end)
@@ -188,14 +190,13 @@ class ReplayRuns:
         return Charge(reported=reported, owner=owner, end=end, amount=amount)
 
     def _reported(
-        self, moment: ReplayEvent, until: Instant, details: JobDetails | None
+        self, job: SwfJob, start: Instant, until: Instant, details: JobDetails | None
     ) -> ReportedRun:
-        job = moment.job
         return ReportedRun(
             run=self._run(job),
             project=self._projects[payer_of(job, self._payer)],
             partition=self._header.partitions.get(job.partition, "")[:64],
-            start=moment.at,
+            start=start,
             until=until,
             job_details=details,
         )

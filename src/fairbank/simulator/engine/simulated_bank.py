@@ -97,7 +97,7 @@ class SimulatedBank:
         payer, resource = self._fund(job)
         project = self._projects[payer]
         request = Hold(
-            reported=self._reported(job, start, self._policy.hold_end(start, job.limit)),
+            reported=self._reported(job, project, start, self._policy.hold_end(start, job.limit)),
             chain=(project,),
             resource=resource,
             owner=replay_uid(job.user),
@@ -108,8 +108,9 @@ class SimulatedBank:
     def charge(self, job: TraceJob, now: int) -> None:
         """Charge what a paid job really used at its end."""
         amount, at = processor_price(job.processors, job.run), Instant(self._zero + now)
+        project = self._projects[self._fund(job).payer]
         request = Charge(
-            reported=self._reported(job, at - job.run, at),
+            reported=self._reported(job, project, at - job.run, at),
             owner=replay_uid(job.user),
             end=RunEnd(COMPLETED, job.run, at),
             amount=amount,
@@ -207,9 +208,8 @@ class SimulatedBank:
     def _fund(self, job: TraceJob) -> Fund:
         return fund_of(job, self._grants.payer, self._header)
 
-    def _reported(self, job: TraceJob, start: int, until: int) -> ReportedRun:
+    def _reported(self, job: TraceJob, project: int, start: int, until: int) -> ReportedRun:
         run = Run("trace", job.number + 1, self._zero + job.submitted)
-        project = self._projects[self._fund(job).payer]
         return ReportedRun(run, project, "", Instant(start), Instant(until))
 
     def _apply_or_raise(self, request: Request, at: Instant) -> Done:

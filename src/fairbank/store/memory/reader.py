@@ -68,7 +68,9 @@ _GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
     UsageBy.QOS: lambda run, allocation: (run.reported.job_details or NO_DETAILS).qos or NO_QOS,
     UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
     UsageBy.JOB: lambda run, allocation: (
-        run.reported.run.cluster if run.is_measured else "{}/{}".format(*run.reported.run)
+        run.reported.run.cluster
+        if run.is_measured
+        else f"{run.reported.run.cluster}/{run.reported.run.job_id}"
     ),
 }
 
@@ -437,6 +439,11 @@ class MemoryReader:
         if visibility.everything or self._project_of(allocation) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid
+
+
+def _job(run: RunRecord) -> str:
+    cluster, job_id = run.reported.run.cluster, run.reported.run.job_id
+    return cluster if run.is_measured else f"{cluster}/{job_id}"
 
 
 def _ended(run: RunRecord) -> int:

@@ -22,6 +22,7 @@ from fairbank.bank.token import Token
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt
+from fairbank.core.time import Instant
 from fairbank.core.validation import ValidationFault
 from fairbank.store import schema
 
@@ -182,10 +183,20 @@ def run_of(row: Row) -> RunRecord:
         charged,
         written_off,
         refunded,
-        # An edited row may have a part of an end only, which the audit must see.
-        RunEnd(outcome, elapsed, ended)
-        if (outcome, elapsed, ended) != (None, None, None)
-        else None,
+        _end_of(ended, outcome, elapsed),
+    )
+
+
+def _end_of(ended: Any, outcome: Any, elapsed: Any) -> RunEnd | None:
+    """Return the end of a run. If an edited row lacks a part of it, the part is -1 or empty, as in
+    no end: so the audit finds the row, and it can be shown.
+    """
+    if ended is None and outcome is None and elapsed is None:
+        return None
+    return RunEnd(
+        "" if outcome is None else outcome,
+        -1 if elapsed is None else elapsed,
+        Instant(-1) if ended is None else ended,
     )
 
 
