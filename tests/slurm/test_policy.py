@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairbank.bank.allocation import AllocationState
@@ -120,3 +121,10 @@ def test_partition_has_the_gpus_that_every_node_has_and_gives_whole_nodes_as_slu
         ({}, False),
     ]
     assert [(place.node_cpus, place.most_cpus) for place in built.partitions] == [(8, 16), (0, 0)]
+
+
+def test_policy_has_members_through_the_unix_group() -> None:
+    """Their current group need not be the project's when they submit."""
+    chem = msgspec.structs.replace(a_project(1, "chem", members=[102]), group_members={101})
+    built = build_policy(SiteRules(), PRICES, (chem,), (), partitions=(), nodes=(), now=1)
+    assert [project.members for project in built.projects] == [(101, 102)]

@@ -112,7 +112,7 @@ def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
         project.gid,
         project.account,
         qos=forced.qos,
-        members=tuple(sorted(project.members)),
+        members=tuple(sorted(project.all_members)),
     )
 
 

@@ -172,7 +172,7 @@ def _broken_rules(
     project, group = projects.get(job.account), world.groups.get(job.job_id)
     if project is not None:
         is_known = job.owner is not None and group is not None
-        if is_known and job.owner not in project.members and group != project.gid:
+        if is_known and job.owner not in project.all_members and group != project.gid:
             yield SubmissionRule.MEMBER
     elif job.account:
         yield SubmissionRule.PROJECT

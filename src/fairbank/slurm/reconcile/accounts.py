@@ -88,7 +88,7 @@ def plan_changes(
     notes: list[str] = []
     wanted_members: set[tuple[str, str]] = set()
     for project in wanted.projects:
-        for uid in sorted({*project.members, *project.group_members}):
+        for uid in sorted(project.all_members):
             user = user_of(uid)
             if user is None:
                 notes.append(

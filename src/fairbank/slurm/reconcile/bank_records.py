@@ -41,11 +41,16 @@ class BankProject(Project, frozen=True, kw_only=True):
     """Project with the uids of its members.
 
     `members` are those by rows of the bank, `group_members` those by the Unix group alone, if the
-    bank counts it. Rules that look at the group of each job need only the former.
+    bank counts it.
     """
 
     members: Collection[int] = frozenset()
     group_members: Collection[int] = frozenset()
+
+    @property
+    def all_members(self) -> frozenset[int]:
+        """Members of both kinds: a job of theirs need not have the project's group."""
+        return frozenset({*self.members, *self.group_members})
 
 
 class BankCluster(Cluster, frozen=True, kw_only=True):
