@@ -89,6 +89,21 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert (again["known"], again["charged"], again["written_off"]) == (2, 0, 0)
 
 
+def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) -> None:
+    """4 CPUs for an hour are 4 SU of cpu, 2 GPUs 2 SU of gpu."""
+    times = "2026-11-20T08:00Z,2026-11-20T09:00Z"
+    (directory / "jobs.csv").write_text(
+        "job_id,user,account,partition,start,end,cpus,gpus\n"
+        f"171,{JORGE},chem_qmc,idle-std,{times},4,\n172,{JORGE},chem_qmc,gpu-v100,{times},2,2\n"
+    )
+    words = ("import", "csv", "jobs.csv")
+    planned = output_of(changing(*words, "--dry-run"))
+    price = "history: 2 runs would be charged, cpu price 4 SU; gpu price 2 SU; 0 known already\n"
+    assert planned == price
+    done = output_of(changing(*words))
+    assert done == "history: 2 runs charged, cpu 4 SU; gpu 2 SU; 0 known already\n"
+
+
 def test_import_ends_a_hold_by_hand(changing: Run, directory: Path) -> None:
     """Held for 2 h at 4 SU, 8 SU; the file says 1 h, so 4 SU are charged and 4 SU come back."""
     before = available(changing, CPU)

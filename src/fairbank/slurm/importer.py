@@ -17,7 +17,7 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient, BookedAmounts
+from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
@@ -187,29 +187,14 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
     released     holds of runs that Slurm does not know
     left         runs that could not be charged or released, and why
     known        number of runs that the ledger had already
-    booked       what the bank charged, wrote off and released; nothing in a prediction
     """
 
     allocations: tuple[HistoryAllocation, ...]
-    charged: tuple[ReconcileFinding, ...]
+    charged: tuple[RepairOutcome, ...]
     released: tuple[RepairOutcome, ...]
     left: tuple[RepairOutcome, ...]
     known: int
     unreadable: tuple[UnreadableLine, ...]
-    booked: BookedAmounts
-
-    @property
-    def price(self) -> int:
-        """Price of all runs that ended, in SU-minutes."""
-        return sum(finding.amount or 0 for finding in self.charged)
-
-    @property
-    def released_credit(self) -> int:
-        """Held credit that was released, in SU-minutes."""
-        return sum(
-            outcome.booked.released if outcome.booked else outcome.finding.amount or 0
-            for outcome in self.released
-        )
 
     @property
     def left_out(self) -> int:
@@ -219,9 +204,10 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def without_owner(self) -> tuple[AccountingJob, ...]:
         """Jobs of charged runs whose user has no uid here, so that their owner is `nobody`."""
+        findings = [outcome.finding for outcome in self.charged]
         return tuple(
             finding.job
-            for finding in self.charged
+            for finding in findings
             if finding.job and finding.job.owner is None and finding.run is None
         )
 
@@ -396,9 +382,7 @@ def _history_result(
     return HistoryResult(
         allocations=tuple(allocations),
         charged=tuple(
-            outcome.finding
-            for outcome in repaired
-            if outcome.finding.category not in REPAIRED_BY_RELEASE
+            outcome for outcome in repaired if outcome.finding.category not in REPAIRED_BY_RELEASE
         ),
         released=tuple(
             outcome for outcome in repaired if outcome.finding.category in REPAIRED_BY_RELEASE
@@ -406,7 +390,6 @@ def _history_result(
         left=tuple(outcome for outcome in outcomes if not outcome.is_repaired),
         known=known,
         unreadable=unreadable,
-        booked=BookedAmounts.total(outcome.booked for outcome in outcomes if outcome.booked),
     )
 
 

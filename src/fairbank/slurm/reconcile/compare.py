@@ -15,6 +15,7 @@ import msgspec
 
 from fairbank.bank.run import RunState
 from fairbank.cluster.job import NO_DETAILS
+from fairbank.core.errors import NotFound
 from fairbank.core.final_state import LOST, REQUEUED
 from fairbank.slurm.parsers.values import RESIZING, UNFINISHED_STATES, AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
@@ -65,13 +66,15 @@ class ReconcileFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     `amount` (SU-minutes) is what a repair would charge or release; of an AMOUNT, by how much the
     charge less refunds exceeds accounting's price. None: the bank does not price the partition, or
-    the record is incomplete.
+    the record is incomplete. `resource` is what the bank bills the run on; empty if it has no
+    price.
     """
 
     category: Category
     job: AccountingJob | None = None
     run: BankRun | None = None
     amount: int | None = None
+    resource: str = ""
 
 
 class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,12 +154,13 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
         if category in COUNTED:
             counts[category] += 1
         else:
-            findings.append(_finding(category, job, run, prices))
+            findings.append(_with_resource(_finding(category, job, run, prices), sides.cluster))
     for run in runs.left():
         leftover = classify_leftover(run, runs, sides, alive)
         if leftover is not None:
             amount = run.held if run.is_open else run.charged - run.refunded
-            findings.append(ReconcileFinding(category=leftover, run=run, amount=amount))
+            finding = ReconcileFinding(category=leftover, run=run, amount=amount)
+            findings.append(_with_resource(finding, sides.cluster))
         elif run.state is RunState.HELD:
             counts[Category.LATE] += (run.job_id, run.submitted) not in alive
     return ReconcileComparison(
@@ -275,6 +279,22 @@ def _finding(
     if category is Category.AMOUNT and run is not None:
         amount = run.charged + run.written_off - run.refunded - (amount or 0)
     return ReconcileFinding(category=category, job=job, run=run, amount=amount)
+
+
+def _with_resource(finding: ReconcileFinding, cluster: BankCluster) -> ReconcileFinding:
+    """Return the finding with the resource that the bank bills its run on."""
+    if finding.job is not None:
+        partition, qos = finding.job.partition, finding.job.qos
+    elif finding.run is not None:
+        details = finding.run.reported.job_details or NO_DETAILS
+        partition, qos = finding.run.reported.partition, details.qos
+    else:
+        return finding
+    try:
+        resource = cluster.resource(partition, qos)
+    except NotFound:
+        return finding
+    return msgspec.structs.replace(finding, resource=resource)
 
 
 def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> bool:

@@ -6,7 +6,13 @@ import os
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.history import COVER_ABOUT, runs_without_owner, show_history
+from fairbank.cli.commands.slurm.history import (
+    COVER_ABOUT,
+    of_resources,
+    price_text,
+    runs_without_owner,
+    show_history,
+)
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import (
@@ -19,7 +25,6 @@ from fairbank.cli.framework.options import (
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.cli.framework.selectors import find_cluster
 from fairbank.core.errors import InvalidInput
-from fairbank.core.units import show_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, text
 
@@ -133,10 +138,10 @@ def _csv(context: Context, options: Namespace) -> int:
         )
     if options.dry_run or not predicted.charged:
         return FOUND if show_history(context, predicted, dry_run=options.dry_run) else 0
-    runs, price = counted(len(predicted.charged), "run"), show_su(predicted.price)
+    runs = counted(len(predicted.charged), "run")
     unknown = runs_without_owner(predicted)
     among = f", {unknown} among them" if unknown else ""
-    question = f"Charge {runs} with a price of {price} SU{among}?"
+    question = f"Charge {runs}, {of_resources(predicted.charged, price_text)}{among}?"
     if not context.confirm(question):
         context.note("Nothing was changed.")
         return NOT_DONE

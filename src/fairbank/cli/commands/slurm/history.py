@@ -9,6 +9,8 @@ from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
     from fairbank.slurm.bank import BookedAmounts
@@ -40,20 +42,22 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         for allocation in history.allocations
     )
     would = "would be " if dry_run else ""
-    charged = charged_amounts(history.booked, history.price if dry_run else None)
+    charged = of_resources(history.charged, price_text if dry_run else _booked_text)
     context.print_text(
         f"history: {counted(len(history.charged), 'run')} {would}charged, {charged};"
         f" {history.known:,} known already"
     )
     if history.released:
-        holds, held = counted(len(history.released), "hold"), show_su(history.released_credit)
-        context.print_text(f"lost in Slurm: {holds} {would}released, {held} SU")
+        holds = counted(len(history.released), "hold")
+        held = of_resources(history.released, _released_text)
+        context.print_text(f"lost in Slurm: {holds} {would}released, {held}")
     context.note(*(f"! {warning}" for warning in history_warnings(history)))
     return history.left_out
 
 
 def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
     """Return the result as data: of a prediction the cost, which the credit may not cover."""
+    booked = _booked(history.charged)
     return {
         "dry_run": dry_run,
         "covered": [
@@ -66,14 +70,63 @@ def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
             for allocation in history.allocations
         ],
         "runs": len(history.charged),
-        "cost": history.price,
-        "charged": None if dry_run else history.booked.charged,
-        "written_off": None if dry_run else history.booked.written_off,
+        "cost": _price(history.charged),
+        "charged": None if dry_run else booked.charged,
+        "written_off": None if dry_run else booked.written_off,
         "known": history.known,
         "lost": len(history.released),
-        "released": history.released_credit,
+        "released": _released(history.released),
         "left_out": history.left_out,
     }
+
+
+def of_resources(
+    outcomes: Sequence[RepairOutcome], text_of: Callable[[Sequence[RepairOutcome]], str]
+) -> str:
+    """Return the text of the amounts of runs, for each resource if these are several."""
+    groups = _by_resource(outcomes)
+    if len(groups) < 2:
+        return text_of(outcomes)
+    return "; ".join(f"{plain(name)} {text_of(group)}" for name, group in groups.items())
+
+
+def _by_resource(outcomes: Iterable[RepairOutcome]) -> dict[str, list[RepairOutcome]]:
+    """Return the outcomes of each resource, in its order: SU of two resources are never added."""
+    groups: dict[str, list[RepairOutcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.finding.resource, []).append(outcome)
+    return dict(sorted(groups.items()))
+
+
+def price_text(outcomes: Sequence[RepairOutcome]) -> str:
+    """Return the price of runs of one resource."""
+    return charged_amounts(_booked(outcomes), _price(outcomes))
+
+
+def _booked_text(outcomes: Sequence[RepairOutcome]) -> str:
+    return charged_amounts(_booked(outcomes), None)
+
+
+def _released_text(outcomes: Sequence[RepairOutcome]) -> str:
+    return f"{show_su(_released(outcomes))} SU"
+
+
+def _price(outcomes: Iterable[RepairOutcome]) -> int:
+    return sum(outcome.finding.amount or 0 for outcome in outcomes)
+
+
+def _booked(outcomes: Iterable[RepairOutcome]) -> BookedAmounts:
+    from fairbank.slurm.bank import BookedAmounts
+
+    return BookedAmounts.total(outcome.booked for outcome in outcomes if outcome.booked)
+
+
+def _released(outcomes: Iterable[RepairOutcome]) -> int:
+    """Return the held credit that was released, in a prediction what is held."""
+    return sum(
+        outcome.booked.released if outcome.booked else outcome.finding.amount or 0
+        for outcome in outcomes
+    )
 
 
 def runs_without_owner(history: HistoryResult) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from fairbank.cli.commands.slurm.history import of_resources
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.host import user_name
@@ -191,13 +193,14 @@ def _differences(context: Context, result: ReconcileResult, *, fix: bool) -> lis
     for name, outcomes in by_category.items():
         line = f"{len(outcomes):>9,}  {outcomes[0].finding.category.value}"
         if name in REPAIRS:
-            line += f"   {REPAIRS[name][fix]} {_repaired(context, outcomes, fix=fix)}"
+            amounts = of_resources(outcomes, partial(_repaired, context, fix=fix))
+            line += f"   {REPAIRS[name][fix]} {amounts}"
         lines.append(line)
     return lines
 
 
 def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool) -> str:
-    """Return the price of what would be repaired, or what the bank booked for it.
+    """Return the price of what would be repaired, or what the bank booked for it, of one resource.
 
     A missing end may also release a hold, such as after NODE_FAIL: this is no charge.
     """
