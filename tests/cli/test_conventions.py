@@ -214,6 +214,16 @@ def test_output_formats_for_scripts(fairbank: Run, name: str) -> None:
         assert header.split("|")[-1] == there[-1]
 
 
+WITHOUT_BANK = {"quote", "status", "token list", "audit verify", "audit heads", "doctor", "queue"}
+"""The price of one job, checks of a host, and lists that are empty here."""
+
+
+@pytest.mark.parametrize("name", [name for name in READING if name not in WITHOUT_BANK])
+def test_every_table_names_its_bank(fairbank: Run, name: str) -> None:
+    shown = fairbank(*name.split(), *READING[name], services=FakeServices()).out
+    assert re.search(r"\bbank +fairbank\b", shown), shown
+
+
 @pytest.mark.parametrize(
     "name", [name for name, command in ALL.items() if "--helpformat" in options_of(command)]
 )

@@ -14,7 +14,7 @@ from fairbank.cli.framework.options import (
     add_writing,
     unix_id,
 )
-from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_accounts, check_group, find_project, group_query
 from fairbank.cli.framework.write import WriteRequest, write
 from fairbank.core.errors import InvalidInput, NotFound
@@ -65,7 +65,9 @@ def _list(context: Context, options: Namespace) -> int:
     }
     rows = context.rows("/project", wanted)
     empty = "" if rows else _none(context, wanted)
-    return show(context, Listing("fairbank.project/1", _columns(options), rows, empty=empty))
+    heading = caption(context, unit=False)
+    listing = Listing("fairbank.project/1", _columns(options), rows, heading, empty=empty)
+    return show(context, listing)
 
 
 def _none(context: Context, wanted: Mapping[str, object]) -> str:
@@ -98,7 +100,7 @@ def _show(context: Context, options: Namespace) -> int:
     members = [{**member, "user": user_name(member["uid"])} for member in project.pop("members")]
     parent = f", parent {project['parent']}" if project["parent"] is not None else ""
     removed = ", removed" if project["removed"] else ""
-    caption = (
+    title = (
         f"Project {project['account']}: number {project['id']}, group {project['gname']}"
         f" ({project['gid']}){parent}{removed}"
     )
@@ -106,8 +108,8 @@ def _show(context: Context, options: Namespace) -> int:
         "fairbank.member/1",
         MEMBERS,
         members,
-        caption,
-        empty=f"{caption}; no members",
+        f"{title}\n{caption(context, unit=False)}",
+        empty=f"{title}; no members",
         more={"project": project},
     )
     return show(context, listing)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import add_option, add_writing, at_least_one, number
-from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.write import WriteRequest, post, show_result, write
 from fairbank.core.errors import Conflict
 from fairbank.report.columns import Column, moment, text
@@ -46,7 +46,9 @@ def _add_list(parser: Parser) -> None:
 def _list(context: Context, options: Namespace) -> int:
     uid = None if options.user is None else uid_of(options.user)
     rows = [{**row, "user": user_name(row["uid"])} for row in context.rows("/token", {"uid": uid})]
-    return show(context, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
+    heading = caption(context, unit=False)
+    empty = "There is no token."
+    return show(context, Listing("fairbank.token/1", COLUMNS, rows, heading, empty=empty))
 
 
 def _add_create(parser: Parser) -> None:
