@@ -67,8 +67,8 @@ def _common_fields(job: int) -> dict[str, Any]:
 class Plugin:
     """Plug-in connected to the agent's socket at `path`."""
 
-    def __init__(self, path: Path, cluster: str = CLUSTER) -> None:
-        self._path, self._cluster = path, cluster
+    def __init__(self, path: Path, cluster: str = CLUSTER, slurm: str = "22.05.8") -> None:
+        self._path, self._cluster, self._slurm = path, cluster, slurm
         self._sent: dict[int, RunMessage] = {}
         self._number = 0
         self._rest = b""
@@ -81,7 +81,9 @@ class Plugin:
         self.hang_up()
         wait_until(self._open, "an agent to listen", seconds=seconds)
         self.send_raw(
-            encode_plugin_message(Greeting(version=VERSION, slurm="22.05.8", cluster=self._cluster))
+            encode_plugin_message(
+                Greeting(version=VERSION, slurm=self._slurm, cluster=self._cluster)
+            )
         )
         for message in self._sent.values():
             self.send_raw(encode_plugin_message(message))

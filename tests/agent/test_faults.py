@@ -81,7 +81,11 @@ def test_open_policy_runs_and_reports_later(site: Site) -> None:
 def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(site: Site) -> None:
     allocation = site.project(ACCOUNT, MUCH)
     tables = '[terms]\npatience = 0.2\n[partitions.gpu]\noutage_policy = "open"'
-    with agent_at(site.address, tables=tables) as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(site.address, tables=tables) as agent,
+        Plugin(agent.socket) as plugin,
+        Plugin(agent.socket, slurm="prolog") as prolog,
+    ):
         site.server.kill()
         verdict = plugin.verdict(prolog_request(1))
         assert (verdict.action, verdict.reason) == ("hold", "Fairbank_does_not_answer")
@@ -94,6 +98,7 @@ def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(site: Site) -
             lambda: not plugin.receive(),
             "the agent to hang up, so that the plug-in releases what was put off",
         )
+        assert prolog.receive(), "the agent hung up on a prolog, which waits for a verdict"
         plugin.connect()
         assert (
             plugin.verdict(prolog_request(1, run=prolog_request(1).run._replace(restart=1))).action

@@ -219,7 +219,9 @@ class Agent:
         if clusters := self.engine.take_reconnect(now):
             _log.info("the bank is back: slurmctld must connect again to release deferred jobs")
             for connection in list(self._connections):
-                if connection.greeting is not None and connection.greeting.cluster in clusters:
+                greeting = connection.greeting
+                # A prolog releases no jobs, and still waits for its verdict.
+                if greeting and greeting.cluster in clusters and not greeting.is_for_one_job:
                     connection.hang_up()
         self._pause_when_behind()
 
