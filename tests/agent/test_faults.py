@@ -86,6 +86,7 @@ def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(site: Site) -
         Plugin(agent.socket) as plugin,
         Plugin(agent.socket, slurm="prolog") as prolog,
     ):
+        assert prolog.receive(10), "the agent's welcome"
         site.server.kill()
         verdict = plugin.verdict(prolog_request(1))
         assert (verdict.action, verdict.reason) == ("hold", "Fairbank_does_not_answer")
