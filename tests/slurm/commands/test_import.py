@@ -216,6 +216,21 @@ def test_settings_of_import_price_as_slurm_bills(bare_site: CommandSite) -> None
     assert result.err == ""
 
 
+def test_file_of_settings_is_replaced_only_with_yes_without_a_terminal(
+    bare_site: CommandSite,
+) -> None:
+    lines = bare_site.bank.folder / "cluster.toml"
+    lines.write_text("written by hand\n")
+    command = ("slurm", "import", *GIDS, "--settings", str(lines))
+    refused = bare_site.run(*command, code=WRONG_USAGE)
+    assert "field: --yes" in refused.err
+    assert lines.read_text() == "written by hand\n"
+    assert bare_site.client.get("/project")["data"] == []
+    bare_site.run(*command, "--yes", code=0)
+    assert lines.read_text().startswith("[clusters.lab]")
+    bare_site.run(*command, code=0)  # the same lines
+
+
 def test_names_as_wide_as_slurms_are_imported_and_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,7 +85,12 @@ def _import(context: Context, options: Namespace) -> int:
     with Stages(options) as progress:
         planned = people(dry_run=True, progress=progress)
     if options.settings and not options.dry_run:
-        replace_file(Path(options.settings), planned.settings)
+        file, lines = Path(options.settings), planned.settings.encode()
+        is_other = file.is_file() and file.read_bytes() != lines
+        if is_other and not context.confirm(f"Replace {plain(options.settings)}?", removes=True):
+            context.note("Nothing was changed.")
+            return NOT_DONE
+        replace_file(file, lines)
     is_text = options.form is None
     if is_text:
         _print_plan(context, planned)
