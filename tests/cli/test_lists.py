@@ -69,6 +69,13 @@ def test_users_see_their_own_jobs(fairbank: Run) -> None:
     assert fairbank("statement", "1", "--as", DANA).code == 3
 
 
+def test_empty_list_names_its_bank(fairbank: Run) -> None:
+    for words in (["balance"], ["jobs"], ["jobs", "--refused"], ["alloc", "list"], ["usage"]):
+        empty = fairbank(*words, "--as", STRANGER)
+        assert (empty.code, empty.out) == (0, ""), words
+        assert "   bank fairbank" in empty.err, words
+
+
 def test_unknown_account_gets_a_suggestion(fairbank: Run) -> None:
     for words in (["balance"], ["usage"], ["jobs"], ["statement"], ["alloc", "list"]):
         result = fairbank(*words, "-A", "chem_qm", "--as", AYLA)

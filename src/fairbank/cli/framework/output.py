@@ -106,7 +106,7 @@ def _default_format(context: Context) -> str | None:
 def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -> None:
     header = not context.options.noheader
     if not listing.rows:
-        context.note(listing.empty)
+        context.note(*_as_of(listing), listing.empty)
         return
     if header and listing.caption is not None:
         for line in listing.caption.splitlines():
@@ -134,6 +134,12 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         )
     if listing.warnings or listing.notes:
         context.note("", *listing.warnings, *listing.notes)
+
+
+def _as_of(listing: Listing) -> list[str]:
+    """Return the line of the caption that names the bank: perhaps another one was meant."""
+    lines = (listing.caption or "").splitlines()
+    return [line for line in lines if line.startswith("As of ")]
 
 
 def missing_columns(columns: Sequence[Column], made: TextTable) -> list[Column]:
