@@ -134,6 +134,13 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     assert "Capacity not known" not in notes
     cells = {column.head: column.cell(rows[0], form) for column in centre.COLUMNS}
     assert [cells[head] for head in ("USED", "USED%", "IDLE", "JOBS")] == ["", "-", "", ""]
+    drawn = centre.figure(rows, Caption("Use", "", "", ""))
+    assert drawn.names == ["granted", "used", "idle"]
+    assert [group.values for group in drawn.groups] == [
+        [150, None, None],
+        [None, 0, 100],
+        [None, 0, 100],
+    ]
 
 
 def test_capacity_of_clusters_with_different_prices_may_be_that_of_slurm_in_part() -> None:
@@ -235,9 +242,19 @@ def test_bars_of_what_is_not_known_are_left_out() -> None:
 
 
 def test_period_that_has_not_ended_is_named(fairbank: Run) -> None:
-    to_come = "CAPACITY, IDLE and utilisation are also of time to come."
+    to_come = "CAPACITY, DOWN, IDLE and utilisation are also of time to come."
     assert to_come not in fairbank("report", "centre", *JULY).err
     assert to_come in fairbank("report", "centre", "-S", "2026-07-01", "-E", "2027-07-01").err
+
+
+def test_drawn_usage_keeps_the_notes_of_its_table(fairbank: Run, tmp_path: Path) -> None:
+    """The site used two units from July on, and measured the processors of ayla's jobs."""
+    words = ("-S", "2026-07-01", "-E", "2026-10-01")
+    table, drawn = fairbank("usage", *words).err, fairbank("report", "usage", tmp_path, *words).err
+    assert "WASTED = " in table
+    assert "cannot be added" in " ".join(table.split())
+    assert drawn.startswith(table)
+    assert "usage-cpu.svg:" in "".join(drawn.split())
 
 
 def test_days_of_a_burn_down_are_those_of_the_local_zone() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Run, heads
+from fairbank.cli.commands.bank import sproject
+from tests.cli.conftest import Run, heads, runner
 from tests.cli.site import AYLA, JORGE, MINH, STRANGER
 
 
@@ -149,3 +150,17 @@ def test_lists_are_limited_to_a_window_a_number_and_a_category(hadm: Run) -> Non
         assert rows(hadm, verb, "--category", "research") == rows(hadm, verb)
         for bad in (("--limit", "-1"), ("--limit", "NaN"), ("--category", "")):
             assert hadm(verb, *bad).code == 2
+
+
+def test_projects_of_a_category_show_its_balances_only(
+    changing: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """chem_qmc has research credit for cpu and gpu, and 30 SU of another category."""
+    hadm = runner(sproject.run, capsys)
+    terms = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 30, "--reason", "x")
+    words = ("alloc", "create", "-A", "chem_qmc", "-r", "disk", "--category", "teaching")
+    assert changing(*words, *terms).code == 0
+    teaching = rows(hadm, "projects", "--category", "teaching", "--detail")
+    assert [(row["resource"], row["remaining"]) for row in teaching] == [("disk", 1_800)]
+    research = rows(hadm, "projects", "-A", "chem_qmc", "--category", "research", "--detail")
+    assert [row["resource"] for row in research] == ["cpu", "gpu"]

@@ -23,6 +23,17 @@ def test_credit_limit_is_not_counted_as_expiring(changing: Run) -> None:
     assert (row["available"], row["left_over"]) == (80 * 60, 30 * 60)
 
 
+def test_overview_of_all_rows_has_the_state_of_each(changing: Run) -> None:
+    """Nine planned allocations: the overview shows 7 rows, and with --all all of them."""
+    output_of(changing("project", "create", "aaa9", "--gid", 50_119))
+    period = ("--start", "2090-01-01", "--end", "2091-01-01")
+    for number in range(9):
+        terms = ("-A", "aaa9", "-r", f"r{number}", *period, "--reason", "x")
+        output_of(changing("alloc", "create", *terms))
+    assert changing().out.count(": planned, begins") == 7
+    assert changing("--all").out.count(": planned, begins") == 9
+
+
 def test_start_after_that_of_running_jobs_is_reported(changing: Run) -> None:
     words = ("alloc", "set", CPU, "--reason", "x", "--dry-run", "--start")
     assert "Jobs that began before" in changing(*words, "now").err

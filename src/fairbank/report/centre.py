@@ -166,9 +166,14 @@ def _down(row: Row, form: DisplayFormat) -> str:
     return form.su(row["down"])
 
 
+def _has_use(row: Row) -> bool:
+    """Return whether a row has sums over jobs: credit for several prices only if it has any."""
+    return bool(row["used"]) or not row["several_prices"]
+
+
 def _of_jobs(show: Show) -> Show:
-    """Show a sum over jobs; empty in the row of credit for several prices, unless it has any."""
-    return lambda row, form: "" if row["several_prices"] and not row["used"] else show(row, form)
+    """Show a sum over jobs; empty in a row without one."""
+    return lambda row, form: show(row, form) if _has_use(row) else ""
 
 
 COLUMNS = (
@@ -189,13 +194,9 @@ COLUMNS = (
 def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
     """Return bars of each resource with known capacity, in percent of it."""
     with_capacity = [row for row in rows if row["capacity"]]
-    keys = [key for key in BARS if any(row[key] is not None for row in with_capacity)]
+    keys = [key for key in BARS if any(_bar(row, key) is not None for row in with_capacity)]
     groups = [
-        Group(
-            str(row["unit"]),
-            [None if row[key] is None else 100 * row[key] / row["capacity"] for key in keys],
-            line=100,
-        )
+        Group(str(row["unit"]), [_bar(row, key) for key in keys], line=100)
         for row in with_capacity
     ]
     return GroupFigure(
@@ -206,3 +207,10 @@ def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
         groups,
         line="line: all that exists",
     )
+
+
+def _bar(row: Row, key: str) -> float | None:
+    """Return a bar in percent of the capacity; None if the table has no amount there either."""
+    if row[key] is None or (key == "used" and not _has_use(row)):
+        return None
+    return 100 * float(row[key]) / float(row["capacity"])

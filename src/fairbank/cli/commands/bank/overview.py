@@ -49,7 +49,7 @@ def run(context: Context, options: Namespace) -> int:
     none = "your projects have no allocation" if me["roles"] else "you are in no project"
     left = balance_columns(rows)
     _part(context, "What is left", left, rows, PROJECTS, "fairbank balance", none)
-    for row in rows[:PROJECTS]:
+    for row in rows if options.all else rows[:PROJECTS]:
         if row["available"] != row["remaining"] or row["state"] != "active":
             warning, *_ = row_warnings(row, context.bank_time, context.format)
             context.print_lines(folded(plain(warning), context.width))

@@ -196,8 +196,8 @@ def _projects(context: Context, options: Namespace) -> Sequence[Row]:
         with_some = {row["project"] for row in _allocations(context, options)}
         rows = [row for row in rows if row["id"] in with_some]
     if options.detail:
-        running = {**query, "resource": options.resource, "state": "active"}
-        balances = context.rows("/balance", running)
+        of_allocation = {"resource": options.resource, "category": options.category}
+        balances = context.rows("/balance", {**query, **of_allocation, "state": "active"})
         rows = _of_each_resource(rows, balances, options.resource)
     return rows
 

@@ -69,7 +69,7 @@ def _centre(context: Context, options: Namespace) -> int:
     span = window(context, since, until)
     notes = centre.notes(rows, totals, form)
     if until > context.bank_time:
-        notes.append("CAPACITY, IDLE and utilisation are also of time to come.")
+        notes.append("CAPACITY, DOWN, IDLE and utilisation are also of time to come.")
     if options.directory:
         about = "Granted, used, down and idle capacity of each resource"
         shown = _caption(context, "Use of the centre", about, span)
@@ -146,8 +146,8 @@ def _usage(context: Context, options: Namespace) -> int:
     listing = usage_listing(context, options, limit)
     figures = _usage_figures(context, listing, options.by)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
-    notes = [f"{picture.file}: {picture.caption.title}" for picture in drawn]
-    return show(context, listing._replace(notes=notes))
+    files = [f"{picture.file}: {picture.caption.title}" for picture in drawn]
+    return show(context, listing._replace(notes=[*listing.notes, *files]))
 
 
 def _usage_figures(context: Context, listing: Listing, by: str) -> Iterator[tuple[str, Figure]]:
