@@ -196,8 +196,7 @@ def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
     with_capacity = [row for row in rows if row["capacity"]]
     keys = [key for key in BARS if any(_bar(row, key) is not None for row in with_capacity)]
     groups = [
-        Group(str(row["unit"]), [_bar(row, key) for key in keys], line=100)
-        for row in with_capacity
+        Group(str(row["unit"]), [_bar(row, key) for key in keys], line=100) for row in with_capacity
     ]
     return GroupFigure(
         caption,
