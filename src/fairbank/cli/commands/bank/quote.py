@@ -19,7 +19,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_directory
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
 from fairbank.cli.framework.options import add_option
-from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import options_by_flag
@@ -304,6 +304,7 @@ def _show_quote(
         f"{context.options.script or 'job'}: {card['cluster']}/{card['partition']}, {words},"
         f" {limit}{_array(card)}  ->  {payer}"
     )
+    context.print_lines(folded(caption(context), context.width))
     context.print_lines(folded(plain(job_line), context.width))
     for label, amount in _price(card):
         context.print_text(f"  {padded(label, 17)} {plain(amount)}")
