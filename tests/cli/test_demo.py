@@ -7,11 +7,8 @@ import os
 import re
 import subprocess
 import sys
-import time
 from argparse import Namespace
-from contextlib import closing
 from pathlib import Path
-from sqlite3 import connect
 from types import SimpleNamespace
 from typing import Any
 
@@ -92,9 +89,6 @@ def test_kept_demo_bank_can_be_audited(
 ) -> None:
     process, folder = kept_demo
     assert f"fairbank serve --config {folder}/fairbank.toml" in process.stdout
-    with closing(connect(folder / "fairbank.sqlite")) as database:
-        ((latest,),) = database.execute("SELECT max(ended_at) FROM run").fetchall()
-    assert latest <= time.time()  # no job ends in the future
     audit = [*FAIRBANK, "audit", "verify", "--config", str(folder / "fairbank.toml")]
     assert subprocess.run(audit, capture_output=True, check=False).returncode == 0
     again = demo("--directory", str(folder), home=folder)

@@ -81,20 +81,16 @@ def _folder(given: str | None) -> Iterator[Path]:
 
 
 def _main_job(context: Context, options: Namespace, folder: Path) -> int:
-    """Run a month of jobs, which all have ended, through a bank with allocations of a quarter."""
+    """Run a month that ended last night through a bank whose allocations last a quarter."""
     from fairbank.service.ops.atomic_file import atomic_write
     from fairbank.setup.init import init
     from fairbank.simulator.traces.swf import write
     from fairbank.simulator.traces.synthetic import SyntheticSite, month
 
     trace, centre = folder / "month.swf", SyntheticSite()
-    header, submitted = month(centre, options.seed)
-    month_jobs = list(submitted)
+    header, month_jobs = month(centre, options.seed)
     # The model's weeks begin where they do by default, so that the month is the same on each day.
-    # Some jobs end after the month: no entry of the journal may be of a time to come.
-    last_end = max(job.submit_time + job.wait_time + job.run_time for job in month_jobs)
-    days = -(-last_end // DAY)
-    header = header._replace(unix_start_time=(int(time.time()) // DAY - days) * DAY)
+    header = header._replace(unix_start_time=(int(time.time()) // DAY - MONTH_DAYS) * DAY)
     try:
         with atomic_write(trace) as file:
             file.writelines(map(str.encode, write(header, month_jobs)))
