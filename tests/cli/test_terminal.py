@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -26,11 +27,18 @@ START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+class Addressed(Protocol):
+    """Bank with an address."""
+
+    @property
+    def unix(self) -> str: ...
+
+
 class Terminal:
     """Command that runs on a terminal of a given size."""
 
     def __init__(
-        self, bank: Bank, *words: str, columns: int = 80, lines: int = 24, **environment: str
+        self, bank: Addressed, *words: str, columns: int = 80, lines: int = 24, **environment: str
     ) -> None:
         self.screen, child_end = pty.openpty()
         fcntl.ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))

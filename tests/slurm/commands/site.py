@@ -35,7 +35,12 @@ class CommandSite:
     ) -> None:
         self.bank, self.slurm, self._capsys = bank, slurm, capsys
         self.now = int(time.time())
-        self.client = Client(parse_address(f"unix:{bank.socket}"))
+        self.client = Client(parse_address(self.unix))
+
+    @property
+    def unix(self) -> str:
+        """Address of the bank."""
+        return f"unix:{self.bank.socket}"
 
     def output(self, *words: str, code: int = 0) -> str:
         """Return the stdout of a command; its exit code must be `code`."""

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
+from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE, WRONG_USAGE
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import Instant, iso
 from fairbank.service.ledger import Ledger
@@ -22,8 +22,10 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.bank_records import BankProject
 from fairbank.store.factory import open_store
+from tests.cli.test_terminal import Terminal
 from tests.slurm.commands.site import HOUR, ME, MY_UID, CommandSite, command_site
 from tests.support.clock import ManualClock
+from tests.support.conditions import wait_until
 from tests.support.names import EXAMPLES
 
 pytestmark = pytest.mark.slow
@@ -39,7 +41,7 @@ def test_import_creates_projects_once(bare_site: CommandSite) -> None:
         f" chem: {ME} ({MY_UID}) is coordinator\n\nFor the bank's settings:\n\n[clusters.lab]\n"
     )
     assert json.loads(bare_site.output("project", "list", "--json"))["data"] == []
-    assert "entered: 3 things\n" in bare_site.output("slurm", "import", *GIDS)
+    assert "entered: 3 projects and members\n" in bare_site.output("slurm", "import", *GIDS)
     projects = json.loads(bare_site.output("project", "list", "--json"))["data"]
     assert [(project["account"], project["gid"], project["parent"]) for project in projects] == [
         ("chem", 50001, None),
@@ -103,9 +105,8 @@ def test_omitted_rows_give_exit_code_8(bare_site: CommandSite) -> None:
     )
     command = ("slurm", "import", "--gid", "chem=50001")
     assert bare_site.output(*command, "--dry-run", code=FOUND).count("project chem") == 2
-    assert (
-        bare_site.output(*command, code=FOUND).splitlines()[-1] == "entered: 2 things; left out: 1"
-    )
+    last_line = bare_site.output(*command, code=FOUND).splitlines()[-1]
+    assert last_line == "entered: 2 projects and members; left out: 1"
     assert bare_site.output(*command, code=FOUND).startswith(
         "Nothing to enter; left out of cluster lab: 1\n"
     )
@@ -229,6 +230,29 @@ def test_file_of_settings_is_replaced_only_with_yes_without_a_terminal(
     bare_site.run(*command, "--yes", code=0)
     assert lines.read_text().startswith("[clusters.lab]")
     bare_site.run(*command, code=0)  # the same lines
+
+
+@pytest.mark.parametrize(("old", "form"), [(None, ()), ("written by hand\n", ("--json",))])
+def test_import_writes_nothing_before_a_yes_to_the_plan(
+    bare_site: CommandSite, old: str | None, form: tuple[str, ...]
+) -> None:
+    lines = bare_site.bank.folder / "Cluster.toml"
+    if old is not None:
+        lines.write_text(old)
+    terminal = Terminal(
+        bare_site, "slurm", "import", *GIDS, "--settings", str(lines), *form, columns=500
+    )
+    wait_until(lambda: "[y/N]" in terminal.read(), "the question")
+    terminal.type("n\n")
+    code, screen = terminal.end()
+    assert code == NOT_DONE
+    verb = "write" if old is None else "replace"
+    question = f"Enter 3 projects and members and {verb} {lines}? [y/N]"
+    assert [line.partition("] ")[0] + "]" for line in screen if "[y/N]" in line] == [question]
+    assert screen.index("project chem: group chem (50001)") < len(screen) - 2
+    assert screen[-1] == "Nothing was changed."
+    assert (lines.read_text() if lines.exists() else None) == old
+    assert bare_site.client.get("/project")["data"] == []
 
 
 def test_names_as_wide_as_slurms_are_imported_and_charged(

@@ -84,25 +84,23 @@ def _import(context: Context, options: Namespace) -> int:
     )
     with Stages(options) as progress:
         planned = people(dry_run=True, progress=progress)
-    if options.settings and not options.dry_run:
-        file, lines = Path(options.settings), planned.settings.encode()
-        is_other = file.is_file() and file.read_bytes() != lines
-        if is_other and not context.confirm(f"Replace {plain(options.settings)}?", removes=True):
-            context.note("Nothing was changed.")
-            return NOT_DONE
-        replace_file(file, lines)
     is_text = options.form is None
     if is_text:
         _print_plan(context, planned)
     result = planned
-    if planned.plan.steps and not options.dry_run:
-        if not context.confirm(f"Enter {counted(len(planned.plan.steps), 'thing')}?"):
+    if not options.dry_run:
+        if not _confirm_import(context, planned):
             context.note("Nothing was changed.")
             return NOT_DONE
-        with Stages(options) as progress:
-            result = people(progress=progress)
-        if is_text:
-            _print_entered(context, result)
+        if options.settings:
+            replace_file(Path(options.settings), planned.settings.encode())
+            if is_text:
+                context.print_text(f"written: {plain(options.settings)}")
+        if planned.plan.steps:
+            with Stages(options) as progress:
+                result = people(progress=progress)
+            if is_text:
+                _print_entered(context, result)
     history = None
     if options.starttime:
         history = _import_history(context, options, (slurm, bank), result.plan)
@@ -111,6 +109,29 @@ def _import(context: Context, options: Namespace) -> int:
     elif history is not None:
         show_history(context, history, dry_run=options.dry_run)
     return FOUND if _left_out(result) or (history and history.left_out) else 0
+
+
+def _confirm_import(context: Context, planned: ImportResult) -> bool:
+    """Ask once for all that the import writes; a new file alone needs no question."""
+    options, steps = context.options, planned.plan.steps
+    file = Path(options.settings) if options.settings else None
+    replaces = (
+        file is not None and file.is_file() and file.read_bytes() != planned.settings.encode()
+    )
+    if not steps and not replaces:
+        return True
+    question = f"Enter {_counted_steps(len(steps))}" if steps else ""
+    if file is not None:
+        verb = "replace" if replaces else "write"
+        question += f" and {verb}" if steps else verb.capitalize()
+        question += f" {plain(options.settings)}"
+    if options.form is not None and not options.yes:  # stdout has only the result
+        context.note(*map(_step, steps))
+    return context.confirm(f"{question}?", removes=replaces)
+
+
+def _counted_steps(number: int) -> str:
+    return counted(number, "project or member", "projects and members")
 
 
 def _print_import(context: Context, result: ImportResult, history: HistoryResult | None) -> None:
@@ -140,11 +161,11 @@ def _print_entered(context: Context, result: ImportResult) -> None:
     context.note(*(f"! {refusal}" for refusal in result.refused))
     left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
     done = len(result.plan.steps) - len(result.refused)
-    context.print_text(f"entered: {counted(done, 'thing')}{left}")
+    context.print_text(f"entered: {_counted_steps(done)}{left}")
 
 
 def _print_plan(context: Context, result: ImportResult) -> None:
-    """Print the steps, and the lines for the bank's settings or where they were written."""
+    """Print the steps, and the lines for the bank's settings unless they are written to a file."""
     context.print_lines(plain(_step(step)) for step in result.plan.steps)
     if not result.plan.steps and (left := _left_out(result)):
         context.print_text(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
@@ -155,9 +176,8 @@ def _print_plan(context: Context, result: ImportResult) -> None:
     context.note(*(f"! {note}" for note in (*result.plan.notes, *(result.differences or ()))))
     context.note(*(f"! not read: {line}" for line in result.unreadable))
     options = context.options
-    if options.settings and not options.dry_run:
-        context.print_text(f"written: {plain(options.settings)}")
-    elif options.settings or result.differences is None:
+    to_file = options.settings and not options.dry_run
+    if not to_file and (options.settings or result.differences is None):
         context.print_text("\nFor the bank's settings:\n")
         context.print_text(result.settings)
 
