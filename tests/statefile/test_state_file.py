@@ -62,12 +62,24 @@ def test_next_daemon_reads_what_was_written(tmp_path: Path) -> None:
     assert ids_in(StateFile(tmp_path / "notes", NOTES)) == [1, 3, 4]
 
 
-def test_failed_transaction_writes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unstorable", [(2, object()), (2**63, b"")])
+def test_failed_transaction_writes_nothing(tmp_path: Path, unstorable: tuple[object, ...]) -> None:
     file = StateFile(tmp_path / "notes", NOTES)
-    with pytest.raises(sqlite3.Error):
-        file.write(StateChanges([SqlStatement(PUT, [(1, b""), (2, object())])], 0))
+    with pytest.raises((sqlite3.Error, OverflowError)):
+        file.write(StateChanges([SqlStatement(PUT, [(1, b""), unstorable])], 0))
     file.write(put(3))
     assert ids_in(file) == [3]
+
+
+def test_file_that_cannot_be_opened_is_not_kept_locked(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE strange (id)")
+    with pytest.raises(Corrupt) as error:
+        StateFile(path, NOTES)
+    with contextlib.closing(sqlite3.connect(path, timeout=0)) as other:
+        other.execute("DROP TABLE strange")
+    assert isinstance(error.value.__cause__, sqlite3.DatabaseError)
 
 
 @pytest.mark.parametrize("size", ["512k", "2m", "6m"])

@@ -129,10 +129,14 @@ class StateFile:
             self._db = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32
             )
-            path.chmod(0o600)
-            self._claim()
-            self._reserve = _DiskReserve(path)
-            self._fill_reserve()
+            try:
+                path.chmod(0o600)
+                self._claim()
+                self._reserve = _DiskReserve(path)
+                self._fill_reserve()
+            except BaseException:
+                self._db.close()  # or it would keep the lock until it is collected
+                raise
         except (sqlite3.Error, OSError) as error:
             raise _cannot_open(path, state_format, error) from error
 
@@ -165,6 +169,7 @@ class StateFile:
 
         Raises:
             sqlite3.Error: nothing was written, except that some rows may have been deleted.
+            OverflowError: the same, for an integer of more than 64 bits.
         """
         try:
             self._execute(changes.statements)
@@ -189,7 +194,7 @@ class StateFile:
             for sql, rows in statements:
                 self._db.executemany(sql, rows)
             self._db.execute("COMMIT")
-        except sqlite3.Error:
+        except BaseException:  # OverflowError, too, for an integer of more than 64 bits
             if self._db.in_transaction:  # some errors have rolled it back already
                 self._db.execute("ROLLBACK")
             raise
