@@ -125,5 +125,19 @@ def test_utilisation_is_the_part_of_the_time_that_all_processors_and_gpus_had() 
     assert use({}, *uses).jobs.cpu_used_permille is None
 
 
+def test_utilisation_leaves_out_jobs_on_clusters_that_the_settings_lack() -> None:
+    """Anvil and bell have 10 + 30 processors, 6,720 CPU-hours in the week, and used 672 of them.
+    The cluster `old` used 67,200 CPU-hours, of how many is not known.
+    """
+    uses = (
+        Usage("cpu", "cpu", "anvil+bell", 3, 0, 0, 0, core_seconds=672 * 3_600),
+        Usage("cpu", "cpu", "old", 2, 0, 0, 0, core_seconds=67_200 * 3_600, gpu_seconds=3_600),
+    )
+    sizes = (ClusterSize("anvil", 10, 4), ClusterSize("bell", 30, 0))
+    jobs = use({("cpu", "anvil+bell"): Fraction(40)}, *uses, sizes=sizes).jobs
+    assert (jobs.core_seconds, jobs.gpu_seconds) == (67_872 * 3_600, 3_600)
+    assert (jobs.cpu_used_permille, jobs.gpu_used_permille) == (100, 0)
+
+
 def test_gpus_that_no_cluster_has_have_no_utilisation() -> None:
     assert use({}, sizes=(ClusterSize("anvil", 10, 0),)).jobs.gpu_used_permille is None

@@ -77,6 +77,10 @@ CARD = {
     **dict.fromkeys(("projects", "allocations", "runs"), 1),
     "core_seconds": 720 * 3_600,
     "gpu_seconds": 36 * 3_600,
+    "resources": [
+        {"clusters": "alpha", "core_seconds": 700 * 3_600, "gpu_seconds": 0},
+        {"clusters": "alpha+beta", "core_seconds": 20 * 3_600, "gpu_seconds": 36 * 3_600},
+    ],
     "clusters": [
         {"cluster": "alpha", "cpus": 2, "gpus": 0},
         {"cluster": "beta", "cpus": None, "gpus": None},
@@ -91,6 +95,19 @@ def test_utilisation_may_be_that_of_slurm_in_part() -> None:
     assert [totals[f"{kind}_used_permille"] for kind in ("cpu", "gpu")] == [250, 100]
     first, *_ = centre.notes([], totals, DisplayFormat())
     assert "720 CPU-hours (utilisation 25.0%), 36 GPU-hours (utilisation 10.0%)." in first
+
+
+def test_utilisation_is_that_of_the_clusters_of_the_settings() -> None:
+    """Alpha has 2 processors: in 1,000 hours 2,000, of which 500 were used. `old` used 9,500."""
+    hours = {"alpha": 500, "old": 9_500}
+    resources = [
+        {"clusters": name, "core_seconds": used * 3_600, "gpu_seconds": 0}
+        for name, used in hours.items()
+    ]
+    sums = {"core_seconds": 10_000 * 3_600, "resources": resources}
+    card = {**CARD, **sums, "clusters": [{"cluster": "alpha", "cpus": 2, "gpus": 0}]}
+    totals = centre.centre_totals(card, 1_000 * 3_600, {})
+    assert (totals["core_seconds"], totals["cpu_used_permille"]) == (10_000 * 3_600, 250)
 
 
 def test_unknown_utilisation_names_the_settings_that_it_needs() -> None:

@@ -51,8 +51,9 @@ class ClusterSize(msgspec.Struct, frozen=True):
 class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Number of jobs, and the time of the processors and GPUs that they had, of all resources.
 
-    The parts of the time that existed are in thousandths; None if it is not known. A job counts
-    where it ended, with all its time, so they may exceed 1000 in a short period.
+    The parts of the time that existed are in thousandths; None if it is not known. They are of the
+    clusters of the settings: the processors of other clusters are not known. A job counts where it
+    ended, with all its time, so they may exceed 1000 in a short period.
     """
 
     runs: int
@@ -164,13 +165,15 @@ def _with_credit(resource: str, own: list[ResourceUse], granted: int) -> list[Re
 def _job_sums(
     rows: Sequence[ResourceUse], clusters: Sequence[ClusterSize], seconds: int
 ) -> JobSums:
-    core_seconds = sum(row.core_seconds for row in rows)
-    gpu_seconds = sum(row.gpu_seconds for row in rows)
+    names = {of.cluster for of in clusters}
+    of_settings = [row for row in rows if names.issuperset(row.clusters.split("+"))]
+    core_seconds = sum(row.core_seconds for row in of_settings)
+    gpu_seconds = sum(row.gpu_seconds for row in of_settings)
     cpus, gpus = _total([of.cpus for of in clusters]), _total([of.gpus for of in clusters])
     return JobSums(
         runs=sum(row.runs for row in rows),
-        core_seconds=core_seconds,
-        gpu_seconds=gpu_seconds,
+        core_seconds=sum(row.core_seconds for row in rows),
+        gpu_seconds=sum(row.gpu_seconds for row in rows),
         cpu_used_permille=in_permille(core_seconds, cpus and cpus * seconds),
         gpu_used_permille=in_permille(gpu_seconds, gpus and gpus * seconds),
     )

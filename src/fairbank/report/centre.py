@@ -63,7 +63,8 @@ _UTILISATION = (
 def centre_totals(
     card: Row, seconds: int, of_slurm: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    """Return the totals of the centre, with the used part of all processors and GPUs.
+    """Return the totals of the centre, with the used part of all processors and GPUs, without jobs
+    on clusters that the settings lack.
 
     Args:
         card: the answer of the bank. Settings have priority over the nodes that Slurm has now.
@@ -71,6 +72,8 @@ def centre_totals(
         of_slurm: numbers of `cpus` and `gpus` by cluster.
     """
     sums = {key: card[key] for key in _SUMS}
+    names = {row["cluster"] for row in card["clusters"]}
+    of_settings = [row for row in card["resources"] if names >= set(row["clusters"].split("+"))]
     for things, used, part in _UTILISATION:
         own = [
             of_slurm.get(row["cluster"], {}).get(things) if row[things] is None else row[things]
@@ -78,7 +81,8 @@ def centre_totals(
         ]
         known = [number for number in own if number is not None]
         number = sum(known) if known and len(known) == len(own) else None
-        sums |= {things: number, part: in_permille(card[used], number and number * seconds)}
+        time = sum(row[used] for row in of_settings)
+        sums |= {things: number, part: in_permille(time, number and number * seconds)}
     return sums
 
 

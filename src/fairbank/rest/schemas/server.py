@@ -124,7 +124,8 @@ class CentreCard(Struct, frozen=True, kw_only=True):
 
     `runs`, `core_seconds` and `gpu_seconds` are the sums of all resources, and the permilles their
     parts of the time of the processors and GPUs that all clusters have (`clusters`), null if one of
-    these is not known. A run counts where it ended, with all its time.
+    these is not known. Runs on clusters that the settings lack count in the sums, not in the parts.
+    A run counts where it ended, with all its time.
     """
 
     since: str
