@@ -16,7 +16,7 @@ from tests.core.submission.test_values import INVALID, VALID
 pytestmark = pytest.mark.slurm
 
 # Of later releases than that of Debian 12, as the manual of 24.11 describes them.
-NEWER = {("--nodes", "1,3-5:2"), ("--exclusive", "allocation")}
+NEWER = {("--nodes", "1,3-5:2"), ("--nodes", "8,4"), ("--exclusive", "allocation")}
 # sbatch sends them as they are; slurmctld refuses them.
 BY_SLURMCTLD = {"--array", "--dependency"}
 # 22.05 accepts 0 nodes, reads x as the nice value 0, and checks the names of limits later.

@@ -26,6 +26,7 @@ VALID: list[tuple[str, str, object]] = [
     ("--nodes", "1M", NodeRange(1_048_576, 1_048_576)),
     ("--nodes", "1-0", NodeRange(1, None)),
     ("--nodes", "1,3-5:2", NodeRange(1, 5)),
+    ("--nodes", "8,4", NodeRange(4, 8)),
     ("--mem", "5KB", 1),
     ("--mem", "1g", 1024),
     ("--tmp", "100", 100),
@@ -94,7 +95,7 @@ def test_values_are_those_of_the_manual(flag: str, text: str, expected: object) 
 
 INVALID = [
     ("--ntasks", "0 2-4 2k 5.5 1234567890 \N{ARABIC-INDIC DIGIT ONE}"),
-    ("--nodes", "0 2-1 x 3- 1,x"),
+    ("--nodes", "0 2-1 x 3- 1,x 4,8%2 [4,8] [4-8:2] 4:2 0,4"),
     ("--mem", "1.5G lots"),
     ("--time", "60: -60:10 1:2:3:4 soon"),
     ("--array", "foo 5-1 1-5:0 1% %2 1%x [1-3 [1%2]%3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}"),
@@ -120,6 +121,12 @@ def test_invalid_values_are_refused_by_their_option(flag: str, texts: str) -> No
         with pytest.raises(InvalidInput) as error:
             value(flag, text)
         assert error.value.field == flag, text
+
+
+@pytest.mark.parametrize("text", ["1,x", "4,8%2", "[4,8]"])
+def test_refused_nodes_are_called_nodes(text: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a number of nodes"):
+        value("--nodes", text)
 
 
 ranges = st.builds(

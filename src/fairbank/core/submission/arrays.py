@@ -45,13 +45,19 @@ def parse_array(text: str, *, field: str, remedy: str = _REMEDY) -> ArrayTasks:
     """
     bracketed = _BRACKETS.fullmatch(text)
     match = _FORM.fullmatch(bracketed[1] + (bracketed[2] or "") if bracketed else text)
-    ranges = [_range(part) for part in match[1].split(",")] if match else [None]
-    known = tuple(part for part in ranges if part is not None)
-    if match is None or len(known) < len(ranges):
+    ranges = parse_ranges(match[1]) if match else None
+    if match is None or ranges is None:
         raise InvalidInput(f"{text[:40]!a} are no tasks of an array", field=field, remedy=remedy)
-    if sum(map(len, known)) > TASKS_MAX:
+    if sum(map(len, ranges)) > TASKS_MAX:
         raise InvalidInput(f"{text[:40]!a} are too many tasks", field=field, remedy=remedy)
-    return ArrayTasks(known, int(match[2]) if match[2] else None)
+    return ArrayTasks(ranges, int(match[2]) if match[2] else None)
+
+
+def parse_ranges(text: str) -> tuple[range, ...] | None:
+    """Return numbers and ranges such as `1,5-8,10-20:2`; None if the text is something else."""
+    ranges = [_range(part) for part in text.split(",")]
+    known = tuple(part for part in ranges if part is not None)
+    return known if len(known) == len(ranges) else None
 
 
 def _range(text: str) -> range | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import Gres, parse_gpus, parse_gres
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
-from fairbank.core.submission.arrays import ArrayTasks, parse_array
+from fairbank.core.submission.arrays import ArrayTasks, parse_array, parse_ranges
 from fairbank.core.submission.dependencies import DependencyExpression, parse_dependencies
 from fairbank.core.time import parse_duration
 from fairbank.core.tres import parse_memory
@@ -81,9 +81,9 @@ def count(text: str, field: str) -> int:
         raise InvalidInput(what, field=field, remedy=f"at most {COUNT_MAX}")
     if _DIGITS.fullmatch(text) is None or int(text) == 0:
         raise InvalidInput(
-            f"{text[:40]!r} is not a number of anything",
+            f"{text[:40]!r} is not a whole number from 1 on",
             field=field,
-            remedy="write a whole number from 1 on",
+            remedy="write a number such as 4",
         )
     return int(text)
 
@@ -94,8 +94,12 @@ def nodes(text: str, field: str) -> NodeRange:
     `2-0` has no upper end.
     """
     if "," in text or ":" in text:
-        sizes = parse_array(text, field=field, remedy="write 4, 2-8 or 1,4,8-16:4").numbers
-        return NodeRange(count(str(sizes[0]), field), sizes[-1])
+        sizes = parse_ranges(text)
+        if sizes is None:
+            what = f"{text[:40]!a} is not a number of nodes"
+            raise InvalidInput(what, field=field, remedy="write 4, 2-8 or 1,4,8-16:4")
+        least = min(part[0] for part in sizes)
+        return NodeRange(count(str(least), field), max(part[-1] for part in sizes))
     match = _NODES.fullmatch(text)
     if match is None:
         only = count(text, field)  # which raises
