@@ -84,10 +84,10 @@ def test_option_without_its_value_has_a_valid_one(option: Option) -> None:
 
 
 def given(words: str, command: str = "sbatch") -> list[tuple[str, str]]:
-    """Return the names and values of a command line; unknown words as they are written."""
+    """Return the names and values of a command line; unknown options as they are written."""
     return [
         (option.name if option else f"? {flag}", text)
-        for option, flag, text in parse_options(words.split(), command)
+        for option, flag, text in parse_options(iter(words.split()), command)[0]
     ]
 
 
@@ -101,10 +101,12 @@ def given(words: str, command: str = "sbatch") -> list[tuple[str, str]]:
         ("-J -c8", [("job-name", "-c8")]),
         ("--nice --exclusive", [("nice", "100"), ("exclusive", "exclusive")]),
         ("--nice=-5 -k", [("nice", "-5"), ("no-kill", "set")]),
-        ("--nice 5", [("nice", "100"), ("? 5", "")]),
+        ("--part=a --hol --mem-b 4", [("partition", "a"), ("hold", ""), ("mem-bind", "4")]),
+        ("--tasks=2 --time 3", [("ntasks-per-node", "2"), ("time", "3")]),
+        ("--mem-per=4G --par=a", [("? --mem-per", "4G"), ("? --par", "a")]),  # ambiguous
         ("-ntasks=5", [("ntasks", "tasks=5")]),
         ("--cluster=a --tasks-per-node 2", [("clusters", "a"), ("ntasks-per-node", "2")]),
-        ("--wonder=5 -Zx -", [("? --wonder", "5"), ("? -Z", "x"), ("? -", "")]),
+        ("--wonder=5 -Zx", [("? --wonder", "5"), ("? -Z", "x")]),
         ("--nprocs=3", [("? --nprocs", "3")]),
     ],
 )
@@ -112,10 +114,27 @@ def test_words_are_read_as_getopt_does(words: str, options: list[tuple[str, str]
     assert given(words) == options
 
 
-def test_words_behind_the_options_are_left() -> None:
-    words = iter("-c 2 job.sh -c 3".split())
-    options = parse_options(words, "sbatch")
-    assert [next(options).text, next(options).flag, *words] == ["2", "job.sh", "-c", "3"]
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        ("-c 2 job.sh --mem=4G", ["job.sh", "--mem=4G"]),
+        ("-c 2 -- --job.sh -c 3", ["--job.sh", "-c", "3"]),
+        ("--cpus-per-t=2 - -c 3", ["-", "-c", "3"]),
+        ("-c 2 --", [None]),
+        ("-c2", [None]),
+    ],
+)
+def test_options_end_at_the_job_script(words: str, script: list[str | None]) -> None:
+    rest = iter(words.split())
+    options, first = parse_options(rest, "sbatch")
+    assert [(option.option, option.text) for option in options] == [
+        (options_by_flag("sbatch")["-c"], "2")
+    ]
+    assert [first, *rest] == script
+
+
+def test_nice_takes_no_value_of_the_next_word() -> None:
+    assert given("--nice 5") == [("nice", "100")]
 
 
 def test_srun_knows_its_names_of_2002() -> None:
@@ -141,6 +160,7 @@ def test_last_option_without_its_value_is_refused() -> None:
         ("#SBATCH --comment=a#b", [("--comment", "a")]),
         ("#SBATCH --comment=x'y z'w", [("--comment", "xy zw")]),
         ('#SBATCH -J "my job" # a remark', [("-J", "my job")]),
+        ("#SBATCH --wonder 5 --part=a", [("--wonder", ""), ("--partition", "a")]),
         ("##SBATCH -c 2", []),
         (" #SBATCH -c 2", []),
         ("#sbatch -c 2", []),

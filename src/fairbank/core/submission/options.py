@@ -6,7 +6,7 @@ command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -180,7 +180,7 @@ _NAMES_OF_2002 = {
 class GivenOption(NamedTuple):
     """Option as it was written: `flag` is -c or --cpus-per-task, `text` its value.
 
-    `option` is None if the command has no such option, or if the word is none.
+    `option` is None if the command has no such option. A shortened name is given in full.
     """
 
     option: Option | None
@@ -199,8 +199,12 @@ def options_by_flag(command: str) -> dict[str, Option]:
     return flags | {f"--{synonym}": by_name[name] for synonym, name in synonyms.items()}
 
 
-def parse_options(words: Iterable[str], command: str) -> Iterator[GivenOption]:
-    """Yield the options of a command line, as getopt_long(3) reads it.
+def parse_options(words: Iterator[str], command: str) -> tuple[list[GivenOption], str | None]:
+    """Return the options of a command line, and the first other word; None if there is none.
+
+    They are read as getopt_long(3) reads them for these commands: up to `--`, or to the first word
+    that is no option, which is the script or program. Its arguments remain in `words`. The name of
+    an option may be shortened if only one begins so.
 
     Args:
         words: the words of the line. An option that needs a value takes the next one, whatever it
@@ -210,25 +214,36 @@ def parse_options(words: Iterable[str], command: str) -> Iterator[GivenOption]:
     Raises:
         InvalidInput: the last option lacks its value.
     """
-    rest = iter(words)
     options = options_by_flag(command)
-    for word in rest:
+    given: list[GivenOption] = []
+    for word in words:
+        if word == "--":
+            return given, next(words, None)
         if word.startswith("--"):
-            flag, has_value, value = word.partition("=")
-            option = options.get(flag)
-            yield _given(option, flag, value if has_value else None, rest)
+            name, has_value, value = word.partition("=")
+            flag = _full_flag(name, options)
+            given.append(_given(options.get(flag), flag, value if has_value else None, words))
         elif word.startswith("-") and word != "-":
             letters = word[1:]
             while letters:
                 flag, letters = f"-{letters[0]}", letters[1:]
                 option = options.get(flag)
                 if option is not None and option.reader is v.flag:
-                    yield GivenOption(option, flag)
+                    given.append(GivenOption(option, flag))
                     continue
-                yield _given(option, flag, letters or None, rest)
+                given.append(_given(option, flag, letters or None, words))
                 break
         else:
-            yield GivenOption(None, word)
+            return given, word
+    return given, None
+
+
+def _full_flag(name: str, options: Mapping[str, Option]) -> str:
+    """Return the flag of the only option that begins with this name; else the name itself."""
+    if name in options:
+        return name
+    flags = {option.flag for flag, option in options.items() if flag.startswith(name)}
+    return flags.pop() if len(flags) == 1 else name
 
 
 def _given(option: Option | None, flag: str, value: str | None, rest: Iterator[str]) -> GivenOption:

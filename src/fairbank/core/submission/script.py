@@ -48,7 +48,14 @@ def parse_script(lines: Iterable[str], *, field: str) -> ScriptOptions:
             words += line_words
         elif line.strip() and not line.startswith("#"):
             break
-    return ScriptOptions(tuple(parse_options(words, "sbatch")), next_part)
+    options, rest = list[GivenOption](), iter(words)
+    has_more = True
+    while has_more:
+        given, other = parse_options(rest, "sbatch")
+        options += given
+        # sbatch refuses other words, but one may be the value of an option of a later release.
+        has_more = other is not None
+    return ScriptOptions(tuple(options), next_part)
 
 
 def _split(line: str, number: int, field: str) -> list[str]:
