@@ -72,7 +72,7 @@ def test_more_usage_runs_out_no_later(granted: int, used: int, past: int) -> Non
 def test_unused_credit_is_at_most_available() -> None:
     now = JULY + 300 * DAY
     assert outlook(12_000, 0, JULY, NEXT_JULY, now, held=261) == Outlook(
-        OutlookState.UNUSED, left_over=11_739
+        OutlookState.UNUSED, left_over=11_739, available_at_end=11_739
     )
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=60) == outlook(
         12_000, 310, JULY, NEXT_JULY, now
@@ -83,18 +83,21 @@ def test_unused_credit_is_at_most_available() -> None:
 
 
 def test_credit_limit_counts_for_use_but_not_as_unused() -> None:
+    """At 29 in 300 days, 6 more are used in the 65 days to come: of 30 + 50 remain 45."""
     now = JULY + 300 * DAY
     assert outlook(30, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(
-        OutlookState.UNUSED, left_over=30
+        OutlookState.UNUSED, left_over=30, available_at_end=80
     )
     assert outlook(30, 29, JULY, NEXT_JULY, now, limit=50) == Outlook(
-        OutlookState.LASTS, left_over=0
+        OutlookState.LASTS, left_over=0, available_at_end=45
     )
     assert outlook(30, 29, JULY, NEXT_JULY, now).state is OutlookState.RUNS_OUT
-    assert outlook(0, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(OutlookState.LASTS, left_over=0)
+    assert outlook(0, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(
+        OutlookState.LASTS, left_over=0, available_at_end=50
+    )
     assert outlook(30, 20, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(
-        OutlookState.ENDED, left_over=10
+        OutlookState.ENDED, left_over=10, available_at_end=60
     )
     assert outlook(30, 45, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(
-        OutlookState.ENDED, left_over=0
+        OutlookState.ENDED, left_over=0, available_at_end=35
     )

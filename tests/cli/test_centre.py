@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from fairbank.cli.commands.planning.bank_figures import projected_term
 from fairbank.core.time import DAY, parse_instant
 from fairbank.report import centre
 from fairbank.report.columns import DisplayFormat
@@ -283,6 +284,22 @@ def test_days_of_a_burn_down_are_those_of_the_local_zone() -> None:
     days = [name for _, name in drawn.across.ticks]
     assert (days[0], days[-1]) == ("2026-07-01", "2026-08-30")
     assert drawn.caption.period == "2026-07-01 .. 2026-08-29"
+
+
+def test_projection_of_a_burn_down_keeps_the_credit_limit() -> None:
+    """After 50 of 100 days 100 of 1,000 SU are used, and 5,000 more may be: 5,900 SU are available.
+    100 SU more will be used, or the 300 SU of a hold: 5,800 or 5,600 SU are available at the end.
+    """
+    term = {"start": "2026-01-01T00:00:00Z", "end": "2026-04-11T00:00:00Z"}
+    credit = {"deposited": 60_000, "credit_limit": 300_000, "charged": 6_000}
+    start = parse_instant(term["start"])
+    for held, available in ((0, 348_000), (18_000, 336_000)):
+        row = {**term, **credit, "held": held}
+        assert projected_term(row, start + 50 * DAY) == Term(
+            start, start + 100 * DAY, 60_000, (start + 100 * DAY, available)
+        )
+    spent = {**term, **credit, "charged": 240_000, "held": 0}  # 120,000 are left: 25 days
+    assert projected_term(spent, start + 50 * DAY).ends_with == (start + 75 * DAY, 0)
 
 
 def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:

@@ -27,12 +27,14 @@ class OutlookState(Enum):
 
 class Outlook(NamedTuple):
     """Outlook. `at` is the time at which the allocation will be empty before its end, or now if it
-    is empty. `left_over` is the unused rest of its grant at its end, in SU-minutes.
+    is empty. `left_over` is the unused rest of its grant at its end, `available_at_end` what is
+    available then, with the credit limit, both in SU-minutes.
     """
 
     state: OutlookState
     at: int | None = None
     left_over: int | None = None
+    available_at_end: int | None = None
 
 
 def outlook(
@@ -62,16 +64,18 @@ def outlook(
     if past < 0:
         return Outlook(OutlookState.NOT_STARTED)
     if ahead <= 0:
-        return Outlook(OutlookState.ENDED, left_over=max(0, granted - used))
+        return Outlook(OutlookState.ENDED, None, max(0, granted - used), left - held)
     if left <= 0:
         return Outlook(OutlookState.EMPTY, at=now)
     if past < max(1, min(PACE_DAYS * DAY, (end - start) // 10)):
         return Outlook(OutlookState.TOO_EARLY)
     if used > 0 and left * past < used * ahead:
         return Outlook(OutlookState.RUNS_OUT, at=now + left * past // used)
-    left_over = max(0, granted - used - max(held, used * ahead // past))
+    available = left - max(held, used * ahead // past)
+    left_over = max(0, available - limit)
     wasting = past > ahead and 4 * left_over > granted
-    return Outlook(OutlookState.UNUSED if wasting else OutlookState.LASTS, left_over=left_over)
+    state = OutlookState.UNUSED if wasting else OutlookState.LASTS
+    return Outlook(state, None, left_over, available)
 
 
 def daily_pace(used: int, start: int, now: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.bank.outlook import outlook
 from fairbank.cli.commands.bank.usage import PERIOD, usage_listing
 from fairbank.cli.commands.bank.usage import add as add_usage
 from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.report.plots.bank import BalanceAt
+    from fairbank.report.plots.bank import BalanceAt, Term
     from fairbank.report.plots.figures import Figure
 
 POINTS = 60
@@ -211,20 +212,36 @@ def _balance(context: Context, options: Namespace) -> int:
 
 
 def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:
-    from fairbank.report.plots.bank import Term, burn_down
+    from fairbank.report.plots.bank import burn_down
 
-    start, end = instant_of(row["start"]), instant_of(row["end"])
-    ends_with = None
-    if row["runs_out"] is not None:
-        ends_with = instant_of(row["runs_out"]), 0
-    elif row["left_over"] is not None:
-        ends_with = end, int(row["left_over"])
+    term = projected_term(row, context.bank_time)
     title = f"Credit of {row['account']}/{row['resource']}, allocation {row['id']}"
     about = "Available and held credit over the term, even use, and the present pace"
-    shown = _caption(context, title, about, context.format.days(start, end))
-    term = Term(start, end, row["deposited"], ends_with)
+    shown = _caption(context, title, about, context.format.days(*term[:2]))
     figure = burn_down(term, _balances(context, row), context.format.day, shown)
     return f"balance-{row['id']}", figure
+
+
+def projected_term(row: Row, now: int) -> Term:
+    """Return the term of an allocation of `/balance`, with the projection of its use.
+
+    Args:
+        row: the allocation.
+        now: the bank's time in seconds since 1970.
+    """
+    from fairbank.report.plots.bank import Term
+
+    start, end = instant_of(row["start"]), instant_of(row["end"])
+    granted, limit = int(row["deposited"]), int(row["credit_limit"])
+    projected = outlook(
+        granted, int(row["charged"]), start, end, now, held=int(row["held"]), limit=limit
+    )
+    ends_with = None
+    if projected.at is not None:
+        ends_with = projected.at, 0
+    elif projected.available_at_end is not None:
+        ends_with = end, projected.available_at_end
+    return Term(start, end, granted, ends_with)
 
 
 def _balances(context: Context, row: Row) -> list[BalanceAt]:
