@@ -174,7 +174,7 @@ class PredebitReport(
     The bank takes the current time as the start and the end, and holds the amount for 30 days at
     most; it knows no time limit of the job. It finds the run by `job_id`: the newest one of the
     cluster, unless that has ended and another starts. `cluster` may be left out if the user reports
-    for one cluster only.
+    for one cluster only. 65534, which stands for a user without a uid, is refused as `owner_uid`.
     """
 
     job_id: Annotated[int, Meta(ge=1, le=JOB_ID_MAX)]

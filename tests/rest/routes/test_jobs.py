@@ -159,6 +159,7 @@ def test_hadm_predebit_is_held_and_completed(world: World) -> None:
         ({"resource": "CPU"}, 400, "resource"),
         ({"cluster": "beta"}, 403, "cluster"),
         ({"limit": 5}, 400, "limit"),
+        ({"owner_uid": 65_534}, 400, "owner_uid"),  # as measured use, no job of `jobs`
         ({"amount": 10**12}, 402, "project"),
     ],
 )
