@@ -124,6 +124,8 @@ class HoldReport(BaseReport, frozen=True, kw_only=True, tag="hold"):
 class OpenEndedHold(HoldReport, frozen=True, kw_only=True, tag="hold"):
     """A run is about to start. The amount is held for `time_limit` seconds at most, which is no
     time limit of the job.
+
+    No request is decoded into it: only a pre-debit becomes one.
     """
 
 

@@ -18,10 +18,10 @@ from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, ListResponse
 from fairbank.rest.schemas.envelope import convert_to, set_texts
 
-Status = Literal["executing", "completed"]
-
 if TYPE_CHECKING:
     from fairbank.service.quotes import QuotedJob
+
+Status = Literal["executing", "completed"]
 
 
 class JobRow(Amounts, frozen=True, kw_only=True):
@@ -211,12 +211,11 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
     resource that no cluster bills. `runs` are those that ended, also those that cost nothing, such
     as after a node failure, but not measured use, such as that of storage.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
-    as known. `elapsed`, `waited` (from submission
-    to start), `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of
-    the `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the idle rest. These
-    three count only runs of which they are known. `failed_early` counts the runs that failed within
-    two minutes of their start; `early_exit_code` is their common exit code, null if it differs or
-    is not known.
+    as known. `elapsed`, `waited` (from submission to start), `cpu_seconds` and `cpu_given` are
+    seconds: processors were busy for `cpu_seconds` of the `cpu_given` that the runs had. `wasted`
+    are the SU-minutes charged for the idle rest. `cpu_seconds`, `cpu_given` and `wasted` count only
+    runs of which they are known. `failed_early` counts the runs that failed within two minutes of
+    their start; `early_exit_code` is their common exit code, null if it differs or is not known.
     """
 
     group: str | int

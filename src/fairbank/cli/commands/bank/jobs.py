@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
 
 LIMIT = 100
-_STATE_REASONS = {"released": ["not charged"], "lapsed": ["no word of its end"]}
+_STATE_REASONS = {"released": ["not charged"], "lapsed": ["no report of its end"]}
 EXPLAINED = 3
 """Refusals whose remedies are shown."""
 
