@@ -6,8 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, centre_use, granted_in
 from fairbank.bank.query import Usage
 from fairbank.core.time import DAY, Instant
@@ -34,6 +35,20 @@ def allocation(number: int, resource: str, credit: int, start: int, end: int) ->
 )
 def test_credit_is_spread_evenly_over_the_term(start: int, end: int, granted: int) -> None:
     assert granted_in(allocation(1, "cpu", 700, start, end), Instant(0), WEEK) == granted
+
+
+def test_cancelled_and_removed_allocations_do_not_count() -> None:
+    """A cancelled allocation keeps a term of one second, in which its whole credit would lie."""
+    kept = allocation(1, "cpu", 700, 0, 7)
+    cancelled = replace(
+        allocation(2, "cpu", 525_600, 3, 4),
+        end=Instant(3 * DAY + 1),
+        state=AllocationState.CANCELLED,
+    )
+    removed = replace(allocation(3, "cpu", 0, 0, 7), state=AllocationState.REMOVED)
+    summary = use({}, allocations=[kept, cancelled, removed])
+    assert [row.granted for row in summary.resources] == [700]
+    assert (summary.projects, summary.allocations) == (1, 1)
 
 
 def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: Any) -> CentreUse:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import NO_LINK
-from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.entry import Entry, Kind, is_ended_early, link_of
 from fairbank.core.time import Instant
 
 ENTRY = Entry(
@@ -54,3 +54,27 @@ def test_link_covers_every_field(field: str) -> None:
     assert link_of(msgspec.structs.replace(ENTRY, **{field: other}), NO_LINK) != link_of(
         ENTRY, NO_LINK
     )
+
+
+@pytest.mark.parametrize(
+    ("ends", "early"),
+    [
+        ([(0, 100)], False),
+        ([(0, 100), (120, 100)], False),  # upkeep records that it is over
+        ([(0, 100), (40, 40)], True),
+        ([(0, 100), (40, 60)], False),  # a shorter term, but all of it was still to come
+        ([(0, 100), (40, 40), (50, 100)], False),  # undone
+        ([(0, 100), (40, 40), (50, 90), (95, 90)], False),  # reopened
+        ([(0, 100), (120, 200), (130, 100)], False),  # reopened after its time, which was undone
+        ([(0, 100), (120, 200), (130, 130)], True),
+    ],
+)
+def test_allocation_is_ended_early_if_its_end_was_moved_to_the_past(
+    ends: list[tuple[int, int]], early: bool
+) -> None:
+    """Each entry of terms has its time and the end that it set."""
+    entries = [
+        msgspec.structs.replace(ENTRY, at=Instant(at), kind=Kind.TERMS, details=f'{{"end":{end}}}')
+        for at, end in ends
+    ]
+    assert is_ended_early(entries) is early

@@ -17,7 +17,7 @@ from fairbank.report.columns import DisplayFormat
 from fairbank.report.plots.bank import Term, burn_down, calendar_names, usage_by_group
 from fairbank.report.plots.figures import Caption, GroupFigure
 from tests.cli.conftest import Run
-from tests.cli.site import AYLA
+from tests.cli.site import AYLA, GPU
 
 JULY = ("-S", "2026-07-01", "-E", "2026-08-01", "--utc")
 SEPTEMBER = ("-S", "2026-09-01", "-E", "2026-10-01", "--utc")
@@ -71,6 +71,30 @@ def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
     # 48 of the 720 hours of the GPU, and 7,884 of the 72,000 of the processors.
     assert (totals["cpus"], totals["cpu_used_permille"]) == (100, 110)
     assert (totals["gpus"], totals["gpu_used_permille"]) == (1, 67)
+
+
+def test_allocation_that_was_ended_early_was_granted_what_it_could_use(changing: Run) -> None:
+    """All terms lie in the period. Of allocation 2, 4,610 of 5,000 SU were charged and 128 are
+    held; allocation 3 has 12,000 SU: with 4,738 SU they are 16,738. The 7 SU of a term that passed
+    count in full, used or not, and the 90 SU of a cancelled one not at all.
+    """
+
+    def granted() -> dict[str, int]:
+        words = ("-S", "2025-01-01", "-E", "2028-01-01", "--json")
+        rows = json.loads(changing("report", "centre", *words).out)["data"]
+        return {row["resource"]: row["granted"] // 60 for row in rows if row["granted"]}
+
+    def create(resource: str, start: str, end: str, amount: int) -> int:
+        terms = ("-r", resource, "--start", start, "--end", end, "--amount", amount)
+        made = changing("alloc", "create", "-A", "bio_fold", *terms, "--reason", "x", "--json")
+        return int(json.loads(made.out)["data"]["id"])
+
+    create("disk", "2026-01-01", "2026-02-01", 7)
+    planned = create("tape", "2027-01-01", "2027-02-01", 90)
+    assert granted() == {"cpu": 100_000, "gpu": 17_000, "disk": 7, "tape": 90}
+    for number in (GPU, planned):
+        assert changing("alloc", "end", number, "--reason", "x", "--yes").code == 0
+    assert granted() == {"cpu": 100_000, "gpu": 16_738, "disk": 7}
 
 
 CARD = {

@@ -102,7 +102,7 @@ def centre_use(
     Args:
         units: billing units of each resource and group of clusters; None if not known.
         clusters: all clusters of the settings.
-        allocations: all allocations.
+        allocations: all allocations; cancelled and removed ones do not count.
         usage: usage of the period by resource.
         since: start of the period.
         until: end of the period, excluded.
@@ -110,7 +110,7 @@ def centre_use(
     valid = [
         allocation
         for allocation in allocations
-        if allocation.start < until and allocation.end > since
+        if allocation.start < until and allocation.can_pay_at(max(allocation.start, since))
     ]
     granted: dict[str, int] = {}
     for allocation in valid:

@@ -240,6 +240,22 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
     )
 
 
+def is_ended_early(entries: Iterable[Entry]) -> bool:
+    """Return whether an allocation was ended before its time: its end was moved to what was then
+    the past.
+
+    Args:
+        entries: all its entries that set terms, in their order.
+    """
+    early: dict[int, bool] = {}
+    end: int | None = None
+    for entry in entries:
+        before, end = end, int(facts_of(entry)["end"])
+        # An undo brings an end back, which is what it was.
+        early.setdefault(end, before is not None and end < before and end <= entry.at)
+    return end is not None and early[end]
+
+
 def _terms(entry: Entry) -> dict[str, Any]:
     facts = facts_of(entry)
     facts.pop("undoes", None)

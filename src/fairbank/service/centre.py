@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
+
+from msgspec.structs import replace
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.centre import CentreUse, ClusterSize, centre_use
+from fairbank.bank.entry import is_ended_early
 from fairbank.bank.query import PAGE_MAX, GroupPage, UsageBy, UsageQuery
 from fairbank.cluster.partition import price_groups
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Identity
 from fairbank.service.use_cases import UseCases
+from fairbank.store.contract import Reader
 
 
 class Centre(UseCases):
@@ -33,7 +40,7 @@ class Centre(UseCases):
         groups = price_groups(self._context.clusters)
         query = UsageQuery(since=since, until=until, price_groups=groups)
         with self._store.reading() as reader:
-            allocations = list(reader.scan(Allocation))
+            allocations = _usable(reader, since, self._clock.now())
             usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
         sizes = [
             ClusterSize(name, cluster.cpus, cluster.gpus)
@@ -51,3 +58,24 @@ class Centre(UseCases):
             before = units.get((resource, clusters), Fraction(0))
             units[resource, clusters] = None if own is None or before is None else before + own
         return units
+
+
+def _usable(reader: Reader, since: Instant, now: Instant) -> list[Allocation]:
+    """Return all allocations; those that were ended early after `since` without unused credit."""
+    allocations = list(reader.scan(Allocation))
+    unspent = [
+        allocation.id
+        for allocation in allocations
+        if since < allocation.end <= now and allocation.own_available > 0
+    ]
+    early: set[int] = set()
+    for first in range(0, len(unspent), PAGE_MAX):
+        entries = reader.term_entries(frozenset(unspent[first : first + PAGE_MAX]))
+        for number, terms in groupby(entries, attrgetter("allocation")):
+            early |= {number} if is_ended_early(terms) else set()
+    return [
+        replace(allocation, deposited=SuMinutes(allocation.charged + allocation.held))
+        if allocation.id in early
+        else allocation
+        for allocation in allocations
+    ]
