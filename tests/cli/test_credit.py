@@ -176,7 +176,7 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
     single = ("deposit", FOLD, "1m", *x, "--units", "m")
     assert "deposit of 1 SU-minute into" in output_of(changing(*single))
     entry = entry_number(changing("deposit", FOLD, "30m", *x, "--units", "M"))
-    undone = output_of(changing("undo", entry, *x, "--units", "k"))
+    undone = output_of(changing("undo", entry, *x, "--units", "k", "--yes"))
     assert "withdraw of 0.01 thousand SU (30 minutes)" in undone
     capped = output_of(changing("alloc", "cap", FOLD, DANA, "2500", "--units", "k"))
     assert "has a cap of 2.50 thousand SU" in capped

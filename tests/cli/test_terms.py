@@ -238,7 +238,7 @@ def test_allocation_is_extended_and_closed(changing: Run) -> None:
     output_of(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back", "--yes"))
     closed = entry_number(changing("alloc", "close", GPU, "--reason", "over", "--yes"))
     assert "ended" in changing("alloc", "show", GPU).out
-    output_of(changing("undo", closed, "--reason", "not over"))
+    output_of(changing("undo", closed, "--reason", "not over", "--yes"))
 
 
 def test_caps_are_set_and_lifted(changing: Run) -> None:
@@ -412,7 +412,7 @@ def test_wrong_grant_is_set_right_and_removed(changing: Run) -> None:
     assert f"{made}|removed" in output_of(
         changing("alloc", "list", "--state", "removed", "-n", "-P", "-o", "ALLOC,STATE")
     )
-    output_of(changing("undo", entry_number(gone), "--reason", "it was right"))
+    output_of(changing("undo", entry_number(gone), "--reason", "it was right", "--yes"))
     assert "active" in output_of(changing("alloc", "show", made))
     assert changing("alloc", "set", made, "--new-resource", "Not A Name", *X).code == 2
     assert changing("alloc", "remove", made, "--yes", "--as", JORGE).code in (3, 4)

@@ -26,7 +26,7 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
         changing("undo", entries[0], "--reason", "a slip", "--dry-run")
     )
     for number in entries:
-        output = output_of(changing("undo", number, "--reason", "a slip"))
+        output = output_of(changing("undo", number, "--reason", "a slip", "--yes"))
         assert f"undo of entry {number}: " in output
         # Of a transfer's two allocations, the one whose credit is shown is named.
         assert output.endswith(f" SU in allocation {GPU}\n") == (number == entries[2])
@@ -34,7 +34,7 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
     assert after == before
     for number in entries:
         assert f"entry {number} was undone by entry " in " ".join(
-            output_of(changing("undo", number, "--reason", "a slip"), 7).split()
+            output_of(changing("undo", number, "--reason", "a slip", "--yes"), 7).split()
         )
     assert (available(changing, GPU), available(changing, FOLD)) == before
     assert f"undo of entry {entries[2]}: a slip" in changing("statement", FOLD, "-l").out
@@ -47,7 +47,7 @@ def test_undo_of_a_refund_charges_again(changing: Run) -> None:
     shown = output_of(changing("undo", refund, "--reason", "a slip", "--dry-run"))
     assert "recharge" in shown
     assert "job 701001" in shown
-    output = output_of(changing("undo", refund, "--reason", "a slip"))
+    output = output_of(changing("undo", refund, "--reason", "a slip", "--yes"))
     assert (
         f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu);"
         " available 262 SU" in output
@@ -55,13 +55,13 @@ def test_undo_of_a_refund_charges_again(changing: Run) -> None:
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out
     assert "was undone by entry" in " ".join(
-        output_of(changing("undo", refund, "--reason", "twice"), 7).split()
+        output_of(changing("undo", refund, "--reason", "twice", "--yes"), 7).split()
     )
     again = entry_number(CommandResult(0, output, ""))
     assert "recharge" in changing("statement", GPU, "-S", "2026-11-21").out
-    restored = entry_number(changing("undo", again, "--reason", "it was right"))
+    restored = entry_number(changing("undo", again, "--reason", "it was right", "--yes"))
     assert available(changing, GPU) == before + 6_000
-    output_of(changing("undo", restored, "--reason", "it was not"))
+    output_of(changing("undo", restored, "--reason", "it was not", "--yes"))
     assert available(changing, GPU) == before
 
 
@@ -84,10 +84,10 @@ def test_undo_restores_the_terms(changing: Run, words: tuple[object, ...]) -> No
     before = terms(changing)
     entry = entry_number(changing("alloc", *words, "--reason", "x", "--yes"))
     assert terms(changing) != before
-    assert "back to" in output_of(changing("undo", entry, "--reason", "a slip"))
+    assert "back to" in output_of(changing("undo", entry, "--reason", "a slip", "--yes"))
     assert terms(changing) == before
     assert f"entry {entry} was undone by entry" in " ".join(
-        output_of(changing("undo", entry, "--reason", "x"), 7).split()
+        output_of(changing("undo", entry, "--reason", "x", "--yes"), 7).split()
     )
 
 
@@ -98,20 +98,22 @@ def test_undo_of_an_end_restores_the_frozen_state(changing: Run) -> None:
     assert "end 2027-01-15" in output_of(
         changing("undo", ended, "--reason", "a slip", "--dry-run")
     )  # still frozen after the end
-    assert "back to end 2027-01-15" in output_of(changing("undo", ended, "--reason", "a slip"))
+    assert "back to end 2027-01-15" in output_of(
+        changing("undo", ended, "--reason", "a slip", "--yes")
+    )
     assert terms(changing) == before
-    output_of(changing("undo", frozen, "--reason", "a slip"))
+    output_of(changing("undo", frozen, "--reason", "a slip", "--yes"))
 
 
 def test_later_change_must_be_undone_first(changing: Run) -> None:
     before = terms(changing)
     first = entry_number(changing("alloc", "set", FOLD, "--credit-limit", "5", "--reason", "x"))
     second = entry_number(changing("alloc", "freeze", FOLD, "--reason", "x"))
-    message = " ".join(output_of(changing("undo", first, "--reason", "x"), 7).split())
+    message = " ".join(output_of(changing("undo", first, "--reason", "x", "--yes"), 7).split())
     assert f"entry {second} changed it after entry {first}" in message
     assert "undo that first: fairbank undo ENTRY" in message
-    assert "back to state active" in output_of(changing("undo", second, "--reason", "x"))
-    output_of(changing("undo", first, "--reason", "x"))
+    assert "back to state active" in output_of(changing("undo", second, "--reason", "x", "--yes"))
+    output_of(changing("undo", first, "--reason", "x", "--yes"))
     assert terms(changing) == before
 
 
@@ -123,29 +125,31 @@ def test_undo_restores_the_cap(changing: Run) -> None:
     )
     second = entry_number(changing("alloc", "cap", CPU, JORGE, "7k"))
     assert f"entry {second} changed it" in " ".join(
-        output_of(changing("undo", first, "--reason", "x"), 7).split()
+        output_of(changing("undo", first, "--reason", "x", "--yes"), 7).split()
     )
-    assert "back to 5000 SU" in output_of(changing("undo", second, "--reason", "x"))
-    assert "back to none" in output_of(changing("undo", first, "--reason", "x"))
+    assert "back to 5000 SU" in output_of(changing("undo", second, "--reason", "x", "--yes"))
+    assert "back to none" in output_of(changing("undo", first, "--reason", "x", "--yes"))
     assert "5000" not in changing("alloc", "users", CPU).out
 
 
 def test_some_entries_cannot_be_undone(changing: Run) -> None:
     moved = entry_number(changing("transfer", FOLD, GPU, "1", "--reason", "x"))
     assert "the entry that gave it" in " ".join(
-        output_of(changing("undo", moved + 1, "--reason", "x"), 7).split()
+        output_of(changing("undo", moved + 1, "--reason", "x", "--yes"), 7).split()
     )
     rows = json.loads(changing("statement", CPU, "-l", "-S", "2026-01-01", "--json").out)["data"]
     charge = next(row["id"] for row in rows if row["kind"] == "charge")
-    assert "fairbank refund 7" in output_of(changing("undo", charge, "--reason", "x"), 7)
+    assert "fairbank refund 7" in output_of(changing("undo", charge, "--reason", "x", "--yes"), 7)
     for kind, instead in (("hold", "with its job"), ("open", f"fairbank alloc end {CPU}")):
         number = next(row["id"] for row in rows if row["kind"] == kind)
-        output = " ".join(output_of(changing("undo", number, "--reason", "x"), 7).split())
+        output = " ".join(output_of(changing("undo", number, "--reason", "x", "--yes"), 7).split())
         assert instead in output
         assert f"an entry of this kind cannot be undone: {kind}." in output
-    assert "there is no entry 999999" in output_of(changing("undo", 999_999, "--reason", "x"), 3)
-    assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
-    output_of(changing("undo", moved, "--reason", "back"))
+    assert "there is no entry 999999" in output_of(
+        changing("undo", 999_999, "--reason", "x", "--yes"), 3
+    )
+    assert changing("undo", moved, "--reason", "x", "--as", MINH, "--yes").code in (3, 4)
+    output_of(changing("undo", moved, "--reason", "back", "--yes"))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +175,7 @@ def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object,
     *_, planned = json.loads(output_of(changing(*dry)))["data"]
     assert planned["details"]["undoes"] == number
     assert planned["comment"] == f"undo of entry {number}: a slip"
-    undone = entry_number(changing("undo", number, "--reason", "a slip"))
+    undone = entry_number(changing("undo", number, "--reason", "a slip", "--yes"))
     if planned["allocation"] is not None:
         rows = json.loads(
             changing("statement", planned["allocation"], "-l", "--limit", 0, "--json").out
@@ -189,11 +193,11 @@ def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object,
             "available",
         ):
             assert written[same] == planned[same], same
-    real, dry_result = changing("undo", number, "--reason", "a slip"), changing(*dry)
+    real, dry_result = changing("undo", number, "--reason", "a slip", "--yes"), changing(*dry)
     assert f"entry {number} was undone by entry" in " ".join(dry_result.err.split())
     assert (real.code, real.err) == (dry_result.code, dry_result.err) == (7, real.err)
-    redone = entry_number(changing("undo", undone, "--reason", "right after all"))
-    output_of(changing("undo", redone, "--reason", "back"))
+    redone = entry_number(changing("undo", undone, "--reason", "right after all", "--yes"))
+    output_of(changing("undo", redone, "--reason", "back", "--yes"))
 
 
 def test_dry_run_of_undo_considers_later_entries(changing: Run) -> None:
@@ -216,15 +220,15 @@ def test_dry_run_of_undo_considers_later_entries(changing: Run) -> None:
     )
     assert changing("project", "users", "chem_qmc", "--csv").out == before
     assert "the role of 4712 in chem_qmc back to member" in " ".join(
-        output_of(changing("undo", second, "--reason", "x")).split()
+        output_of(changing("undo", second, "--reason", "x", "--yes")).split()
     )
-    assert "back to none" in output_of(changing("undo", first, "--reason", "x"))
+    assert "back to none" in output_of(changing("undo", first, "--reason", "x", "--yes"))
     assert "4712" not in changing("project", "users", "chem_qmc").out
 
 
 def test_undo_under_a_key_is_applied_once_and_dry_run_says_so(changing: Run) -> None:
     number = entry_number(changing("deposit", GPU, "5", "--reason", "x"))
-    words = ("undo", number, "--reason", "a slip", "--idempotency-key", "slip-1")
+    words = ("undo", number, "--reason", "a slip", "--idempotency-key", "slip-1", "--yes")
     first = entry_number(changing(*words))
     assert json.loads(output_of(changing(*words, "--dry-run", "--json")))["data"] == []
     assert "Nothing would be posted" in changing(*words, "--dry-run").err
@@ -251,8 +255,45 @@ def test_refused_undo_can_be_retried(changing: Run) -> None:
     deposited = entry_number(changing("deposit", GPU, "1", "--reason", "x"))
     left = available(changing, GPU)
     output_of(changing("withdraw", GPU, f"{left}m", "--reason", "x", "--yes"))
-    message = output_of(changing("undo", deposited, "--reason", "x"), 5)
+    message = output_of(changing("undo", deposited, "--reason", "x", "--yes"), 5)
     assert "not enough unused credit" in message
     assert "nothing can be withdrawn now" in " ".join(message.split())
     output_of(changing("deposit", GPU, f"{left}m", "--reason", "x"))
-    assert "undo of entry" in output_of(changing("undo", deposited, "--reason", "x"))
+    assert "undo of entry" in output_of(changing("undo", deposited, "--reason", "x", "--yes"))
+
+
+@pytest.mark.parametrize(
+    ("words", "undo_asks"),
+    [
+        (("deposit", GPU, "5", "--reason", "x"), True),
+        (("refund", 701_001, "5", "--reason", "x"), True),
+        (("withdraw", GPU, "5", "--reason", "x"), False),
+        (("transfer", FOLD, GPU, "5", "--reason", "x"), False),
+        (("alloc", "extend", FOLD, "2027-04-01", "--reason", "x"), True),
+        (("alloc", "end", FOLD, "--reason", "x"), False),
+        (("alloc", "freeze", FOLD, "--reason", "x"), False),
+        (("alloc", "cap", CPU, JORGE, "5k"), False),
+        (("project", "add-user", "chem_qmc", 4_713), True),
+        (("project", "remove-user", "chem_qmc", MINH), False),
+    ],
+)
+def test_undo_that_takes_out_ends_or_removes_needs_yes_without_terminal(
+    changing: Run, words: tuple[object, ...], undo_asks: bool
+) -> None:
+    number = entry_number(changing(*words, "--yes"))
+    undo = ("undo", number, "--reason", "a slip")
+    first = changing(*undo)
+    assert first.code == (2 if undo_asks else 0)
+    assert ("there is no terminal to ask on" in first.err) == undo_asks
+    if undo_asks:
+        output_of(changing(*undo, "--yes"))
+
+
+def test_undo_that_ends_or_removes_again_needs_yes_without_terminal(changing: Run) -> None:
+    terms = ("--start", "2026-01-01", "--end", "2027-01-01", "--reason", "x")
+    made = changing("alloc", "create", "-A", "bio_fold", "-r", "npu", *terms, "--json")
+    number = json.loads(output_of(made))["data"]["id"]
+    for verb in ("remove", "end"):
+        entry = entry_number(changing("alloc", verb, number, "--reason", "x", "--yes"))
+        undone = entry_number(changing("undo", entry, "--reason", "x"))
+        assert "--yes" in output_of(changing("undo", undone, "--reason", "x"), 2)

@@ -278,8 +278,27 @@ def _undo(context: Context, options: Namespace) -> int:
         of = f" in allocation {answer['allocation']}" if is_transfer else ""
         return _moved(context, what, answer, of)
 
-    request = request._replace(question=f"{what}. Continue?")
+    request = request._replace(
+        question=f"{what}. Continue?", removes=any(_removes(context, row) for row in entries)
+    )
     return write(context, "fairbank.granted/1", request, sentence)
+
+
+def _removes(context: Context, row: Row) -> bool:
+    """Return True for an entry that takes credit out, or ends or removes something."""
+    match row["kind"]:
+        case "withdraw" | "recharge":
+            return True
+        case "member":
+            return bool(row["details"]["role"] == "none")
+        case "terms":
+            changed = row["changed"]
+            if changed.get("state") in ("ended", "cancelled", "removed"):
+                return True
+            before = context.one(f"/alloc/{row['allocation']}")
+            return "end" in changed and instant_of(changed["end"]) < instant_of(before["end"])
+        case _:
+            return False
 
 
 def _describe(context: Context, row: Row) -> str:
