@@ -650,3 +650,19 @@ def test_measured_use_is_one_unit_unless_clusters_bill_its_resource(store: Store
             ("old", "storage", "old"),
         }
         store.fold_usage()
+
+
+def test_open_holds_are_those_that_hold_credit(store: Store) -> None:
+    """Jobs that cost nothing, such as those of a free QOS, hold none."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100))
+    granted(store, hold(1, 20, owner=ALICE))
+    before = SnapshotReader(store).open_holds(frozenset({1}))
+    assert [(key, held.held, held.runs) for key, held in before.items()] == [((1, ALICE), 20, 1)]
+    granted(store, hold(2, 0, owner=ALICE))
+    granted(store, hold(3, 0, owner=BOB))
+    assert SnapshotReader(store).open_holds(frozenset({1})) == before
+    granted(store, hold(4, 5, owner=ALICE))
+    (after,) = SnapshotReader(store).open_holds(frozenset({1})).values()
+    assert (after.held, after.runs) == (25, 2)
+    assert after.set_by > before[1, ALICE].set_by

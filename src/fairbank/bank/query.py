@@ -296,11 +296,14 @@ class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class OpenHolds(msgspec.Struct, frozen=True):
-    """Credit that runs hold now, their number, and the latest deadline of their holds."""
+    """Credit that runs hold now, their number, and the latest deadline of their holds. `set_by` is
+    the last entry that set one of these holds.
+    """
 
     held: int
     runs: int
     until: Instant
+    set_by: int
 
 
 class Balance(msgspec.Struct, frozen=True):

@@ -237,6 +237,7 @@ def _holds_of(
         sum(open_holds.held for open_holds in some),
         sum(open_holds.runs for open_holds in some),
         Instant(last),
+        max(open_holds.set_by for open_holds in some),
     )
 
 

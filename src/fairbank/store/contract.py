@@ -150,7 +150,7 @@ class Reader(Protocol):
         ...
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
-        """Return the open holds on these allocations by (allocation, owner)."""
+        """Return the open holds above 0 on these allocations by (allocation, owner)."""
         ...
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:

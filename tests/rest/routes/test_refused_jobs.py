@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.rest.responses import data, ids_of
 from tests.rest.world import (
     ADMIN,
@@ -88,3 +90,30 @@ def test_refused_job_has_remedies(world: World) -> None:
     assert row["remedies"] == refused["refusal"]["remedies"]
     assert ids_of(data(world, "/failure"))[0] == row["id"]
     assert data(world, f"/failure?owner_uid={PI}") == []
+
+
+ONE_JOB = "1 held by 1 running job, which ends by 2026-11-18T11:06:40Z at the latest."
+
+
+def message_of(world: World, refused: dict[str, Any]) -> str:
+    return str(data(world, f"/failure/{refused['refusal']['entry']}", MEMBER)["detail"])
+
+
+def test_jobs_that_hold_no_credit_are_not_counted(world: World) -> None:
+    """Free jobs of 50 h would end later than the job that holds 1 SU."""
+    free = {"amount": 0, "time_limit": 180_000}
+    assert world.ask("POST", "/job", AGENT, json=report(50, **free)).status_code == 201
+    refused = world.ask("POST", "/job", AGENT, json=report(43, billing=10**6)).json()
+    assert refused["detail"].endswith(ONE_JOB)
+    assert world.ask("POST", "/job", AGENT, json=report(51, **free)).status_code == 201
+    assert message_of(world, refused).endswith(ONE_JOB)
+
+
+def test_past_refusal_names_no_job_that_holds_as_much_since(world: World) -> None:
+    refused = world.ask("POST", "/job", AGENT, json=report(43, billing=10**6)).json()
+    first = report(1_000, submitted=NOW - 60, do="complete", end=NOW, elapsed=0, state="COMPLETED")
+    ended = world.ask("POST", "/job", AGENT, json=first)
+    assert ended.status_code == 201, ended.text
+    assert message_of(world, refused).endswith(" Of 10000 SU 500 are used, 1 held.")
+    assert world.ask("POST", "/job", AGENT, json=report(52)).status_code == 201
+    assert message_of(world, refused).endswith(" Of 10000 SU 500 are used, 1 held.")

@@ -300,7 +300,8 @@ def _what_is_held(refusal: Refusal, known: RemedyFacts) -> str:
     of = "the cap of " if refusal.reason is Reason.CAPPED else ""
     text = f". Of {of}{shown.granted} SU {shown.used} are used, {shown.held} held"
     holds = known.holds
-    if holds is None or holds.held != held:  # other jobs hold credit by now
+    # Other jobs hold credit by now if the sum differs or a hold was set after the refusal.
+    if holds is None or holds.held != held or (refusal.entry and holds.set_by > refusal.entry):
         return text
     jobs, end = ("job", "ends") if holds.runs == 1 else ("jobs", "end")
     return f"{text} by {holds.runs} running {jobs}, which {end} by {iso(holds.until)} at the latest"

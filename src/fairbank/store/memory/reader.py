@@ -325,10 +325,15 @@ class MemoryReader:
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
         held: dict[tuple[int, int], list[RunRecord]] = {}
         for run in self._tables.runs.values():
-            if run.state is RunState.HELD and run.allocation in allocations:
+            if run.state is RunState.HELD and run.held and run.allocation in allocations:
                 held.setdefault((run.allocation, run.owner), []).append(run)
         return {
-            place: OpenHolds(sum(map(_HELD, runs)), len(runs), max(map(_UNTIL, runs)))
+            place: OpenHolds(
+                sum(map(_HELD, runs)),
+                len(runs),
+                max(map(_UNTIL, runs)),
+                max(run.set_by for run in runs),
+            )
             for place, runs in held.items()
         }
 

@@ -261,16 +261,16 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
 
 
 def open_holds(allocations: frozenset[int]) -> Select[Any]:
-    """Select the open holds by allocation and owner.
+    """Select the open holds above 0 by allocation and owner.
 
     Few runs of an allocation are open, so its index must not be chosen: hence the sum with 0, and
     the literal state, which names the partial index.
     """
-    figures = (func.sum(_r.held), func.count(), func.max(_r.until_at))
+    figures = (func.sum(_r.held), func.count(), func.max(_r.until_at), func.max(_r.set_by))
     is_open = _r.state == literal_column(f"'{RunState.HELD.value}'")
     return (
         select(_r.allocation, _r.owner, *figures)
-        .where(is_in(_r.allocation + 0, allocations), is_open)
+        .where(is_in(_r.allocation + 0, allocations), is_open, _r.held > 0)
         .group_by(_r.allocation, _r.owner)
     )
 
