@@ -6,16 +6,28 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import fairbank
+from fairbank.bank.policy import GrantCategory, GrantRange
 from fairbank.bank.refusals import Facts, Reason, Refusal, remedies
 from fairbank.cluster.run_report import RunReport
 from fairbank.core import errors as errors
+from fairbank.core.time import iso
 from fairbank.rest.app import ROUTES
 from fairbank.rest.problems import field_of, fields_of, fields_of_body, problem_of_refusal
 from tests.rest.responses import WHY, refused
-from tests.rest.world import SUPERUSER, World, report
+from tests.rest.world import (
+    DAY,
+    LATE_REPORTS_POLICY,
+    NOW,
+    SUPERUSER,
+    World,
+    create_world,
+    grant,
+    report,
+)
 
 HANDLERS = {route.fn.__name__: route for route in ROUTES}
 ALL_FIELDS = frozenset().union(*(fields_of(route) for route in ROUTES))
@@ -106,6 +118,39 @@ def test_refused_report_of_a_batch_names_its_field(world: World) -> None:
     sent = {"reports": [report(91, amount=10**9), report(92, account="nobody")]}
     rows = world.ask("POST", "/job/bulk", SUPERUSER, json=sent).json()["data"]
     assert [(row["status"], row["field"]) for row in rows] == [(402, "account"), (404, "account")]
+
+
+SHORT = {"end": iso(NOW + 100 * DAY)}
+LATER = {"start": iso(NOW + 400 * DAY), "end": iso(NOW + 500 * DAY)}
+CATEGORIES = {
+    "research": GrantCategory(),
+    "startup": GrantCategory(resources={"cpu": GrantRange(highest=100)}, longest_days=30),
+    "staff": GrantCategory(granters=frozenset({1})),
+}
+
+
+def test_refused_grant_or_change_names_a_field_that_was_sent() -> None:
+    policy = msgspec.structs.replace(LATE_REPORTS_POLICY, categories=CATEGORIES)
+    with create_world(policy=policy) as world:
+        gpu = world.ask("POST", "/alloc", SUPERUSER, json=grant()).json()["data"]["id"]
+        unused, used = world.own["later"], world.own["allocation"]
+        for allocation, status, field, terms in (
+            (unused, 403, "category", {"category": "startup"}),  # too long
+            (unused, 403, "credit_limit", {"category": "startup", "credit_limit": 60, **SHORT}),
+            (unused, 403, "category", {"category": "startup", **SHORT}),  # too high
+            (used, 409, "category", {"category": "startup"}),
+            (used, 409, "resource", {"resource": "gpu"}),
+            (gpu, 403, "category", {"category": "startup"}),  # another resource
+            (gpu, 409, "resource", {"resource": "cpu"}),  # two of one resource
+        ):
+            path = f"/alloc/{allocation}"
+            refused(world, SUPERUSER, "PATCH", path, status, field, json={**terms, **WHY})
+        for field, new in (
+            ("resource", {"category": "startup"}),
+            ("category", {"category": "staff"}),
+            ("end", {"category": "startup", "resource": "cpu", **LATER}),
+        ):
+            refused(world, SUPERUSER, "POST", "/alloc", 403, field, json=grant(**new))
 
 
 # --- errors in the source ---

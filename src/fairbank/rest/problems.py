@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 class RefusalError(Exception):
     """A refusal of the bank, raised by a handler to become the response. `names` are those of
-    fields that the request calls otherwise.
+    fields that the request calls otherwise, `absent` the fields that it left out.
     """
 
     def __init__(
@@ -41,9 +41,10 @@ class RefusalError(Exception):
         refusal: Refusal,
         known: RemedyFacts = NOTHING_KNOWN,
         names: Mapping[str | None, str] = {},
+        absent: Collection[str] = (),
     ) -> None:
         super().__init__(refusal.reason.name)
-        self.refusal, self.known, self.names = refusal, known, names
+        self.refusal, self.known, self.names, self.absent = refusal, known, names, absent
 
 
 def problem_of(
@@ -125,7 +126,7 @@ def _on_error(_: Request[Any, Any, Any], error: FairbankError) -> Response[Probl
 
 
 def _on_refusal(request: Request[Any, Any, Any], error: RefusalError) -> Response[Problem]:
-    fields = fields_of(request.route_handler)
+    fields = fields_of(request.route_handler).difference(error.absent)
     problem = problem_of_refusal(error.refusal, error.known, fields=fields)
     field = error.names.get(problem.field, problem.field)
     return response_of(msgspec.structs.replace(problem, field=field))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from fairbank.rest.context import AppContext
 
 
-def done_of(outcome: Outcome) -> Done:
+def done_of(outcome: Outcome, absent: Collection[str] = ()) -> Done:
     """Return a granted outcome.
+
+    Args:
+        outcome: the ledger's answer to the request.
+        absent: fields that the request left out, which a refusal cannot be about.
 
     Raises:
         RefusalError: the bank refused.
     """
     if isinstance(outcome, Done):
         return outcome
-    raise RefusalError(outcome)
+    raise RefusalError(outcome, absent=absent)
 
 
 def granted_response(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationEvent, ShownState
 from fairbank.bank.entry import (
     EFFECTS,
+    OF_RUNS,
     OF_TERMS,
     Entry,
     Kind,
@@ -382,7 +384,12 @@ class _Journal(NamedTuple):
             entries = self.reader.statement(self.allocation, *self.period, read, kinds)
             in_order = entries[::-1] if page.newest_first else entries
             changes |= term_changes(_terms_before(self.reader, in_order), in_order)
-            shown += [entry for entry in entries if self._is_shown(entry, changes)]
+            idle = set() if self.every else _without_movement(self.reader, in_order)
+            shown += [
+                entry
+                for entry in entries
+                if entry.id not in idle and self._is_shown(entry, changes)
+            ]
             if len(entries) < read.size:
                 break
             after = entries[-1].seq
@@ -397,6 +404,25 @@ class _Journal(NamedTuple):
         if entry.kind is Kind.OPEN:
             return entry.credit_limit > 0
         return "credit_limit" in changes.get(entry.id, ())
+
+
+def _without_movement(reader: Reader, entries: Sequence[Entry]) -> set[int]:
+    """Return the ids of entries of runs that changed no sum, such as the hold of a free run.
+
+    Args:
+        reader: of the journal.
+        entries: in the order of the journal; what is left out between them changes no sum.
+    """
+    if not any(entry.amount == 0 for entry in entries):
+        return set()
+    before = _entry_before(reader, entries[0])
+    return {
+        entry.id
+        for last, entry in pairwise([before, *entries])
+        if entry is not None and entry.kind in OF_RUNS and entry.amount == 0
+        # A charge of 0 moves credit if it frees a hold.
+        and entry.held == (0 if last is None else last.held)
+    }
 
 
 def _entry_before(reader: Reader, entry: Entry) -> Entry | None:

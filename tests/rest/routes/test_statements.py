@@ -28,6 +28,28 @@ def test_statement_has_what_moved_credit_by_default(world: World) -> None:
     assert (body["entries"][-1]["kind"], body["closing"]["available"]) == ("terms", 570_000)
 
 
+def test_statement_leaves_out_runs_that_moved_nothing_by_default(world: World) -> None:
+    """Job 91 is free. Job 92 has a hold of 1 SU, and its end moves that back."""
+    path = f"/alloc/{world.own['allocation']}/statement"
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED", "amount": 0}
+    for sent in (
+        report(91, amount=0),
+        report(92, amount=60),
+        report(91, **ended),
+        report(92, **ended),
+    ):
+        assert world.ask("POST", "/job", AGENT, json=sent).status_code == 201
+    newest = [
+        [(entry["job_id"], entry["kind"]) for entry in data(world, path + query)["entries"]]
+        for query in ("?limit=2", "?limit=1", "?limit=4&all=true")
+    ]
+    assert newest == [
+        [(92, "hold"), (92, "release")],
+        [(92, "release")],
+        [(91, "hold"), (92, "hold"), (91, "release"), (92, "release")],
+    ]
+
+
 def test_opening_of_the_oldest_page_is_the_balance_at_its_start(world: World) -> None:
     """One entry suffices to read it, also before the first and after the last entry."""
     path = f"/alloc/{world.own['allocation']}/statement"

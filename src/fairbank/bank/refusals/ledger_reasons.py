@@ -138,7 +138,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         "the project has an allocation of this resource at the same time",
         "At any time a project has at most one allocation of a resource, so that it is always"
         " clear which one pays.",
-        ("end", "start", "entry"),
+        ("end", "start", "resource", "entry"),
         "end or move allocation {allocation}, or choose another period",
         details={
             Detail.OTHER_PERIOD: Case(
@@ -244,7 +244,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         "the category does not allow this grant",
         "The settings say what each category grants: resources, the lowest and highest grant, the"
         " longest term, and the superusers who may grant. What is there already may stay.",
-        ("amount", "credit_limit", "end", "to", "entry"),
+        ("amount", "credit_limit", "category", "resource", "end", "start", "to", "entry"),
         "stay within the category, or name another one; the administrator sets it in"
         " policy.categories",
         details={

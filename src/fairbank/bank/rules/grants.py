@@ -39,15 +39,15 @@ def refuse_grant(
     longer = old is None or new.end - new.start > old.end - old.start
     if category.resources and new.resource not in category.resources:
         if more or longer:
-            return _outside(new, Detail.NO_RESOURCE, names=", ".join(sorted(category.resources)))
+            names = ", ".join(sorted(category.resources))
+            return _outside(new, Detail.NO_RESOURCE, field="resource", names=names)
         return None
     if (more or longer) and not is_transfer and not _can_grant(context, category):
-        return _outside(
-            new, Detail.NO_GRANTER, names=", ".join(map(str, sorted(category.granters)))
-        )
+        names = ", ".join(map(str, sorted(category.granters)))
+        return _outside(new, Detail.NO_GRANTER, field="category", names=names)
     days = category.longest_days
     if longer and days is not None and new.end - new.start > days * DAY_SECONDS:
-        return _outside(new, Detail.TOO_LONG, days=days)
+        return _outside(new, Detail.TOO_LONG, field="end", days=days)
     limits = category.resources.get(new.resource, GrantRange())
     return _refuse_amount(new, limits, is_new=old is None) if more else None
 

@@ -291,7 +291,8 @@ def amend_allocation(
     )
     clusters = request.services.clusters
     warnings = [] if data.resource is None else unbilled_warnings(data.resource, clusters)
-    return _changed(request, done_of(outcome), warnings)
+    absent = {name for name, value in structs.asdict(data).items() if value is None}
+    return _changed(request, done_of(outcome, absent), warnings)
 
 
 @write_route(delete, "/alloc/{allocation:int}", status_code=200)
