@@ -419,7 +419,9 @@ def _without_movement(reader: Reader, entries: Sequence[Entry]) -> set[int]:
     return {
         entry.id
         for last, entry in pairwise([before, *entries])
-        if entry is not None and entry.kind in OF_RUNS and entry.amount == 0
+        if entry is not None
+        and entry.kind in OF_RUNS
+        and entry.amount == 0
         # A charge of 0 moves credit if it frees a hold.
         and entry.held == (0 if last is None else last.held)
     }
