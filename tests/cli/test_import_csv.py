@@ -82,7 +82,14 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     words = ("import", "csv", "jobs.csv", "--json")
     (planned,) = json.loads(output_of(changing(*words, "--dry-run")))["data"]
     assert (planned["cost"], planned["charged"], planned["written_off"]) == (240_000, None, None)
-    assert output_of(changing(*words[:-1])) == (
+    before = available(changing, BIO)
+    refused = fold(output_of(changing(*words[:-1]), WRONG_USAGE))
+    assert (
+        "nothing was changed: Charge 2 runs, price 4000 SU, 3950 SU beyond the credit?" in refused
+    )
+    assert "field: --yes try: add --yes" in refused
+    assert available(changing, BIO) == before
+    assert output_of(changing(*words[:-1], "--yes")) == (
         "history: 2 runs charged, 50 SU, 3950 SU beyond the credit written off; 0 known already\n"
     )
     (again,) = json.loads(output_of(changing(*words)))["data"]

@@ -158,6 +158,22 @@ def test_amount_above_hold_or_cap_is_charged_with_a_warning(changing: Run) -> No
     output_of(changing("alloc", "cap", CPU, AYLA, "none"))
 
 
+def test_amount_beyond_the_credit_needs_yes_without_terminal(changing: Run) -> None:
+    """1,000,000,000 SU typed instead of 10: the credit covers next to nothing of it."""
+    before = available(changing, CPU)
+    words = ("charge", 35, *START, "-A", "chem_qmc", "-p", "idle-std", "-u", JORGE, "--amount")
+    for amount in (before // 60 + 1, 1_000_000_000):
+        error = fold(output_of(changing(*words, amount), 2))
+        assert "there is no terminal to ask on, so nothing was changed: charge of" in error
+        assert "of it exceed the credit and are written off. Continue?" in error
+        assert "field: --yes try: add --yes" in error
+        assert available(changing, CPU) == before
+    assert "SU beyond the credit written off" in fold(
+        output_of(changing(*words, before // 60 + 1, "--yes"))
+    )
+    output_of(changing("refund", 35, "--reason", "test"))
+
+
 def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
     """With QOS debug 4 CPUs cost 4 SU an hour of debug, wherever the job is priced: by a quote, a
     hold, a charge, an import. The cpu allocation stays as it is.

@@ -80,7 +80,7 @@ def test_measured_storage_is_no_job(changing: Run) -> None:
     assert "measured on 2026-11-19; 2 used" in reasons
     Path("usage.csv").write_text("account,day,tib_days\nbio_fold,2026-11-20,7")
     assert "7 SU beyond the credit written off" in output_of(
-        changing("storage", "import", "usage.csv")
+        changing("storage", "import", "usage.csv", "--yes")
     )
     later = ("-S", "2026-11-20")
     words = ("usage", "-A", "bio_fold", "--by", "project", "-r", "storage", *later, *usage[4:])
@@ -200,12 +200,15 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     command = ("storage", "import", "usage.csv", "--system", "scratch", "-r", "scratch")
     line = "chem_qmc,2026-11-18,4000\n"
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line}")
-    (row,) = json.loads(output_of(changing(*command, "--json")))["data"]
+    refused = fold(output_of(changing(*command), WRONG_USAGE))
+    question = "Charge 1 measurement of scratch, price 4000 SU, 3950 SU beyond the credit?"
+    assert f"nothing was changed: {question} field: --yes try: add --yes" in refused
+    (row,) = json.loads(output_of(changing(*command, "--json", "--yes")))["data"]
     assert (row["cost"], row["charged"], row["written_off"]) == (240_000, 3_000, 237_000)
     assert row["display"]["written_off"] == "3950"
     assert row["quotas"][0]["is_over"]
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line.replace('18', '19')}")
-    assert output_of(changing(*command)).startswith(
+    assert output_of(changing(*command, "--yes")).startswith(
         "storage: 1 measurement charged, 0 SU, 4000 SU beyond the credit written off; 0 known"
     )
 

@@ -206,6 +206,7 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
             json.loads(changing("statement", CPU, "-l", "--json").out)["data"][-1]["id"],
             "--reason",
             "back",
+            "--yes",
         )
     )
     assert (

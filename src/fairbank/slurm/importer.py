@@ -10,6 +10,7 @@ from functools import partial
 from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
 from fairbank.bank.project import Project
 from fairbank.core.errors import InvalidInput, NotFound
@@ -17,12 +18,12 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient
+from fairbank.slurm.bank import BankClient, BookedAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
 from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun, PlannedCharge
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_RELEASE,
     Category,
@@ -330,8 +331,31 @@ def import_jobs(
         funds=funds,
         comment=f"imported from {source}",
     )
-    outcomes = repairer.predict(findings) if dry_run else repairer.repair(findings, progress)
+    if dry_run:
+        outcomes = _with_lacking_credit(repairer.predict(findings), funds)
+    else:
+        outcomes = repairer.repair(findings, progress)
     return _history_result(allocations, outcomes, comparison.matched)
+
+
+def _with_lacking_credit(
+    outcomes: Sequence[RepairOutcome], funds: BankFunds
+) -> list[RepairOutcome]:
+    """Return predicted outcomes with what the credit would not cover, as written off."""
+    charges: dict[int, PlannedCharge] = {}
+    for place, outcome in enumerate(outcomes):
+        job, run = outcome.finding.job, outcome.finding.run
+        if outcome.is_repaired and job is not None:
+            amount = max(0, (outcome.finding.amount or 0) - (run.held if run else 0))
+            resource = outcome.finding.resource
+            charges[place] = PlannedCharge(job.account, resource, job.start or 0, amount)
+    beyond = dict(zip(charges, funds.beyond_credit(charges.values()), strict=True))
+    return [
+        replace(outcome, booked=BookedAmounts(written_off=beyond[place]))
+        if beyond.get(place)
+        else outcome
+        for place, outcome in enumerate(outcomes)
+    ]
 
 
 def _compare_jobs(

@@ -16,7 +16,7 @@ from fairbank.core.time import DAY, MINUTE, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
 from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
-from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
+from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun, PlannedCharge
 
 STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())
 _TIB_DAYS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
@@ -53,7 +53,8 @@ class QuotaUse(msgspec.Struct, frozen=True):
 class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
     """Import of measured use. `left` are objections by line of use, `quotas` those by account.
 
-    `booked` is what the bank charged for the uses and wrote off; nothing in a prediction.
+    `booked` is what the bank charged for the uses and wrote off; in a prediction only what the
+    credit would not cover.
     """
 
     charged: Sequence[StorageUse]
@@ -140,8 +141,11 @@ def import_storage(
         else:
             project = funds.by_account[use.account]
             reports.append((use, _report(use, project.id, system, resource)))
-    results: list[BookedAmounts | ReportObjection] = [BookedAmounts()] * len(reports)
-    if not dry_run:
+    results: Sequence[BookedAmounts | ReportObjection]
+    if dry_run:
+        planned = [PlannedCharge(use.account, resource, use.day, use.amount) for use, _ in reports]
+        results = [BookedAmounts(written_off=part) for part in funds.beyond_credit(planned)]
+    else:
         results = bank.report([report for _, report in reports])
     charged, booked = [], []
     for (use, _), result in zip(reports, results, strict=True):

@@ -137,16 +137,16 @@ class Terminal:
         """Print which settings and which store a command on the bank's host uses."""
         self.note(*(f"{name:<9}{place}" for name, place in places.items()), fold=False)
 
-    def confirm(self, question: str, *, removes: bool = False) -> bool:
+    def confirm(self, question: str, *, needs_yes: bool = False) -> bool:
         """Ask on a terminal whether to continue, unless --yes. Return the answer.
 
-        Without a terminal the answer is yes, except for a change that removes, ends or
-        replaces something: that needs --yes. Raises InvalidInput.
+        Without a terminal the answer is yes, except for a change that removes, ends or replaces
+        something, or charges what no credit covers: that `needs_yes`. Raises InvalidInput.
         """
         if self.options.yes:
             return True
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            if not removes:
+            if not needs_yes:
                 return True
             raise InvalidInput(
                 f"there is no terminal to ask on, so nothing was changed: {question}",

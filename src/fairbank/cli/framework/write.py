@@ -25,8 +25,8 @@ class WriteRequest(NamedTuple):
     """Request that changes the bank, and the question to ask before it, if any.
 
     Only a request that removes, ends or is large has a question. All others can be undone, and a
-    question would take the next line of a pasted session as its answer. One that `removes` or ends
-    something needs --yes without a terminal. The value of --reason is added to the body. A
+    question would take the next line of a pasted session as its answer. One that removes or ends
+    something `needs_yes` without a terminal. The value of --reason is added to the body. A
     request that is not `keyed` may be repeated without an idempotency key.
     """
 
@@ -34,7 +34,7 @@ class WriteRequest(NamedTuple):
     path: str
     body: Any
     question: str | None = None
-    removes: bool = False
+    needs_yes: bool = False
     keyed: bool = True
 
 
@@ -63,7 +63,7 @@ def post(context: Context, request: WriteRequest) -> Row | None:
         _show_planned_entries(context, planned_entries(context, request, in_words=in_words))
         return None
     if request.question is not None and not context.confirm(
-        request.question, removes=request.removes
+        request.question, needs_yes=request.needs_yes
     ):
         context.note("Nothing was changed.")
         return None

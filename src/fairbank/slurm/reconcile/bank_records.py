@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project, project_chain
@@ -59,6 +60,15 @@ class BankCluster(Cluster, frozen=True, kw_only=True):
     free_states: frozenset[str]
 
 
+class PlannedCharge(NamedTuple):
+    """Charge of a run that started at a time, in SU-minutes beyond the run's own hold."""
+
+    account: str
+    resource: str
+    start: int
+    amount: int
+
+
 class BankFunds:
     """Projects with their chains of parents, and the allocations of each by resource."""
 
@@ -90,6 +100,26 @@ class BankFunds:
             for allocation in self.own(lender, resource)
             if allocation.is_in_period(at) and (allocation.shared or lender == project)
         ]
+
+    def beyond_credit(self, charges: Iterable[PlannedCharge]) -> list[int]:
+        """Return how much of each charge no credit would cover, in their order.
+
+        As at the bank, one allocation pays for a run: the first with enough, else the first.
+        """
+        left = {id(record): record.available for records in self._of.values() for record in records}
+        beyond = []
+        for charge in charges:
+            project = self.by_account.get(charge.account)  # none if it was removed since a hold
+            payers = self.payers(project.id, charge.resource, charge.start) if project else []
+            keys = [id(payer) for payer in payers]
+            able = [key for key in keys if left[key] >= charge.amount]
+            covered = 0
+            if keys:
+                key = (able or keys)[0]
+                covered = min(charge.amount, max(0, left[key]))
+                left[key] -= covered
+            beyond.append(charge.amount - covered)
+        return beyond
 
     def missing_payer(self, account: str, resource: str, at: int) -> InvalidInput | None:
         """Return why no allocation may pay for a run; None if one may (arguments: `payers`)."""

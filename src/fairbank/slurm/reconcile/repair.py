@@ -36,7 +36,8 @@ class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     `problem` is the reason why the repair failed; without one an unrepaired finding was not tried.
     `objection` is the bank's refusal of the report, now or earlier, `booked` what the bank charged,
-    wrote off and released for it.
+    wrote off and released for it. The prediction of an import has in `booked` what no credit would
+    cover.
     """
 
     finding: ReconcileFinding

@@ -207,7 +207,7 @@ def _remove(context: Context, options: Namespace) -> int:
     row = allocation_to_change(context)
     name = allocation_name(row)
     question = f"Remove {name}? Staff still read its journal."
-    request = WriteRequest("DELETE", f"/alloc/{row['id']}", None, question, removes=True)
+    request = WriteRequest("DELETE", f"/alloc/{row['id']}", None, question, needs_yes=True)
 
     def sentence(answer: Row) -> str:
         return f"{name} is removed; bring it back: fairbank undo {answer['entry']} --reason '...'"
@@ -228,7 +228,7 @@ def _amend(
     )
     is_large = isinstance(limit, int) and limit >= LARGE
     question = f"{verb} {allocation_name(row)}?" if ends or is_large else None
-    request = WriteRequest("PATCH", f"/alloc/{row['id']}", changes, question, removes=ends)
+    request = WriteRequest("PATCH", f"/alloc/{row['id']}", changes, question, needs_yes=ends)
     sentence = partial(_sentence, context)
     return write(context, "fairbank.allocation/1", request, sentence, warnings)
 

@@ -105,7 +105,7 @@ def _restore(context: Context, options: Namespace) -> int:
         )
     with ProgressBar("restore", options) as progress:
         question = f"Drop everything in {places['store']}, and put {name} in its place?"
-        if options.replace and not context.confirm(question, removes=True):
+        if options.replace and not context.confirm(question, needs_yes=True):
             context.note("Nothing was changed.")
             return NOT_DONE
         with opened_store(options.config, settings) as store:

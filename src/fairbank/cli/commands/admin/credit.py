@@ -76,7 +76,7 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
         f"/alloc/{row['id']}/{verb}",
         {"amount": amount},
         question if sign < 0 or amount >= LARGE else None,
-        removes=sign < 0,
+        needs_yes=sign < 0,
     )
     answer = post(context, request)
     # Staff may deposit all the same: to cover a late charge, or before they reopen it.
@@ -279,7 +279,7 @@ def _undo(context: Context, options: Namespace) -> int:
         return _moved(context, what, answer, of)
 
     request = request._replace(
-        question=f"{what}. Continue?", removes=any(_removes(context, row) for row in entries)
+        question=f"{what}. Continue?", needs_yes=any(_removes(context, row) for row in entries)
     )
     return write(context, "fairbank.granted/1", request, sentence)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.history import (
     COVER_ABOUT,
+    exceeds_credit,
     of_resources,
     price_text,
     runs_without_owner,
@@ -142,7 +143,7 @@ def _csv(context: Context, options: Namespace) -> int:
     unknown = runs_without_owner(predicted)
     among = f", {unknown} among them" if unknown else ""
     question = f"Charge {runs}, {of_resources(predicted.charged, price_text)}{among}?"
-    if not context.confirm(question):
+    if not context.confirm(question, needs_yes=exceeds_credit(predicted)):
         context.note("Nothing was changed.")
         return NOT_DONE
     with Stages(options) as progress:

@@ -197,7 +197,7 @@ def _remove(context: Context, options: Namespace) -> int:
         f"Remove project {project['account']}? Staff still read its journal, and its names stay"
         " taken."
     )
-    request = WriteRequest("DELETE", f"/project/{project['id']}", None, question, removes=True)
+    request = WriteRequest("DELETE", f"/project/{project['id']}", None, question, needs_yes=True)
     sentence = (
         f"project {project['account']} is removed; bring it back: fairbank project set"
         f" {project['id']} --restore"
@@ -244,7 +244,7 @@ def _remove_user(context: Context, options: Namespace) -> int:
     project, uid = find_project(context, options.project), uid_of(options.user, "USER")
     question = f"Take {user_name(uid)} out of {project['account']}?"
     request = WriteRequest(
-        "DELETE", f"/project/{project['id']}/member/{uid}", None, question, removes=True
+        "DELETE", f"/project/{project['id']}/member/{uid}", None, question, needs_yes=True
     )
     sentence = f"{user_name(uid)} is not in {project['account']} any more"
     return write(context, "fairbank.granted/1", request, sentence)

@@ -141,10 +141,11 @@ def _send(
     run: Row | None,
     *,
     question: str | None = None,
+    needs_yes: bool = False,
     warnings: Sequence[str] = (),
 ) -> int:
     """Send a report and print the result."""
-    request = WriteRequest("POST", "/job", report, question, keyed=False)
+    request = WriteRequest("POST", "/job", report, question, needs_yes=needs_yes, keyed=False)
     if run is None:
         warnings = [*warnings, *_membership_warnings(context, report)]
     sentence = partial(_sentence, context, verb, report, run)
@@ -267,23 +268,43 @@ def _charge(context: Context, options: Namespace) -> int:
     report = {"do": "complete", **report, **ending}
     if options.state in cluster["free_states"]:
         return _send(context, "release", report, run)
-    warnings = _amount_warnings(context, report, run)
+    entries = _planned_charge(context, report)
+    warnings = _amount_warnings(context, report, run, entries) if entries else []
+    beyond = sum((row["details"] or {}).get("written_off", 0) for row in entries)
+    is_large = bool(entries) and report["amount"] >= LARGE
     question = None
-    if warnings or report.get("amount", 0) >= LARGE:
-        what = f"charge of {context.format.su_text(report['amount'])} for job {options.job}"
-        question = f"{'. '.join([what, *warnings])}. Continue?"
-    return _send(context, "charge", report, run, question=question, warnings=warnings)
+    if warnings or beyond or is_large:
+        su = context.format.su_text
+        what = f"charge of {su(report['amount'])} for job {options.job}"
+        lost = [f"! {su(beyond)} of it exceed the credit and are written off"] if beyond else []
+        question = f"{'. '.join([what, *warnings, *lost])}. Continue?"
+    return _send(
+        context,
+        "charge",
+        report,
+        run,
+        question=question,
+        needs_yes=is_large or beyond > 0,
+        warnings=warnings,
+    )
 
 
-def _amount_warnings(context: Context, report: dict[str, Any], run: Row | None) -> list[str]:
-    """Return warnings about an amount that was typed and is more than the run holds, or than its
-    user may still use: it is likely to be in another unit, or of another job.
+def _planned_charge(context: Context, report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of a charge whose amount was typed; empty if the bank has it already.
 
     Raises the bank's refusal.
     """
-    planned = WriteRequest("POST", "/job", report, keyed=False)
-    if "amount" not in report or not (entries := planned_entries(context, planned)):
-        return []  # what the bank has charged before is repeated
+    if "amount" not in report:
+        return []
+    return planned_entries(context, WriteRequest("POST", "/job", report, keyed=False))
+
+
+def _amount_warnings(
+    context: Context, report: dict[str, Any], run: Row | None, entries: Sequence[Row]
+) -> list[str]:
+    """Return warnings about an amount that was typed and is more than the run holds, or than its
+    user may still use: it is likely to be in another unit, or of another job.
+    """
     su, amount = context.format.su_text, report["amount"]
     held = run["held"] if run is not None and run["state"] == "held" else 0
     warnings = []

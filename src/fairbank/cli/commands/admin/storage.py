@@ -11,7 +11,6 @@ from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_option, add_writing
 from fairbank.core import ids
 from fairbank.core.time import iso
-from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
@@ -49,7 +48,11 @@ def _import(context: Context, options: Namespace) -> int:
     uses = parse_storage_table(read_csv(options, STORAGE_FIELDS), int(context.now()))
     result = import_storage(bank, uses, system=system, resource=resource, dry_run=True)
     if result.charged and not options.dry_run:
-        if not context.confirm(f"Charge storage with a price of {show_su(_price(result))} SU?"):
+        price = charged_amounts(result.booked, _price(result))
+        needs_yes = result.booked.written_off > 0
+        count = counted(len(result.charged), "measurement")
+        question = f"Charge {count} of {plain(resource)}, {price}?"
+        if not context.confirm(question, needs_yes=needs_yes):
             context.note("Nothing was changed.")
             return NOT_DONE
         result = import_storage(bank, uses, system=system, resource=resource, dry_run=False)

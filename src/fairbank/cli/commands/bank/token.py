@@ -127,7 +127,7 @@ def _add_revoke(parser: Parser) -> None:
 def _revoke(context: Context, options: Namespace) -> int:
     path, question = f"/token/{options.token}", f"Revoke token {options.token}?"
     sentence = f"token {options.token} is revoked; that is not undone, but a new one can be made"
-    request = WriteRequest("DELETE", path, None, question, removes=True)
+    request = WriteRequest("DELETE", path, None, question, needs_yes=True)
     return write(context, "fairbank.token/1", request, sentence)
 
 

@@ -115,6 +115,11 @@ def _price(outcomes: Iterable[RepairOutcome]) -> int:
     return sum(outcome.finding.amount or 0 for outcome in outcomes)
 
 
+def exceeds_credit(history: HistoryResult) -> bool:
+    """Return whether the credit would not cover the runs of a prediction."""
+    return _booked(history.charged).written_off > 0
+
+
 def _booked(outcomes: Iterable[RepairOutcome]) -> BookedAmounts:
     from fairbank.slurm.bank import BookedAmounts
 
@@ -154,10 +159,10 @@ def _unknown_owners(history: HistoryResult) -> list[str]:
 
 def charged_amounts(booked: BookedAmounts, price: int | None) -> str:
     """Return what the bank charged and wrote off, or the price before it did."""
+    beyond = f", {show_su(booked.written_off)} SU beyond the credit" if booked.written_off else ""
     if price is not None:
-        return f"price {show_su(price)} SU"
-    beyond = f", {show_su(booked.written_off)} SU beyond the credit written off"
-    return f"{show_su(booked.charged)} SU{beyond if booked.written_off else ''}"
+        return f"price {show_su(price)} SU{beyond}"
+    return f"{show_su(booked.charged)} SU{beyond}{' written off' if beyond else ''}"
 
 
 def _left_run(outcome: RepairOutcome) -> str:

@@ -127,7 +127,7 @@ def _confirm_import(context: Context, planned: ImportResult) -> bool:
         question += f" {plain(options.settings)}"
     if options.form is not None and not options.yes:  # stdout has only the result
         context.note(*map(_step, steps))
-    return context.confirm(f"{question}?", removes=replaces)
+    return context.confirm(f"{question}?", needs_yes=replaces)
 
 
 def _counted_steps(number: int) -> str:
@@ -281,7 +281,7 @@ def _sync(context: Context, options: Namespace) -> int:
         return 0
     changes = counted(len(result.changes), "change")
     question = f"Make {changes} in Slurm's accounting?"
-    if not context.confirm(question, removes=options.remove):
+    if not context.confirm(question, needs_yes=options.remove):
         context.note("Nothing was changed in Slurm.")
         return NOT_DONE
     with Stages(options) as progress:
