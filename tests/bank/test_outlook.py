@@ -79,7 +79,17 @@ def test_unused_credit_is_at_most_available() -> None:
     )  # its pace takes more
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_689).state is OutlookState.UNUSED
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_690).state is OutlookState.LASTS
-    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).left_over == 0
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_689).left_over == 1
+
+
+def test_allocation_without_available_credit_is_empty_now() -> None:
+    """The holds may come back, but until then no job can start."""
+    now = JULY + 300 * DAY
+    for granted, limit in ((3_001, 0), (2_000, 1_001)):
+        result = outlook(granted, 2_961, JULY, NEXT_JULY, now, held=40, limit=limit)
+        assert result == Outlook(OutlookState.EMPTY, at=now)
+        result = outlook(granted, 2_961, JULY, NEXT_JULY, now, held=39, limit=limit)
+        assert result.state is OutlookState.RUNS_OUT
 
 
 def test_credit_limit_counts_for_use_but_not_as_unused() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
+from tests.cli.output_values import fold
 from tests.cli.site import AYLA, DANA, JORGE
 
 WHY = ("--reason", "committee")
@@ -64,6 +65,25 @@ def test_available_is_what_is_left_of_the_cap(changing: Run) -> None:
     changing("alloc", "cap", 2, JORGE, 5000, *WHY)
     mine = rows(changing, "balance", "-A", "chem_qmc", "--as", JORGE)["gpu", "active"]
     assert (mine["my_left"], mine["available"]) == (872 * 60, 262 * 60)
+
+
+def test_user_above_a_lowered_cap_of_an_empty_allocation_sees_why(changing: Run) -> None:
+    """After a withdrawal of the 262 SU the 128 held are all that is left of the grant. With a cap
+    of 4,100 jorge has 4,100 - 4,000 - 128 = -28 left.
+    """
+    changing("alloc", "cap", 2, JORGE, 4100, *WHY)
+    shown = fold(changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", JORGE).err)
+    assert "262 SU remain, but your cap is 4100: you used 4000 and hold 128, -28 left" in shown
+    assert changing("withdraw", 2, 262, *WHY, "--yes").code == 0
+    mine = changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", JORGE)
+    head, row = (line.split() for line in mine.out.splitlines()[2:4])
+    cells = dict(zip(head, row, strict=False))
+    assert (cells["HELD"], cells["MY-LEFT"], cells["AVAILABLE"]) == ("128", "-28", "0")
+    assert "chem_qmc/gpu: you used 4000 and hold 128 of your cap of 4100 SU" in fold(mine.err)
+    assert " !! empty" in mine.out
+    sentence = "!! chem_qmc/gpu: empty while running jobs hold 128 SU; new jobs are refused."
+    assert sentence in fold(mine.err)
+    assert changing("deposit", 2, 262, *WHY).code == 0
 
 
 def test_rows_for_scripts_add_up_and_have_the_same_columns_for_all_data(changing: Run) -> None:

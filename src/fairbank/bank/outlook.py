@@ -43,7 +43,8 @@ def outlook(
     """Project the pace of an allocation to its end.
 
     The run-out date counts held credit as left, because jobs mostly cost less than their holds. The
-    unused rest at the end does not: at least what is held now may be used.
+    unused rest at the end does not: at least what is held now may be used. If holds take all that
+    is left, it is empty now, because no job can start.
     There is no pace before 7 days or 10 % of the term have passed, whichever is sooner: one large
     job would set it. A credit limit does not expire, so it is not counted as unused.
 
@@ -65,7 +66,7 @@ def outlook(
         return Outlook(OutlookState.NOT_STARTED)
     if ahead <= 0:
         return Outlook(OutlookState.ENDED, None, max(0, granted - used), left - held)
-    if left <= 0:
+    if left <= held:
         return Outlook(OutlookState.EMPTY, at=now)
     if past < max(1, min(PACE_DAYS * DAY, (end - start) // 10)):
         return Outlook(OutlookState.TOO_EARLY)

@@ -216,12 +216,17 @@ def _state(row: Row, form: DisplayFormat) -> str:
 
 
 def _cap(row: Row, form: DisplayFormat) -> str | None:
-    """Return how much the user's cap leaves, if it is less than the allocation has."""
-    if row["available"] == row["remaining"]:
+    """Return how much the user's cap leaves, if it is less than the allocation has, or how far
+    the user is above it.
+    """
+    is_above = row["my_cap"] is not None and row["my_left"] < 0
+    if row["available"] == row["remaining"] and not is_above:
         return None
     cap, _, used, held, left = form.sums(
         *(row[key] for key in ("my_cap", "my_charged", "my_held", "my_left"))
     )
+    if row["available"] == row["remaining"]:
+        return f"{_name(row)}: you used {used} and hold {held} of your cap of {form.with_unit(cap)}"
     return (
         f"{_name(row)}: {form.credit_text(row['remaining'])} remain, but your cap is"
         f" {cap}: you used {used} and hold {held}, {left} left"
@@ -239,10 +244,12 @@ def _outlook(row: Row, now: int, form: DisplayFormat) -> str | None:
                 return None
             pace = f"the mean pace since {since}"
             return f"! {_name(row)}: empty in {_time_left(seconds)} at {pace}.  See: {usage}"
-        case OutlookState.EMPTY if row["charged"]:
+        case OutlookState.EMPTY if row["charged"] or row["held"]:
             # Without a price no partition bills it, and no jobs use it.
             effect = "new jobs are refused" if row["one_su"] else "further use has no credit"
-            return f"!! {_name(row)}: empty; {effect}.  See: {usage} -S {since}"
+            shown = form.sums(row["deposited"], row["charged"], row["held"], row["remaining"])
+            holding = f" while running jobs hold {form.with_unit(shown.held)}" if row["held"] else ""
+            return f"!! {_name(row)}: empty{holding}; {effect}.  See: {usage} -S {since}"
         case OutlookState.UNUSED:
             left = _time_left(instant_of(row["end"]) - now)
             return f"! {_name(row)}: under-used, {left} left.  See: {usage} --by month"
