@@ -248,7 +248,9 @@ def _outlook(row: Row, now: int, form: DisplayFormat) -> str | None:
             # Without a price no partition bills it, and no jobs use it.
             effect = "new jobs are refused" if row["one_su"] else "further use has no credit"
             shown = form.sums(row["deposited"], row["charged"], row["held"], row["remaining"])
-            holding = f" while running jobs hold {form.with_unit(shown.held)}" if row["held"] else ""
+            holding = (
+                f" while running jobs hold {form.with_unit(shown.held)}" if row["held"] else ""
+            )
             return f"!! {_name(row)}: empty{holding}; {effect}.  See: {usage} -S {since}"
         case OutlookState.UNUSED:
             left = _time_left(instant_of(row["end"]) - now)
