@@ -239,6 +239,7 @@ def test_reports_are_drawn_with_what_they_show_and_of_which_time(
     folder = tmp_path / "figures"
     result = fairbank("report", verb, folder, *options)
     assert result.code == 0, result.err
+    assert "   bank fairbank" in result.out
     assert {file.name for file in folder.iterdir()} == files
     for file in folder.iterdir():
         picture = file.read_text()

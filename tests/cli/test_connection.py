@@ -165,7 +165,7 @@ def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatc
 
 
 def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
-    assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
+    assert fairbank("status").out.startswith(f"bank fairbank ok at {bank.unix}")
     output = fairbank("whoami", "--as", JORGE).out
     assert f"fairbank at {bank.unix}" in output
     assert "61002" in output
@@ -185,7 +185,8 @@ def test_status_waits_for_a_starting_bank(
     )
     assert fairbank("status", "--server", f"unix:{late}").code == 6
     assert fairbank("status", "--server", f"unix:{late}", "--wait", "0").code == 6
-    assert fairbank("status", "--server", f"unix:{late}", "--wait").out.startswith("bank ok at")
+    output = fairbank("status", "--server", f"unix:{late}", "--wait").out
+    assert output.startswith("bank fairbank ok at")
 
 
 def test_over_the_network_with_a_token(
@@ -213,7 +214,8 @@ def test_health_needs_no_authentication(
     fairbank: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
     clean_env.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
-    assert fairbank("status", "--server", bank.http).out.startswith(f"bank ok at {bank.http}")
+    output = fairbank("status", "--server", bank.http).out
+    assert output.startswith(f"bank fairbank ok at {bank.http}")
 
 
 def test_over_the_network_with_munge(

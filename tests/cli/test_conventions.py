@@ -218,6 +218,26 @@ WITHOUT_BANK = {"quote", "status", "token list", "audit verify", "audit heads", 
 """The price of one job, checks of a host, and lists that are empty here."""
 
 
+NAMES_CLUSTER = {"quote", "queue"}
+"""Answers about one cluster without -M. That of a member of this list is read or the default."""
+
+
+@pytest.mark.parametrize("name", [name for name in READING if name not in NAMES_CLUSTER])
+def test_cluster_is_named_only_if_the_answer_is_about_it(
+    fairbank: Run, clean_env: pytest.MonkeyPatch, name: str
+) -> None:
+    clean_env.setenv("FAIRBANK_CLUSTER", "nonsense")
+    words = (*name.split(), *READING[name])
+    assert json.loads(fairbank(*words, "--json", services=FakeServices()).out)["cluster"] is None
+    assert "nonsense" not in fairbank(*words, services=FakeServices()).out
+
+
+def test_clusters_option_is_named_in_the_answer(fairbank: Run) -> None:
+    words = ("jobs", "-a", "-M", "darwin")
+    assert json.loads(fairbank(*words, "--json").out)["cluster"] == "darwin"
+    assert "   cluster darwin" in fairbank(*words).out
+
+
 @pytest.mark.parametrize("name", [name for name in READING if name not in WITHOUT_BANK])
 def test_every_table_names_its_bank(fairbank: Run, name: str) -> None:
     shown = fairbank(*name.split(), *READING[name], services=FakeServices()).out

@@ -116,7 +116,10 @@ def test_refused_job_has_the_refusal_and_its_remedies(
             },
         )
     text, data = why(changing, REFUSED, queue)
-    assert text.startswith(f"The bank refused job {REFUSED} at 2026-11-21 12:30:12: ")
+    assert text.startswith(
+        "As of 2026-11-21 12:30:12 +00:00 bank fairbank cluster darwin"
+        f" The bank refused job {REFUSED} at 2026-11-21 12:30:12: "
+    )
     assert "ends by 2026-11-21 21:00:00 at the latest" in text
     refusal = data["refusal"]
     assert (data["state"], data["run"], refusal["requested"]) == ("refused", None, 60_000_000)
@@ -134,7 +137,12 @@ def test_bank_is_asked_if_slurm_does_not_answer(
 ) -> None:
     clean_env.setenv("PATH", str(tmp_path))
     assert "301 SU were charged" in changing("why", 812_301).out
-    assert changing("why", 999).code == 6
+    unknown = changing("why", 999)
+    assert unknown.code == 6
+    assert (
+        "the bank knows no job 999 that you may see, and Slurm does not answer: cannot run scontrol"
+        in " ".join(unknown.err.split())
+    )
 
 
 def test_job_of_a_recording_is_never_that_of_another_cluster(

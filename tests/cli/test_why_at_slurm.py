@@ -116,6 +116,13 @@ def test_array_task_is_named_as_in_squeue(run: Run) -> None:
     assert json.loads(run(number, "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_1"
 
 
+@pytest.mark.parametrize("tasks", ["1-5,9%2", "1,3,5,...%2", "1"])
+def test_waiting_array_is_named_as_in_squeue(run: Run, tasks: str) -> None:
+    number = JOBS["tasks"]
+    result = run(f"{number}_[{tasks}]", "--json", "--no-likely")
+    assert json.loads(result.out)["data"][0]["job"] == f"{number}_1"
+
+
 def test_no_advice_omits_suggestions(run: Run) -> None:
     result = run(JOBS["fast"], "--json", "--no-advice", "--no-likely")
     assert result.code == 0
@@ -736,6 +743,7 @@ def test_needed_hold_and_available_credit_are_reported(
         JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=bank_queue
     )
     assert (result.code, result.err) == (0, "")
+    assert "   bank fairbank   cluster darwin\n" in result.out
     assert "ok credit: needs a hold of 0.17 SU, available 59,408 of chem_qmc/cpu" in " ".join(
         result.out.split()
     )
@@ -1045,6 +1053,9 @@ def test_invalid_job_id_is_reported(run: Run) -> None:
     result = run("render")
     assert result.code == 2
     assert "'render' is no job id" in result.err
+    result = run("15_[2-x]")
+    assert result.code == 2
+    assert "'[2-x]' are no tasks of an array" in result.err
 
 
 def test_missing_slurm_commands_are_reported(

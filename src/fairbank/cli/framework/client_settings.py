@@ -21,7 +21,7 @@ KEYS = {
     "token_file": "file with a token, to authenticate over the network; readable by its owner only",
     "munge_socket": "socket of munged, if not the default",
     "libmunge": "MUNGE library, if not the default",
-    "cluster": "default cluster (-M)",
+    "cluster": "default cluster (-M) of commands that need one; lists have all clusters",
     "account": "default project of fairbank quote (-A)",
 }
 """Keys of a client file. In the environment they are in capitals, after FAIRBANK_."""

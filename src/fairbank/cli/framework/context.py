@@ -182,6 +182,10 @@ class Context(Terminal):
         """Time of the bank's last answer, by its own clock."""
         self.bank: str | None = None
         """Name of the bank that answered."""
+        self.cluster: str | None = self._named_cluster
+        """Cluster that the answer is about: that of -M, or one that the command reads; None if it
+        is not about just one.
+        """
         self.later_notes: list[str] = []
         """Notes to print after the answer."""
 
@@ -192,15 +196,17 @@ class Context(Terminal):
 
         return f"{self.prog} {shlex.join(self._words)}"
 
-    @cached_property
-    def settings(self) -> Settings:
+    @property
+    def _named_cluster(self) -> str | None:
+        """Return the cluster of -M, if just one was given."""
         values = vars(self.options)
         clusters = values.get("clusters") or [values.get("cluster")]
+        return clusters[0] if len(clusters) == 1 else None
+
+    @cached_property
+    def settings(self) -> Settings:
         return read_client_settings(
-            {
-                "server": values.get("server"),
-                "cluster": clusters[0] if len(clusters) == 1 else None,
-            },
+            {"server": getattr(self.options, "server", None), "cluster": self._named_cluster},
             os.environ,
         )
 
@@ -338,8 +344,3 @@ class Context(Terminal):
         ):
             return os.geteuid()
         return int(self.one("/whoami")["uid"])
-
-    @cached_property
-    def cluster(self) -> str | None:
-        """Cluster that was named, if any. A command that shows output of Slurm sets that one's."""
-        return self.settings.cluster

@@ -180,6 +180,11 @@ def caption(context: Context, *, unit: bool = True) -> str:
     return "   ".join(parts)
 
 
+def source_line(context: Context) -> list[str]:
+    """Return the caption for a text that is no table; none if no bank answered."""
+    return folded(caption(context, unit=False), context.width) if context.bank else []
+
+
 def window(context: Context, since: int, until: int) -> str:
     """Return `2026-10-22 07:30:12 .. 2026-11-21 07:30:12`, the time that sums are of.
 

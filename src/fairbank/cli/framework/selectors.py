@@ -165,10 +165,12 @@ def _project_numbered(context: Context, text: str) -> Row | None:
 
 
 def find_cluster(context: Context) -> Row:
-    """Return the cluster of -M, else the only one of the bank. Raises NotFound, InvalidInput."""
+    """Return the cluster of -M or the settings, else the only one of the bank, and name it in the
+    answer. Raises NotFound, InvalidInput.
+    """
     rows: list[Row] = context.get("/cluster")["data"]
     names = [str(row["name"]) for row in rows]
-    name = context.cluster
+    name = context.settings.cluster
     if name is None and len(rows) != 1:
         raise InvalidInput(
             "the cluster is missing, and the bank has not just one",
@@ -178,7 +180,9 @@ def find_cluster(context: Context) -> Row:
     if name is not None and name not in names:
         remedy = "have it added to the bank's settings"
         raise not_visible("cluster", name, "--clusters", names, remedy)
-    return rows[0] if name is None else rows[names.index(name)]
+    row = rows[0] if name is None else rows[names.index(name)]
+    context.cluster = str(row["name"])
+    return row
 
 
 def group_query(group: str | None) -> dict[str, object]:

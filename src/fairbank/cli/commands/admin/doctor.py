@@ -162,7 +162,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
     rules = read_site_rules(site)
     doctor = Doctor(SlurmCommands(), context.client, agent=agent_facts, munge=munge, site=rules)
-    return list(doctor.checks(context.cluster))
+    return list(doctor.checks(context.settings.cluster))
 
 
 COMMAND = Command(

@@ -10,6 +10,7 @@ from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_nothing, add_option, count
 from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import Unavailable
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, Row, text
 from fairbank.rest.client import Client
 
@@ -40,7 +41,8 @@ def _status(context: Context, options: Namespace) -> int:
     if options.form or options.format:
         row = {"server": str(address), "status": "ok", "milliseconds": spent}
         return show(context, Listing("fairbank.status/1", STATUS_COLUMNS, [row]))
-    context.print_text(f"bank ok at {address}   answered in {spent} ms")
+    name = f"bank {plain(context.bank)}" if context.bank else "bank"
+    context.print_text(f"{name} ok at {address}   answered in {spent} ms")
     return 0
 
 

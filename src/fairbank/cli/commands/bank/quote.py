@@ -87,6 +87,7 @@ def run(context: Context, options: Namespace) -> int:
         "tasks": job.array_tasks,
     }
     card = context.client.post("/quote", request)["data"]
+    context.cluster = str(card["cluster"])
     start = _likely_start(context, options, request, card, job)
     code = TOO_LITTLE if not card["fits"] else NOT_DONE if unread else 0
     if options.form is None and not options.format:

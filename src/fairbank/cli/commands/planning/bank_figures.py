@@ -208,7 +208,7 @@ def _balance(context: Context, options: Namespace) -> int:
         options.directory, (_burn_down(context, row) for row in rows), as_png=options.png
     )
     files = [{"file": picture.file, "about": picture.caption.title} for picture in drawn]
-    return show(context, Listing("fairbank.figure/1", FILES, files))
+    return show(context, Listing("fairbank.figure/1", FILES, files, caption(context, unit=False)))
 
 
 def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:

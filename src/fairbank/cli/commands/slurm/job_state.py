@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
 from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.output import source_line
 from fairbank.core.errors import FairbankError
 from fairbank.core.hostlist import compress
 from fairbank.core.time import iso, show_duration, show_rounded
@@ -43,21 +44,26 @@ def show_state(
     runs = error if isinstance(error, NotPending) else None
     job = options.job
     number = str(runs.job.job_id) if runs else job
+    cluster = context.settings.cluster
     if answers := isinstance(error, NotPending | NotListed):
-        context.cluster = error.cluster
+        cluster = context.cluster = error.cluster
     run, refusal, unknown = None, None, None
     try:
         # The number of a task of an array is known to slurmctld only.
         if context.settings.is_configured and number.isdecimal():
-            if answers and context.cluster is None:
+            if answers and cluster is None:
                 raise cluster_missing(options.directory)
-            run, refusal = _in_bank(context, number)
+            run, refusal = _in_bank(context, number, cluster)
     except FairbankError as problem:
         unknown = problem
     if runs is None and run is None and refusal is None:
         if unknown is not None:
             error.message += f", and nothing is known of its credit: {unknown.message}"
             error.remedy = unknown.remedy
+        elif not answers:
+            error.message = f"Slurm does not answer: {error.message}"
+            if context.bank is not None:
+                error.message = f"the bank knows no job {job} that you may see, and {error.message}"
         raise error
     notes = [] if unknown is None else [f"nothing is known of its credit: {unknown}"]
     if runs is not None and run is not None and run["state"] != "held":
@@ -75,21 +81,27 @@ def show_state(
     if context.options.form == "json":
         context.print_json("fairbank.job-state/1", [data], notes)
     else:
+        context.print_lines(source_line(context))
         for text in _lines(context, data, runs):
             context.print_lines(text)
         context.note(*notes)
     return 0 if runs is None else print_unreadable(context, runs.unreadable, "scontrol show job")
 
 
-def _in_bank(context: Context, number: str) -> tuple[Row | None, Row | None]:
+def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | None, Row | None]:
     """Return the newest run of a job in the bank, and its newest refusal if that is newer.
+
+    Args:
+        context: of the command. Its answer names the cluster.
+        number: of the job.
+        cluster: name of the job's cluster; None for the bank's only one.
 
     Raises FairbankError, NotFound if the bank does not have the cluster.
     """
     from fairbank.slurm.bank import BankClient
 
-    cluster = BankClient(context.client).cluster(context.cluster).name
-    query = {"job_id": number, "cluster": cluster}
+    context.cluster = BankClient(context.client).cluster(cluster).name
+    query = {"job_id": number, "cluster": context.cluster}
     run = next(iter(context.rows("/job", query, 1)), None)
     refused = next(iter(context.rows("/failure", query, 1)), None)
     if refused is not None and run is not None and refused["at"] <= run["start"]:

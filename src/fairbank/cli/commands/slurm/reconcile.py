@@ -103,7 +103,7 @@ def run(context: Context, options: Namespace) -> int:
         result = reconciler.reconcile(
             since,
             until,
-            cluster=context.cluster,
+            cluster=context.settings.cluster,
             fix=options.fix,
             retry_refused=options.again,
             progress=progress,

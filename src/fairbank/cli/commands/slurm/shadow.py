@@ -83,7 +83,8 @@ def run(context: Context, options: Namespace) -> int:
     since, until = period_of(context, DEFAULT_START)
     slurm, bank = slurm_and_bank(context)
     with Stages(options) as progress:
-        cluster = bank.cluster(slurm.check_cluster(context.cluster))
+        cluster = bank.cluster(slurm.check_cluster(context.settings.cluster))
+        context.cluster = cluster.name
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
         runs = read_runs(bank, cluster.name, min(first, since), until, progress, len(jobs))
@@ -134,7 +135,8 @@ def _show_rules(context: Context, options: Namespace) -> int:
     since, until = period_of(context, DEFAULT_START)
     slurm, bank = slurm_and_bank(context)
     with Stages(options) as progress:
-        cluster = bank.cluster(slurm.check_cluster(context.cluster))
+        cluster = bank.cluster(slurm.check_cluster(context.settings.cluster))
+        context.cluster = cluster.name
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         groups = read_job_groups(slurm, since, until, progress)
     world = RuleInput(

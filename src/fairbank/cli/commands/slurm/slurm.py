@@ -78,7 +78,7 @@ def _import(context: Context, options: Namespace) -> int:
         import_people,
         slurm,
         bank,
-        cluster=context.cluster,
+        cluster=context.settings.cluster,
         gids=dict(options.gid),
         passed_over=options.pass_over,
     )
@@ -211,7 +211,7 @@ def _import_history(
             int(context.moment(options.starttime, "--starttime") or 0),
             context.now(),
             grace_seconds=GRACE_MINUTES * 60,
-            cluster=context.cluster,
+            cluster=context.settings.cluster,
             cover=options.cover,
             passed_over=options.pass_over,
             after=plan if options.dry_run else None,
@@ -247,7 +247,12 @@ def _sync(context: Context, options: Namespace) -> int:
         site = read_site_rules(options.site)
         with Stages(options) as progress:
             synced = sync_policy(
-                slurm, bank, site, cluster=context.cluster, dry_run=dry_run, progress=progress
+                slurm,
+                bank,
+                site,
+                cluster=context.settings.cluster,
+                dry_run=dry_run,
+                progress=progress,
             )
         verb = "would write" if dry_run else "written"
         projects = counted(synced.projects, "project")
@@ -262,7 +267,7 @@ def _sync(context: Context, options: Namespace) -> int:
         sync_accounts,
         slurm,
         bank,
-        cluster=context.cluster,
+        cluster=context.settings.cluster,
         fence=options.fence,
         remove=options.remove,
     )

@@ -10,8 +10,11 @@ from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_
 from fairbank.cli.commands.slurm.slurm_options import add_directory, print_json, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option, count, file_read
+from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.core.submission.arrays import parse_array
+from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation, TermsBesideJobAhead, as_data, lines
 
@@ -25,14 +28,15 @@ if TYPE_CHECKING:
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7}|\+\d{1,4})?", re.ASCII)
+_REMEDY = "give one as squeue has it, such as 812345, 33_7 or 33_[1-5]"
 _NUMBER = re.compile(r"\d{1,12}", re.ASCII)
 _OF_TRACE = ("policy", "at", "procs", "runs", "seed")
 
 
 def add(parser: Parser) -> None:
     about = (
-        "the job that waits; 33_7 is a task of an array, 33 the next of its tasks, 40+1 a component"
-        " of a heterogeneous job"
+        "the job that waits; 33_7 is a task of an array, 33 or 33_[1-5] the next of its tasks, 40+1"
+        " a component of a heterogeneous job"
     )
     add_option(parser, "job JOBID", about)
     add_directory(parser)
@@ -72,12 +76,9 @@ def _at_slurm(context: Context, options: Namespace) -> int:
                 field=f"--{name}",
                 remedy="leave it out, or name a workload: --trace FILE",
             )
+    options.job = _whole_array(options.job)
     if not _JOB.fullmatch(options.job):
-        raise InvalidInput(
-            f"{options.job[:40]!r} is no job id",
-            field="JOBID",
-            remedy="give one as squeue has it, such as 812345 or 33_7",
-        )
+        raise InvalidInput(f"{options.job[:40]!r} is no job id", field="JOBID", remedy=_REMEDY)
     from fairbank.slurm.queue_explanation import NotListed, NotPending, explain
 
     def quote(request: Mapping[str, object]) -> Any:
@@ -106,6 +107,15 @@ def _at_slurm(context: Context, options: Namespace) -> int:
         context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)]
     )
     return code
+
+
+def _whole_array(name: str) -> str:
+    """Return the number of an array that waits, of its name in squeue: 15 of `15_[1-5,9%2]`."""
+    number, bracket, tasks = name.partition("_[")
+    if bracket:
+        # squeue cuts a long list of tasks after 64 characters.
+        parse_array(f"[{tasks.replace(',...', '')}", field="JOBID", remedy=_REMEDY)
+    return number
 
 
 def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAhead | None:
@@ -234,7 +244,9 @@ def _show_explanation(
     if context.options.form == "json":
         print_json(context, "fairbank.why/1", row.as_of, cluster, [as_data(row)], warnings)
         return
+    context.as_of, context.cluster = iso(row.as_of), cluster
     with context.in_pages():
+        context.print_lines(source_line(context))
         context.print_lines(lines(row, context.format, context.width))
     context.note(*warnings)
 
