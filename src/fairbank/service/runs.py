@@ -34,7 +34,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.partition import price_groups
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Action, Identity, check_allowed
+from fairbank.service.access.identity import Action, Identity, VisibleJobs, check_allowed
 from fairbank.service.allocations import states_since
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
 from fairbank.service.use_cases import UseCases, only
@@ -92,20 +92,21 @@ class Runs(UseCases):
         remedy = "list them with: fairbank jobs --refused"
         return only(refusals, f"refusal {number}", "id", remedy)
 
-    def remedies_for(self, refusal: Refusal) -> RemedyFacts:
-        """Return what may help against the refusal of a run. It may query LDAP, as
+    def remedies_for(self, identity: Identity, refusal: Refusal) -> RemedyFacts:
+        """Return what may help a user against the refusal of a run. It may query LDAP, as
         `alternatives`.
         """
-        (facts,) = self.facts_about([refusal])
+        (facts,) = self.facts_about(identity, [refusal])
         return msgspec.structs.replace(
             facts,
             alternatives=self.alternatives(refusal),
             account=self._account(refusal.project) if refusal.project else None,
         )
 
-    def facts_about(self, refused: Sequence[Refusal]) -> list[RemedyFacts]:
+    def facts_about(self, identity: Identity, refused: Sequence[Refusal]) -> list[RemedyFacts]:
         """Return facts about the allocation of each refused run: the nearest one if none covers the
-        run, why that one or a frozen one is not active, and what is held of exhausted credit.
+        run, why that one or a frozen one is not active, and what is held of exhausted credit, as
+        far as the user may see the jobs.
 
         One read of each kind serves all refusals.
         """
@@ -137,7 +138,7 @@ class Runs(UseCases):
                 account=None if job is None else self._account(job.project_chain[0]),
                 nearest=(nearest := None if job is None else near.get(job)),
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
-                holds=_holds_of(refusal, holds, self._context.policy.hold_grace_seconds),
+                holds=_holds_of(refusal, holds, identity, self._context.policy.hold_grace_seconds),
             )
             for refusal, job in zip(refused, jobs, strict=True)
         ]
@@ -218,9 +219,13 @@ class Runs(UseCases):
 
 
 def _holds_of(
-    refusal: Refusal, holds: Mapping[tuple[int, int], OpenHolds], grace_seconds: int
+    refusal: Refusal,
+    holds: Mapping[tuple[int, int], OpenHolds],
+    identity: Identity,
+    grace_seconds: int,
 ) -> OpenHolds | None:
-    """Return the holds on the allocation of a refusal; of its owner if the owner's cap refused.
+    """Return the holds on the allocation of a refusal that the user may see; of its owner if the
+    owner's cap refused.
 
     They last until the time limits of their jobs: the deadline without the grace that follows.
     """
@@ -228,7 +233,10 @@ def _holds_of(
         open_holds
         for (allocation, owner), open_holds in holds.items()
         if allocation == refusal.allocation
-        and (owner == refusal.owner or refusal.reason is not Reason.CAPPED)
+        and (
+            owner == refusal.owner
+            or (refusal.reason is not Reason.CAPPED and _sees_holds_of_all(identity, refusal))
+        )
     ]
     if not some:
         return None
@@ -239,6 +247,16 @@ def _holds_of(
         Instant(last),
         max(open_holds.set_by for open_holds in some),
     )
+
+
+def _sees_holds_of_all(identity: Identity, refusal: Refusal) -> bool:
+    """Return True if the answer may name jobs of others than the owner of the refused run.
+
+    The owner reads the answer to an agent, whatever the agent itself may see.
+    """
+    if identity.visible_jobs is not VisibleJobs.OWN:
+        return True
+    return not identity.clusters and identity.job_visibility.can_see(refusal.project or 0)
 
 
 def _first_sufficient(offers: Offers, amount: int) -> int | None:

@@ -7,6 +7,7 @@ the coordinator of chem; `other` is a user of no project and the PI of another o
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from fairbank.service.access.identity import VisibleJobs
 from tests.rest.operations import OWN, call, operations, share_of
 from tests.rest.world import (
     ADMIN,
+    AGENT,
     COORDINATOR,
     MEMBER,
     OTHER_PI,
@@ -26,6 +28,7 @@ from tests.rest.world import (
     SUPERUSER,
     World,
     create_world,
+    report,
 )
 
 COLLEAGUE = 5_200
@@ -90,3 +93,26 @@ def _shows_member(world: World, operation: str, uid: int) -> bool:
     if operation == "list_shares":
         path = "/share?users=true"
     return re.search(rf"\b{MEMBER}\b", world.ask(method, path, uid).text) is not None
+
+
+@pytest.mark.parametrize("seen", VisibleJobs, ids=lambda seen: seen.value)
+def test_refusal_and_quote_name_only_visible_jobs_as_holding(seen: VisibleJobs) -> None:
+    """A job of the member holds 1 SU of chem. The agent's answer is for the owner of the job."""
+    with create_world(staff=msgspec.structs.replace(STAFF, visible_jobs=seen)) as world:
+        chem = world.own["project"]
+        world.request(SetMember(project=chem, uid=COLLEAGUE, role=Role.MEMBER))
+        for owner in (MEMBER, COLLEAGUE):
+            large = report(owner, owner_uid=owner, billing=10**6)
+            refused = world.ask("POST", "/job", AGENT, json=large).json()
+            entry = refused["refusal"]["entry"]
+            is_named = owner == MEMBER or seen is not VisibleJobs.OWN
+            job: dict[str, Any] = {"account": "chem", "partition": "std", "owner_uid": owner}
+            job |= {"tres": "cpu=1000000", "time_limit": "1:00:00"}
+            quoted = world.ask("POST", "/quote", owner, json=job).json()["data"]
+            shown = world.ask("GET", f"/failure/{entry}", owner).json()["data"]
+            for answer in (refused, quoted, shown):
+                assert ("1 held by 1 running job," in answer["detail"]) == is_named
+                assert ("1 held." in answer["detail"]) != is_named
+            for lead in (PI, COORDINATOR, ADMIN):
+                shown = world.ask("GET", f"/failure/{entry}", lead).json()["data"]
+                assert "1 held by 1 running job," in shown["detail"]

@@ -167,7 +167,8 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
 
 async def _help(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
     """Return what may help, such as other projects that could pay."""
-    return await _in_time(lambda: request.services.runs.remedies_for(refusal), NOTHING_KNOWN)
+    runs, identity = request.services.runs, request.identity
+    return await _in_time(lambda: runs.remedies_for(identity, refusal), NOTHING_KNOWN)
 
 
 async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[RemedyFacts]:
@@ -177,7 +178,8 @@ async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[
     nothing = [NOTHING_KNOWN] * len(refusals)
     if not any(refusal.reason in CREDIT_REASONS for refusal in refusals):
         return nothing
-    return await _in_time(lambda: request.services.runs.facts_about(refusals), nothing)
+    runs, identity = request.services.runs, request.identity
+    return await _in_time(lambda: runs.facts_about(identity, refusals), nothing)
 
 
 async def _in_time(look_up: Callable[[], T], default: T) -> T:
@@ -330,8 +332,8 @@ def _remedies_for(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
     """Return what may help. Only the owner of the job and staff learn of other projects."""
     runs, identity = request.services.runs, request.identity
     if identity.visibility.everything or refusal.owner == identity.uid:
-        return runs.remedies_for(refusal)
-    return runs.facts_about([refusal])[0]
+        return runs.remedies_for(identity, refusal)
+    return runs.facts_about(identity, [refusal])[0]
 
 
 def _account(request: ApiRequest, refusal: Refusal) -> str | None:
