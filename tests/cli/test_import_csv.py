@@ -370,6 +370,17 @@ def test_end_is_read_as_schedulers_write_it(cells: dict[str, str], state: str | 
         (JOBS.encode(), ("--column", "qos=QOS"), "no column 'QOS' for the field qos"),
         (JOBS.encode(), ("--column", "queue=partition"), "'queue' is not a field"),
         (JOBS.encode(), ("--column", "qos"), "'qos' is not FIELD=NAME"),
+        (
+            JOBS.encode(),
+            ("--column", "cpus=cpus", "--column", "cpus=start"),
+            "'cpus=start' names a second column of the field, after 'cpus' field: --column",
+        ),
+        (
+            JOBS.replace("cpus", "slots").encode(),
+            (),
+            "no column 'cpus', and no column 'tres' either",
+        ),
+        (JOBS.replace(",end,", ",stop,").encode(), (), "try: name one of them: --column end=NAME"),
         (JOBS.encode(), ("--delimiter", "::"), "'::' is not one character"),
         (JOBS.encode("utf-16"), (), "the file is in UTF-16"),
         (JOBS.replace("pbs", "pbß").encode("latin-1"), (), "line 4 is not UTF-8: it has the byte"),
@@ -393,7 +404,22 @@ def test_all_wrong_lines_are_counted(changing: Run, directory: Path) -> None:
     (directory / "jobs.csv").write_text(JOBS.replace("idle-std", "nowhere"))
     error = output_of(changing("import", "csv", "jobs.csv"), WRONG_USAGE)
     assert "there is no partition 'nowhere'; 3 lines have errors" in fold(error)
-    assert "cannot use missing.csv" in output_of(changing("import", "csv", "missing.csv"), 1)
+
+
+def test_missing_file_is_named_with_its_option(changing: Run, directory: Path) -> None:
+    (directory / "jobs.csv").write_text(JOBS)
+    columns = ("jobs.csv", "--columns", "none.toml")
+    for words, field in ((("none.csv",), "FILE"), (columns, "--columns")):
+        error = fold(output_of(changing("import", "csv", *words), 3))
+        missing = f"cannot read {words[-1]}: No such file or directory"
+        assert f"{missing} field: {field} try: name an existing file" in error
+
+
+def test_file_of_columns_may_have_a_byte_order_mark(changing: Run, directory: Path) -> None:
+    (directory / "jobs.csv").write_text(JOBS.replace("job_id", "Job"))
+    (directory / "map.toml").write_text('job_id = "Job"', encoding="utf-8-sig")
+    planned = changing("import", "csv", "jobs.csv", "--columns", "map.toml", "--dry-run")
+    assert output_of(planned).startswith("history: ")
 
 
 def test_member_may_not_import(changing: Run, directory: Path) -> None:

@@ -32,6 +32,7 @@ def read(text: bytes) -> Lab:
 
 def test_valid_settings_are_read() -> None:
     assert read(b"shelves = 3\nfloor = 1") == Lab(3, 1)
+    assert read("shelves = 3".encode("utf-8-sig")) == Lab(3)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,12 @@ def test_valid_settings_are_read() -> None:
         (
             "shelves = 3".encode("utf-16"),
             f"{FILE} is not UTF-8: byte 0 is 0xff",
+            "--lab",
+            "save it as text in UTF-8",
+        ),
+        (
+            b"\xef\xbb\xbfa = '\xff'",
+            f"{FILE} is not UTF-8: byte 5 is 0xff",
             "--lab",
             "save it as text in UTF-8",
         ),

@@ -104,8 +104,8 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
         ),
         (
             "[policy.categories.big]\nresources = {cpu = {lowest = 5, highest = 4}}",
-            "policy.categories.big.resources.cpu",
-            "",
+            "policy.categories.big.resources.cpu.highest",
+            "5 or more; or leave it out for any amount",
         ),
         ("[policy.categories]\nBig = {}", "policy.categories.Big", "a lower-case letter, then"),
         ("[policy.categories]\nbig = {purpose = 5}", "policy.categories.big.purpose", "text"),

@@ -28,10 +28,6 @@ class GrantRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lowest: Annotated[int, msgspec.Meta(ge=0, le=AMOUNT_MAX // MINUTES_IN_SU)] = 0
     highest: Annotated[int, msgspec.Meta(ge=0, le=AMOUNT_MAX // MINUTES_IN_SU)] | None = None
 
-    def __post_init__(self) -> None:
-        if self.highest is not None and self.highest < self.lowest:
-            raise ValueError(f"`highest` {self.highest} is below `lowest` {self.lowest}")
-
 
 class GrantCategory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Category of grants.

@@ -37,7 +37,7 @@ def read_whole(file: BinaryIO, name: str, *, field: str, most: int = BYTES_MAX) 
 def parse_toml(
     text: bytes, name: str, *, field: str, parse_float: Callable[[str], Any] = float
 ) -> dict[str, Any]:
-    """Parse the text of a TOML file.
+    """Parse the text of a TOML file, with or without a byte-order mark.
 
     Args:
         text: the content of the file.
@@ -49,10 +49,10 @@ def parse_toml(
         InvalidInput: the text is not TOML, or nested too deeply.
     """
     try:
-        return tomllib.loads(text.decode(), parse_float=parse_float)
+        return tomllib.loads(text.decode("utf-8-sig"), parse_float=parse_float)
     except UnicodeDecodeError as bad:
         raise InvalidInput(
-            f"{name} is not UTF-8: byte {bad.start} is 0x{text[bad.start]:02x}",
+            f"{name} is not UTF-8: byte {bad.start} is 0x{bad.object[bad.start]:02x}",
             field=field,
             remedy="save it as text in UTF-8",
         ) from bad

@@ -402,6 +402,13 @@ def _check_category(name: str, category: object) -> None:
     resources = category.get("resources") if isinstance(category, dict) else None
     for resource, limits in resources.items() if isinstance(resources, dict) else ():
         _check_table(limits, GrantRange, f"{place}.resources.{resource}")
+        lowest, highest = limits.get("lowest", 0), limits.get("highest")
+        if highest is not None and highest < lowest:
+            raise InvalidInput(
+                f"the highest grant {highest} is below the lowest grant {lowest}",
+                field=f"{place}.resources.{resource}.highest",
+                remedy=f"{lowest} or more; or leave it out for any amount",
+            )
         ids.kind(resource, field=f"{place}.resources.{resource}")
     _check_table(category, GrantCategory, place)
     if isinstance(category, dict) and "purpose" in category:

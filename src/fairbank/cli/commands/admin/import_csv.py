@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
 
 from fairbank.cli.commands.slurm.history import (
     COVER_ABOUT,
@@ -25,12 +26,13 @@ from fairbank.cli.framework.options import (
 )
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.cli.framework.selectors import find_cluster
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -75,10 +77,39 @@ def read_csv(options: Namespace, fields: TableFields) -> CsvTable:
     """Return the table of the file that the options name. Raises InvalidInput."""
     from fairbank.slurm.parsers.csv_table import BYTES_MAX, read_table
 
-    with open(file_read(options.file), "rb") as file:
+    with _opened(options.file, "FILE") as file:
         content = file.read(BYTES_MAX + 1)
-    columns = {**_column_file(options.columns), **dict(options.column)}
+    columns = {**_column_file(options.columns), **_typed_columns(options.column)}
     return read_table(content, fields, columns, delimiter=options.delimiter)
+
+
+@contextmanager
+def _opened(name: str, field: str) -> Iterator[BinaryIO]:
+    """Open a file for bytes. Raises NotFound with the option that named it."""
+    try:
+        with open(file_read(name), "rb") as file:
+            yield file
+    except OSError as error:
+        raise NotFound(
+            f"cannot read {name}: {error.strerror}",
+            field=field,
+            remedy="name an existing file that you may read",
+        ) from error
+
+
+def _typed_columns(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the columns by field. Raises InvalidInput if a field has two."""
+    columns: dict[str, str] = {}
+    for field, column in pairs:
+        if field in columns:
+            raise InvalidInput(
+                f"'{field[:40]}={column[:40]}' names a second column of the field, after"
+                f" {columns[field][:40]!r}",
+                field="--column",
+                remedy="name one column for each field",
+            )
+        columns[field] = column
+    return columns
 
 
 def _column_file(name: str | None) -> dict[str, str]:
@@ -86,7 +117,7 @@ def _column_file(name: str | None) -> dict[str, str]:
         return {}
     from fairbank.core.settings_file import parse_toml, read_whole
 
-    with open(file_read(name), "rb") as file:
+    with _opened(name, "--columns") as file:
         table = parse_toml(read_whole(file, name, field="--columns"), name, field="--columns")
     for field, column in table.items():
         if not isinstance(column, str):

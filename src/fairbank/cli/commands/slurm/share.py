@@ -103,7 +103,13 @@ def add(parser: Parser) -> None:
 def _pause(text: str) -> int:
     if not re.fullmatch(r"0*[1-9]\d{0,5}[a-z]+", text.lower(), re.ASCII):
         raise ArgumentTypeError(f"{text[:40]!r} is no length of time; write for example 3weeks")
-    return parse_moment(f"now+{text}", 0, field="--pause")
+    try:
+        return parse_moment(f"now+{text}", 0, field="--pause")
+    except InvalidInput as bad:
+        raise ArgumentTypeError(
+            f"{text[:40]!r} has an unknown unit or is too long; write for example 2weeks, 10days or"
+            " 6months"
+        ) from bad
 
 
 def _run_price(text: str) -> int:
