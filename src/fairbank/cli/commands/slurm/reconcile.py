@@ -146,6 +146,7 @@ def show_differences(context: Context, result: ReconcileResult, *, fix: bool) ->
         result: the comparison of the ledger with accounting, and what was posted for each run.
         fix: --fix was given: the lines tell what was repaired, not what would be.
     """
+    context.cluster = result.cluster
     comparison = result.comparison
     summary = {
         "compared": result.compared,

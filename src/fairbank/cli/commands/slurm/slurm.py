@@ -154,6 +154,7 @@ def _print_import(context: Context, result: ImportResult, history: HistoryResult
     unreadable = (f"not read: {line}" for line in result.unreadable)
     warnings = [*result.plan.notes, *(result.differences or ()), *unreadable, *result.refused]
     warnings += [] if history is None else history_warnings(history)
+    context.cluster = result.cluster
     context.print_json("fairbank.slurm-import/1", [row], warnings)
 
 
