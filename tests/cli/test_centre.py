@@ -151,7 +151,7 @@ def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dic
         {"clusters": name, "capacity": capacity, "used": 0}
         for name, capacity in (("alpha", alpha), ("beta", beta))
     ]
-    return [{**nothing, **row} for row in (credit, *clusters)]
+    return [{**nothing, **row, "several_prices": row is credit} for row in (credit, *clusters)]
 
 
 def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_can_charge() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from fairbank.cli import main
 from fairbank.cli.commands.bank import sproject
 from tests.cli.conftest import Run, heads, runner
 from tests.cli.site import AYLA, JORGE, MINH, STRANGER
+from tests.support.server import create_bank
 
 
 def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
@@ -132,6 +134,34 @@ def test_charges_by_user_in_a_time_window(hadm: Run) -> None:
     assert [line.split("|")[-3:] for line in summer] == [[str(AYLA), "2", "18000"]]
     refused = hadm("allocations", "-S", "2026-07-01")
     assert (refused.code, "add --by-user" in refused.err) == (2, True)
+
+
+DEAR = """
+[clusters.dear.partitions.cpu]
+resource = "cpu"
+weights = "CPU=2"
+"""
+
+
+def test_charges_by_user_at_two_prices_name_their_clusters(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One processor for an hour, on each cluster: 1 SU and 2 SU."""
+    with create_bank() as bank:
+        bank.config.write_text(bank.config.read_text() + DEAR)
+        bank.start()
+        clean_env.setenv("FAIRBANK_SERVER", f"unix:{bank.socket}")
+        fairbank = runner(main.run, capsys)
+        terms = ("--start", "now-1days", "--end", "now+9days", "--amount", 100, "--reason", "x")
+        assert fairbank("project", "create", "chem", "--gid", 7_001).code == 0
+        assert fairbank("alloc", "create", "-A", "chem", "-r", "cpu", *terms).code == 0
+        for number, cluster in enumerate(("local", "dear"), 1):
+            job = (number, "-A", "chem", "-M", cluster, "-p", "cpu", "-u", AYLA, "--tres", "cpu=1")
+            made = fairbank("charge", *job, "-S", "now-2hours", "-E", "now-1hours")
+            assert made.code == 0, made.err
+        by_user = runner(sproject.run, capsys)("allocations", "--by-user", "-P", "-n").out
+    cells = [line.split("|") for line in sorted(by_user.splitlines())]
+    assert [(row[4], row[-1]) for row in cells] == [("cpu@dear", "2"), ("cpu@local", "1")]
 
 
 def test_lists_are_limited_to_a_window_a_number_and_a_category(hadm: Run) -> None:

@@ -37,7 +37,7 @@ def centre_rows(
         unit = _unit(row)
         capacity, (_, down) = capacities[unit], of_slurm.get(unit, (None, None))
         of_clusters = [capacities[key] for key in capacities if key[0] == unit[0] and key[1]]
-        has_prices = unit[1] == "" and bool(of_clusters)
+        has_prices = row["several_prices"]
         if has_prices and None not in of_clusters:
             capacity = sum(of_clusters)
         idle = None
@@ -45,7 +45,7 @@ def centre_rows(
             idle = max(0, capacity - row["used"] - (down or 0))
         shown = {**row, "unit": names[unit], "capacity": capacity, "down": down, "idle": idle}
         used_permille = None if has_prices else _permille(shown, "used")
-        rows.append({**shown, "used_permille": used_permille, "several_prices": has_prices})
+        rows.append({**shown, "used_permille": used_permille})
     return rows
 
 

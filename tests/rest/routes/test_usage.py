@@ -6,9 +6,11 @@ from urllib.parse import quote
 
 import pytest
 
+from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import iso
+from fairbank.core.tres import parse_weights
 from tests.rest.responses import data
-from tests.rest.world import AGENT, MEMBER, NOW, PI, World, report
+from tests.rest.world import ADMIN, AGENT, CLUSTERS, MEMBER, NOW, PI, World, create_world, report
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,39 @@ def test_usage_is_summed_by_group(shared_world: World, by: str, group: object) -
             "cpu_given": 0,
             "wasted": 0,
         }
+    ]
+
+
+def test_usage_has_the_total_of_each_unit(world: World) -> None:
+    """MEMBER used 500 SU, and PI 1 SU: 3 of 4 processors were idle for the minute."""
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED", "amount": 60}
+    idle = {"tres": "cpu=4", "cpu_seconds": 60, "owner_uid": PI}
+    assert world.ask("POST", "/job", AGENT, json=report(75, **ended, **idle)).status_code == 201
+    first = world.ask("GET", "/usage?limit=1", PI).json()
+    (total,) = first["totals"]
+    assert (total["resource"], total["clusters"], total["runs"]) == ("cpu", "alpha", 2)
+    assert (total["charged"], total["display"]["charged"]) == (30_060, "501")
+    assert [row["charged"] for row in first["data"]] == [60]
+    largest = world.ask("GET", "/usage?limit=1&order=largest", PI).json()
+    assert ([row["charged"] for row in largest["data"]], largest["totals"]) == ([30_000], [total])
+    further = world.ask("GET", f"/usage?limit=1&after={quote(first['next'])}", PI).json()
+    assert (len(further["data"]), further["totals"]) == (1, [])
+
+
+def test_waste_that_is_not_known_has_no_figure(world: World) -> None:
+    (row,) = world.ask("GET", "/usage", PI).json()["data"]
+    assert (row["cpu_given"], row["display"]["wasted"]) == (0, "-")
+
+
+def test_credit_of_several_prices_has_no_sum_of_use() -> None:
+    """An SU of cpu pays on alpha, and on beta, where a processor costs twice as much."""
+    dear = Cluster("beta", {"std": Partition("std", "cpu", parse_weights("CPU=2.0"))}, {})
+    with create_world(clusters={**CLUSTERS, "beta": dear}) as world:
+        rows = world.ask("GET", f"/centre?until={NOW + 1}", ADMIN).json()["data"]["resources"]
+    assert [(row["clusters"], row["several_prices"], row["display"]["used"]) for row in rows] == [
+        ("", True, "-"),
+        ("alpha", False, "1000"),
+        ("beta", False, "0"),
     ]
 
 

@@ -8,7 +8,7 @@ import msgspec
 from litestar import post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
-from fairbank.bank.query import GroupPage, Usage, UsageBy, UsageQuery
+from fairbank.bank.query import PAGE_MAX, GroupPage, Usage, UsageBy, UsageQuery
 from fairbank.cluster.share_record import ShareQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
@@ -28,13 +28,7 @@ from fairbank.rest.parameters import (
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import (
-    envelope,
-    item_response,
-    page_response,
-    set_texts,
-    split_page,
-)
+from fairbank.rest.schemas.envelope import envelope, item_response, page_response, split_page
 from fairbank.rest.schemas.job import UsageResponse, usage_row
 from fairbank.rest.schemas.requests import parse_when
 from fairbank.rest.schemas.server import CentreCard, centre_card
@@ -119,12 +113,13 @@ def show_usage(
         row.group: projects_of.by_id(int(row.group)).account
         for row in (rows if group_by is UsageBy.PROJECT else ())
     }
-    shown = [usage_row(row, names.get(row.group, row.group)) for row in rows]
-    set_texts(*shown)
+    # Further pages may be many, and each sum reads all runs.
+    units = [] if after else runs.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
     return UsageResponse(
         **envelope("usage", request.context),
-        data=shown,
+        data=[usage_row(row, names.get(row.group, row.group)) for row in rows],
         next=next_,
+        totals=[usage_row(unit, unit.group) for unit in units],
         zone=str(period.zone),
         since=None if period.since is None else iso(period.since),
         until=None if period.until is None else iso(period.until),

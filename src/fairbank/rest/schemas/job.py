@@ -16,7 +16,7 @@ from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, ListResponse
-from fairbank.rest.schemas.envelope import convert_to, set_texts
+from fairbank.rest.schemas.envelope import convert_to, set_texts, set_unknown
 
 if TYPE_CHECKING:
     from fairbank.service.quotes import QuotedJob
@@ -214,8 +214,9 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
     as known. `elapsed`, `waited` (from submission to start), `cpu_seconds` and `cpu_given` are
     seconds: processors were busy for `cpu_seconds` of the `cpu_given` that the runs had. `wasted`
     are the SU-minutes charged for the idle rest. `cpu_seconds`, `cpu_given` and `wasted` count only
-    runs of which they are known. `failed_early` counts the runs that failed within two minutes of
-    their start; `early_exit_code` is their common exit code, null if it differs or is not known.
+    runs of which they are known; without any they are 0, and the text of `wasted` is `-`.
+    `failed_early` counts the runs that failed within two minutes of their start; `early_exit_code`
+    is their common exit code, null if it differs or is not known.
     """
 
     group: str | int
@@ -237,8 +238,11 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
 
 class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
     """A page of usage rows of the runs that ended in a period: from `since` (null: the first) until
-    before `until` (null: now). `zone` is the time zone of days, weeks and months."""
+    before `until` (null: now). `zone` is the time zone of days, weeks and months. `totals` has a
+    row for each unit, with the sums of all groups (group: the resource): what the rows of all pages
+    lack of it is the rest. Only the first page has them."""
 
+    totals: list[UsageRow]
     zone: str
     since: str | None
     until: str | None
@@ -249,7 +253,7 @@ def usage_row(usage: Usage, group: str | int) -> UsageRow:
     seconds.
     """
     code, signal = split_status(usage.early_exit)
-    return convert_to(
+    row = convert_to(
         UsageRow,
         usage,
         group=group,
@@ -259,6 +263,10 @@ def usage_row(usage: Usage, group: str | int) -> UsageRow:
         failed_early=usage.early,
         early_exit_code=None if signal else code,
     )
+    set_texts(row)
+    if not row.cpu_given:
+        set_unknown(row, "wasted")
+    return row
 
 
 class QuoteLine(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from fairbank.core.time import Instant, iso
 from fairbank.core.tres import BillingRule
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, Envelope, Myself, ProjectRole
-from fairbank.rest.schemas.envelope import convert_to, set_texts
+from fairbank.rest.schemas.envelope import convert_to, set_texts, set_unknown
 
 if TYPE_CHECKING:
     from fairbank.service.access.identity import Identity
@@ -94,8 +94,9 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     allocations for the period, their terms spread evenly.
     `used` is what runs that ended in the period were charged, less refunds; `runs` is their number.
     If the resource has several prices, its credit is in a row with empty `clusters`, beside the sum
-    of what the clusters can charge: there `used` is 0, and their `granted` is null. Measured use of
-    a resource that no cluster bills has empty `clusters` too.
+    of what the clusters can charge (`several_prices`): there `used` is 0 with the text `-`, unless
+    use was measured, and their `granted` is null. Measured use of a resource that no cluster bills
+    has empty `clusters` too.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that they had; resized
     runs are not counted in them.
     """
@@ -109,6 +110,7 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     runs: int
     core_seconds: int
     gpu_seconds: int
+    several_prices: bool
 
 
 class ClusterSizeRow(Struct, frozen=True, kw_only=True):
@@ -149,15 +151,20 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         since: the start of the period that `use` is of.
         until: its end, which is excluded.
     """
+    billed = {resource.resource for resource in use.resources if resource.clusters}
     resources = [
         convert_to(
             ResourceUseRow,
             resource,
             units=None if resource.units is None else exact_decimal(resource.units),
+            several_prices=not resource.clusters and resource.resource in billed,
         )
         for resource in use.resources
     ]
     set_texts(*resources)
+    for row in resources:
+        if row.several_prices and not row.used:
+            set_unknown(row, "used")
     return CentreCard(
         since=iso(since),
         until=iso(until),

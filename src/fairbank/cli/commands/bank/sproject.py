@@ -33,6 +33,7 @@ from fairbank.report.columns import (
     text,
 )
 from fairbank.report.tables import sort_rows
+from fairbank.report.usage import unit_names
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -63,6 +64,8 @@ DETAIL = (
     Column("DEBIT", Summand("used"), right=True),
     Column("BALANCE", Summand("available"), right=True),
 )
+UNIT = Column("RESOURCE", text("unit"))
+"""Resource of a user's charges, with its clusters if their prices differ."""
 BY_USER = (
     Column("OWNER", text("user")),
     Column("JOBS", text("runs"), right=True, drop=2),
@@ -164,7 +167,8 @@ class View(NamedTuple):
 
     def _chosen(self, options: Namespace) -> tuple[Column, ...]:
         if self.by_user and options.by_user:
-            return self.columns + self.by_user
+            of_user = tuple(UNIT if column is RESOURCE else column for column in self.columns)
+            return of_user + self.by_user
         return self.columns + self.detail if options.detail else self.columns
 
     def _run(self, context: Context, options: Namespace) -> int:
@@ -229,16 +233,23 @@ def _allocations_or_users(context: Context, options: Namespace) -> Sequence[Row]
         return rows
     period = context.period()
     names = ("id", "project", "account", "category", "resource", "start", "end")
+    shares = [
+        (row, used)
+        for row in rows
+        for used in context.rows("/usage", {"allocation": row["id"], "by": "user", **period})
+    ]
+    units = unit_names({(used["resource"], used["clusters"]) for _, used in shares})
     return [
         {
             **{name: row[name] for name in names},
+            "clusters": used["clusters"],
+            "unit": units[used["resource"], used["clusters"]],
             "owner_uid": used["group"],
             "user": user_name(used["group"]),
             "runs": used["runs"],
             "charged": used["charged"],
         }
-        for row in rows
-        for used in context.rows("/usage", {"allocation": row["id"], "by": "user", **period})
+        for row, used in shares
     ]
 
 

@@ -126,10 +126,11 @@ def _read_usage(
         if largest:
             # The bank sorts: there may be a million jobs.
             top = {"order": "largest", "limit": limit}
-            rows += context.get("/usage", {**one, **more, **top})["data"]
+            pages = [context.get("/usage", {**one, **more, **top})]
         else:
-            rows += context.rows("/usage", {**one, **more})
-        sums = context.rows("/usage", {**one, "by": "resource"})
+            pages = list(context.pages("/usage", {**one, **more}))
+        rows += [row for page in pages for row in page["data"]]
+        sums = pages[0]["totals"]
         totals += sums
         seen |= {one["account"], one["resource"]} if sums else set()
     accounts, resources = query["account"], query["resource"]
