@@ -20,10 +20,14 @@ _BOM_OF_UTF8, _BOMS_OF_UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
 class TableFields(NamedTuple):
-    """Fields of a kind of file; each is also the default name of its column."""
+    """Fields of a kind of file; each is also the default name of its column.
+
+    Of each pair of optional fields in `one_of` the file has at least one.
+    """
 
     required: tuple[str, ...]
     optional: tuple[str, ...]
+    one_of: tuple[tuple[str, str], ...] = ()
 
 
 class CsvRow(NamedTuple):
@@ -185,5 +189,12 @@ def _places(
                 f"the file has no column {column[:64]!r} for the field {field}; it has {named}",
                 field="--column",
                 remedy=f"name the column: --column {field}=NAME",
+            )
+    for field, other in fields.one_of:
+        if not {field, other} & places.keys():
+            raise InvalidInput(
+                f"the file has no column {field!r}, and no column {other!r} either; it has {named}",
+                field="--column",
+                remedy=f"name one of them: --column {field}=NAME",
             )
     return places

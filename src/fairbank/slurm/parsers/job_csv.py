@@ -36,6 +36,7 @@ JOB_FIELDS = TableFields(
         "gpus",
         "nodes",
     ),
+    one_of=(("cpus", "tres"), ("end", "elapsed")),
 )
 _TRES = {"cpus": "cpu", "memory": "mem", "gpus": "gres/gpu", "nodes": "node"}
 
@@ -69,13 +70,6 @@ def parse_job_table(table: CsvTable, rules: JobFileRules) -> list[AccountingJob]
 
     Raises InvalidInput: a line has an error, or two lines differ about one run.
     """
-    for field, other in (("cpus", "tres"), ("end", "elapsed")):
-        if not {field, other} & table.columns.keys():
-            raise InvalidInput(
-                f"the file has no column {field!r}, and no column {other!r} either",
-                field="--column",
-                remedy=f"name one of them: --column {field}=NAME",
-            )
     first: dict[tuple[int, int, int | None], tuple[int, AccountingJob]] = {}
 
     def parse_row(row: CsvRow) -> AccountingJob:
