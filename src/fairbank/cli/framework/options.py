@@ -180,7 +180,9 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
         add_option(group, "--reason TEXT", about, required=reason == "required", type=_reason)
     add_option(group, "--dry-run", "show the entries that would be written, change nothing")
     about = "do not ask before a change that removes, ends or is large; required for one that"
-    add_option(group, "--yes", f"{about} removes, ends or exceeds the credit if there is no terminal")
+    add_option(
+        group, "--yes", f"{about} removes, ends or exceeds the credit if there is no terminal"
+    )
     if keyed:
         about = "for scripts: a request repeated with the same key is applied once"
         add_option(group, "--idempotency-key KEY", about, type=_key)
