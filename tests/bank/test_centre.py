@@ -51,6 +51,14 @@ def test_cancelled_and_removed_allocations_do_not_count() -> None:
     assert (summary.projects, summary.allocations) == (1, 1)
 
 
+def test_allocations_of_the_end_count_as_if_they_lasted_the_whole_period() -> None:
+    """700 in 14 days are 350 a week, on any day of it; 70 in a week ended before its last day."""
+    new = allocation(1, "cpu", 700, 6, 20)
+    past = allocation(2, "cpu", 70, -1, 6)
+    (row,) = use({}, allocations=[new, past]).resources
+    assert (row.granted, row.granted_at_end) == (50 + 60, 350)
+
+
 def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: Any) -> CentreUse:
     sizes, allocations = more.pop("sizes", ()), more.pop("allocations", ())
     return centre_use(units, sizes, allocations, usage, Instant(0), WEEK)

@@ -147,6 +147,7 @@ def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dic
     nothing = {"resource": "cpu", "granted": None, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
     whole = None if alpha is None or beta is None else alpha + beta
     credit = {"clusters": "", "capacity": whole, "granted": granted, "used": 0}
+    nothing["granted_at_end"] = None
     clusters = [
         {"clusters": name, "capacity": capacity, "used": 0}
         for name, capacity in (("alpha", alpha), ("beta", beta))
@@ -183,6 +184,16 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
         [None, 0, 100],
         [None, 0, 100],
     ]
+
+
+def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
+    """30 days of 1 SU an hour are 720 SU. Of 1,000 SU a month, 33 SU are of the day that passed."""
+    row = {"unit": "gpu", "capacity": 720 * 60, "granted": 33 * 60, "granted_at_end": 1_000 * 60}
+    assert centre.warnings([row], DisplayFormat()) == [
+        "! gpu: the allocations of its end grant 1000 SU for a time of this length, 138.9% of the"
+        " 720 SU that exist."
+    ]
+    assert centre.warnings([{**row, "granted_at_end": 720 * 60}], DisplayFormat()) == []
 
 
 def test_capacity_of_clusters_with_different_prices_may_be_that_of_slurm_in_part() -> None:

@@ -160,8 +160,10 @@ def test_charges_by_user_at_two_prices_name_their_clusters(
             made = fairbank("charge", *job, "-S", "now-2hours", "-E", "now-1hours")
             assert made.code == 0, made.err
         by_user = runner(sproject.run, capsys)("allocations", "--by-user", "-P", "-n").out
+        whole = json.loads(fairbank("report", "centre", "--json").out)["data"][0]
     cells = [line.split("|") for line in sorted(by_user.splitlines())]
     assert [(row[4], row[-1]) for row in cells] == [("cpu@dear", "2"), ("cpu@local", "1")]
+    assert (whole["several_prices"], whole["used"], whole["display"]["used"]) == (True, 0, "-")
 
 
 def test_lists_are_limited_to_a_window_a_number_and_a_category(hadm: Run) -> None:

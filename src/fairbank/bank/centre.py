@@ -21,10 +21,12 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
     `units` is the billing of all nodes together, None if it is not known; `capacity` is that
-    times the period. `used` are the charges of runs that ended in the period, less refunds.
+    times the period. `granted_at_end` is what the allocations that are valid at its end would grant
+    for a period of this length: more than `granted` if they are new. `used` are the charges of runs
+    that ended in the period, less refunds.
 
     A resource with several prices also has a row without clusters. Its credit pays at each price,
-    so it is there, with the sum of what the clusters can charge, and their `granted` is None. Its
+    so it is there, with the sum of what the clusters can charge, and theirs is None. Its
     `used` is 0: charges at different prices are not added. Measured use of a resource that no
     cluster bills has no clusters too.
     """
@@ -34,6 +36,7 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     units: Fraction | None
     capacity: int | None
     granted: int | None
+    granted_at_end: int | None
     used: int
     runs: int
     core_seconds: int
@@ -113,9 +116,13 @@ def centre_use(
         if allocation.start < until and allocation.can_pay_at(max(allocation.start, since))
     ]
     granted: dict[str, int] = {}
+    at_end: dict[str, int] = {}
     for allocation in valid:
         part = granted_in(allocation, since, until)
         granted[allocation.resource] = granted.get(allocation.resource, 0) + part
+        if allocation.can_pay_at(until - 1):
+            part = allocation.deposited * (until - since) // (allocation.end - allocation.start)
+            at_end[allocation.resource] = at_end.get(allocation.resource, 0) + part
     used = {(row.resource, row.clusters): row for row in usage}
     keys = sorted(set(units) | set(used))
     rows: list[ResourceUse] = []
@@ -125,7 +132,7 @@ def centre_use(
             for key in keys
             if key[0] == resource
         ]
-        rows += _with_credit(resource, own, granted.get(resource, 0))
+        rows += _with_credit(resource, own, granted.get(resource, 0), at_end.get(resource, 0))
     return CentreUse(
         rows,
         _job_sums(rows, clusters, until - since),
@@ -144,6 +151,7 @@ def _resource_use(
         units=units,
         capacity=None if units is None else int(units * seconds / 60),
         granted=None,
+        granted_at_end=None,
         used=0 if used is None else used.charged,
         runs=0 if used is None else used.runs,
         core_seconds=0 if used is None else used.core_seconds,
@@ -151,15 +159,18 @@ def _resource_use(
     )
 
 
-def _with_credit(resource: str, own: list[ResourceUse], granted: int) -> list[ResourceUse]:
+def _with_credit(
+    resource: str, own: list[ResourceUse], granted: int, at_end: int
+) -> list[ResourceUse]:
     """Return the rows of a resource with its credit: in a row of its own, unless there is one."""
     if len(own) == 1:
-        return [replace(own[0], granted=granted)]
+        return [replace(own[0], granted=granted, granted_at_end=at_end)]
     whole = _resource_use((resource, ""), None, None, 0)
     if own and own[0].clusters == "":
         whole, *own = own
     capacity, units = _total([row.capacity for row in own]), _total([row.units for row in own])
-    return [replace(whole, units=units, capacity=capacity, granted=granted), *own]
+    credit = replace(whole, granted=granted, granted_at_end=at_end)
+    return [replace(credit, units=units, capacity=capacity), *own]
 
 
 def _job_sums(

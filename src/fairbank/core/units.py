@@ -271,14 +271,15 @@ def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SU) -
 
 AMOUNTS = frozenset(
     "after amount available cap capacity charged charged_minutes cost credit_limit"
-    " deposited down expired_minutes granted granted_minutes held held_at_the_peak idle left"
-    " left_over my_cap my_charged my_held my_left pace refunded refused_requested remaining"
-    " released requested returned shortfall total unpaid_minutes used wasted written_off".split()
+    " deposited down expired_minutes granted granted_at_end granted_minutes held held_at_the_peak"
+    " idle left left_over my_cap my_charged my_held my_left pace refunded refused_requested"
+    " remaining released requested returned shortfall total unpaid_minutes used wasted"
+    " written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
 CREDIT = frozenset(
-    "after available cap capacity credit_limit deposited expired_minutes granted granted_minutes"
-    " idle left left_over my_cap my_left remaining".split()
+    "after available cap capacity credit_limit deposited expired_minutes granted granted_at_end"
+    " granted_minutes idle left left_over my_cap my_left remaining".split()
 )
 """Amounts that are credit, granted or left, which is rounded down."""
 ADDING_UP = ("deposited", "charged", "held")

@@ -87,13 +87,23 @@ def centre_totals(
 
 
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
-    """Return a warning for each resource of which more is granted than exists."""
-    return [
-        f"! {plain(row['unit'])}: {form.credit_text(row['granted'])} are granted for this time,"
-        f" {_granted_percent(row, form)} of the {form.credit_text(row['capacity'])} that exist."
-        for row in rows
-        if row["capacity"] and row["granted"] is not None and row["granted"] > row["capacity"]
-    ]
+    """Return a warning for each resource of which more is granted than exists: for the whole time,
+    or for one of this length by the allocations of its end, as new ones are small in a past time.
+    """
+    lines: list[str] = []
+    for row in rows:
+        for key, what in (
+            ("granted", "{} are granted for this time"),
+            ("granted_at_end", "the allocations of its end grant {} for a time of this length"),
+        ):
+            if row["capacity"] and row[key] is not None and row[key] > row["capacity"]:
+                percent = _percent(in_permille(row[key], row["capacity"]) or 0)
+                lines.append(
+                    f"! {plain(row['unit'])}: {what.format(form.credit_text(row[key]))},"
+                    f" {percent} of the {form.credit_text(row['capacity'])} that exist."
+                )
+                break
+    return lines
 
 
 def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:

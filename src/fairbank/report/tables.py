@@ -366,10 +366,15 @@ def envelope(
 def with_display(value: Any, form: DisplayFormat) -> Any:
     """Return a JSON value in which each object with amounts has them as text, too."""
     if isinstance(value, Mapping):
-        # The bank's texts are in SU.
+        # The bank's texts are in SU. What it marks as not known is no figure in any unit.
         fields = {name: part for name, part in value.items() if name != "display"}
         inside = {name: with_display(part, form) for name, part in fields.items()}
         display = amount_texts(value, form.amounts)
+        display |= {
+            name: text
+            for name, text in value.get("display", {}).items()
+            if name in display and text == "-"
+        }
         return {**inside, "display": display} if display else inside
     if isinstance(value, list | tuple):
         return [with_display(item, form) for item in value]

@@ -120,7 +120,7 @@ def _added(rows: Iterable[Row], *, keep_group: bool = True) -> list[Row]:
         group = row["group"] if keep_group else None
         key = (group, *_unit(row))
         if (before := sums.get(key)) is None:
-            sums[key] = {**row, "group": group}
+            sums[key] = {name: row[name] for name in row if name != "display"} | {"group": group}
             continue
         before["early_exit_code"] = same_exit(before, row)
         for name in SUMS:

@@ -91,7 +91,8 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
 
     `units` is the billing of all nodes together, as a decimal or a fraction; `capacity` is that
     times the period; both are null if the settings have no capacity. `granted` is the credit of the
-    allocations for the period, their terms spread evenly.
+    allocations for the period, their terms spread evenly; `granted_at_end` is what those that are
+    valid at its end would grant for a period of this length.
     `used` is what runs that ended in the period were charged, less refunds; `runs` is their number.
     If the resource has several prices, its credit is in a row with empty `clusters`, beside the sum
     of what the clusters can charge (`several_prices`): there `used` is 0 with the text `-`, unless
@@ -106,6 +107,7 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     units: str | None
     capacity: int | None
     granted: int | None
+    granted_at_end: int | None
     used: int
     runs: int
     core_seconds: int
