@@ -130,9 +130,10 @@ class World:
         response = self.client.request(method, path, headers=headers, **more)
         if "json" in response.headers.get("content-type", "") and response.content:
             document = response.json()
-            # Fields of the journal, and answers to many reports, have no texts.
-            is_batch = document.get("schema") == "fairbank.report/1"
-            without = ("data",) if is_batch else ("details", "changed")
+            # Planned entries, and answers to many reports, have no texts, or not all.
+            planned = ("details", "changed")
+            parts = {"fairbank.report/1": ("data",), "fairbank.planned-entry/1": planned}
+            without = parts.get(document.get("schema"), ())
             check_json(document, without_texts=without)
         return response
 

@@ -10,6 +10,7 @@ from fairbank.core.errors import InvalidInput
 if TYPE_CHECKING:  # the everyday command formats amounts and must not pay for importing fractions
     from collections.abc import Mapping
     from fractions import Fraction
+    from typing import Any
 
 SuMinutes = NewType("SuMinutes", int)
 """One billing unit for one minute. Never a float; only `round_up` converts fractions."""
@@ -309,3 +310,21 @@ def amount_texts(fields: Mapping[str, object], form: AmountFormat = IN_SU) -> di
     if amounts.keys() >= LACKING:
         texts["shortfall"] = show_shortfall(amounts["requested"], amounts["available"], form)
     return texts
+
+
+def with_texts(value: Any, form: AmountFormat = IN_SU) -> Any:
+    """Return a JSON value in which each object with amounts has them as text, too."""
+    if isinstance(value, dict):
+        # The bank's texts are in SU. What it marks as not known is no figure in any unit.
+        fields = {name: part for name, part in value.items() if name != "display"}
+        inside = {name: with_texts(part, form) for name, part in fields.items()}
+        display = amount_texts(value, form)
+        display |= {
+            name: text
+            for name, text in value.get("display", {}).items()
+            if name in display and text == "-"
+        }
+        return {**inside, "display": display} if display else inside
+    if isinstance(value, list | tuple):
+        return [with_texts(item, form) for item in value]
+    return value

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.units import amount_texts
+from fairbank.core.units import with_texts
 from fairbank.report.cells import csv_line, cut, padded, plain, without, wrapped
 from fairbank.report.cells import width as width_of
 from fairbank.report.columns import UNITS, Column, DisplayFormat, Row, Steady
@@ -359,26 +359,8 @@ def envelope(
         "warnings": list(warnings),
         **(more or {}),
     }
-    shown: dict[str, Any] = with_display(document, form._replace(separators=False))
+    shown: dict[str, Any] = with_texts(document, form._replace(separators=False).amounts)
     return shown
-
-
-def with_display(value: Any, form: DisplayFormat) -> Any:
-    """Return a JSON value in which each object with amounts has them as text, too."""
-    if isinstance(value, Mapping):
-        # The bank's texts are in SU. What it marks as not known is no figure in any unit.
-        fields = {name: part for name, part in value.items() if name != "display"}
-        inside = {name: with_display(part, form) for name, part in fields.items()}
-        display = amount_texts(value, form.amounts)
-        display |= {
-            name: text
-            for name, text in value.get("display", {}).items()
-            if name in display and text == "-"
-        }
-        return {**inside, "display": display} if display else inside
-    if isinstance(value, list | tuple):
-        return [with_display(item, form) for item in value]
-    return value
 
 
 def as_json(document: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairbank.core.time import iso
 from tests.rest.responses import data
-from tests.rest.world import ADMIN, AGENT, DAY, MEMBER, NOW, SUPERUSER, World, report
+from tests.rest.world import ADMIN, AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, report
 
 KEY = {"Idempotency-Key": "once"}
 
@@ -48,6 +48,23 @@ def test_statement_leaves_out_runs_that_moved_nothing_by_default(world: World) -
         [(92, "release")],
         [(91, "hold"), (92, "hold"), (91, "release"), (92, "release")],
     ]
+
+
+def test_amounts_in_details_and_changed_terms_have_texts(world: World) -> None:
+    """Job 93 holds 1 SU. Its end costs more than all credit, and the rest is written off."""
+    path = f"/alloc/{world.own['allocation']}"
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    for sent in (report(93), report(93, **ended, amount=700_000)):
+        assert world.ask("POST", "/job", AGENT, json=sent).status_code == 201
+    terms = {"credit_limit": 60, "comment": "trust"}
+    assert world.ask("PATCH", path, SUPERUSER, json=terms).status_code == 200
+    entries = world.ask("GET", f"{path}/statement?limit=2", PI).json()["data"]["entries"]
+    details, changed = entries[0]["details"], entries[1]["changed"]
+    written_off = 700_000 - 569_940
+    assert (details["written_off"], details["display"]["written_off"]) == (written_off, "2167.67")
+    assert changed == {"credit_limit": 60, "display": {"credit_limit": "1"}}
+    (entry,) = world.ask("GET", "/entry?limit=1&about=units", PI).json()["data"]
+    assert entry["details"]["display"] == details["display"]
 
 
 def test_opening_of_the_oldest_page_is_the_balance_at_its_start(world: World) -> None:

@@ -115,11 +115,11 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
 
 def problem_document(error: FairbankError) -> dict[str, object]:
     """Return the problem document of an error or a refusal."""
+    from fairbank.core.units import with_texts
     from fairbank.report.columns import (  # these take 6 ms, and help has no errors
         UNITS,
         DisplayFormat,
     )
-    from fairbank.report.tables import with_display
 
     title, remedy = error.title, error.remedy
     details: dict[str, object] = {}
@@ -128,7 +128,7 @@ def problem_document(error: FairbankError) -> dict[str, object]:
         title, remedy = "refused", next(iter(refused.remedies), None)
         details = {
             "amounts_in": UNITS["m"],
-            "refusal": with_display(refused.refusal, DisplayFormat()),
+            "refusal": with_texts(refused.refusal, DisplayFormat().amounts),
         }
     fields = {"detail": error.message, "field": error.field, "remedy": remedy, **details}
     return {

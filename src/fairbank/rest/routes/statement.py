@@ -13,6 +13,7 @@ from fairbank.bank.entry import EFFECTS, OF_TERMS, Entry, Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.core import ids
 from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.units import with_texts
 from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS_OF_RUNS,
@@ -69,7 +70,7 @@ def show_statement(
         entries=[
             StatementRow(
                 **structs.asdict(entry_row(entry, runs.get(entry.run))),
-                changed=changed_terms(statement.changes.get(entry.id)),
+                changed=with_texts(changed_terms(statement.changes.get(entry.id))),
             )
             for entry in statement.entries
         ],

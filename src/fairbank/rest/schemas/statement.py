@@ -11,6 +11,7 @@ from fairbank.bank.entry import EFFECTS, Entry, Kind
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
+from fairbank.core.units import with_texts
 from fairbank.rest.schemas.alloc import AllocationRow
 from fairbank.rest.schemas.answers import Amounts, Envelope
 from fairbank.rest.schemas.envelope import convert_to
@@ -123,5 +124,5 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
         cluster=cluster,
         job_id=job_id,
         owner_uid=entry.owner,
-        details=details,
+        details=with_texts(details),
     )

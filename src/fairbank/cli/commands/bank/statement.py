@@ -79,7 +79,8 @@ def _used(row: Row, form: DisplayFormat) -> str:
 
 def _changed(terms: Mapping[str, Any], form: DisplayFormat) -> str:
     """Return the changed terms: `state frozen`, `credit limit 5`."""
-    return ", ".join(_term(name, value, form) for name, value in terms.items()) or "nothing changed"
+    changed = [_term(name, value, form) for name, value in terms.items() if name != "display"]
+    return ", ".join(changed) or "nothing changed"
 
 
 def _term(name: str, value: Any, form: DisplayFormat) -> str:
