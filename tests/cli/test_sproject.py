@@ -159,10 +159,17 @@ def test_charges_by_user_at_two_prices_name_their_clusters(
             job = (number, "-A", "chem", "-M", cluster, "-p", "cpu", "-u", AYLA, "--tres", "cpu=1")
             made = fairbank("charge", *job, "-S", "now-2hours", "-E", "now-1hours")
             assert made.code == 0, made.err
-        by_user = runner(sproject.run, capsys)("allocations", "--by-user", "-P", "-n").out
+        hadm = runner(sproject.run, capsys)
+        by_user = hadm("allocations", "--by-user", "-P", "-n").out
+        document = json.loads(hadm("allocations", "--by-user", "--json").out)
         whole = json.loads(fairbank("report", "centre", "--json").out)["data"][0]
     cells = [line.split("|") for line in sorted(by_user.splitlines())]
     assert [(row[4], row[-1]) for row in cells] == [("cpu@dear", "2"), ("cpu@local", "1")]
+    assert document["schema"] == "fairbank.allocation-user/1"  # not the fields of an allocation
+    assert {row["unit"]: row["charged"] for row in document["data"]} == {
+        "cpu@dear": 120,
+        "cpu@local": 60,
+    }
     assert (whole["several_prices"], whole["used"], whole["display"]["used"]) == (True, 0, "-")
 
 

@@ -66,6 +66,7 @@ DETAIL = (
 )
 UNIT = Column("RESOURCE", text("unit"))
 """Resource of a user's charges, with its clusters if their prices differ."""
+BY_USER_SCHEMA = "fairbank.allocation-user/1"
 BY_USER = (
     Column("OWNER", text("user")),
     Column("JOBS", text("runs"), right=True, drop=2),
@@ -189,7 +190,8 @@ class View(NamedTuple):
             rows = rows[: options.limit]
             more = f"There are more; this shows {options.limit}."
             context.later_notes.append(f"{more} To see them, add --limit {10 * options.limit}")
-        return show(context, Listing(self.schema, columns, rows, empty=self.empty))
+        schema = BY_USER_SCHEMA if self.by_user and options.by_user else self.schema
+        return show(context, Listing(schema, columns, rows, empty=self.empty))
 
 
 def _projects(context: Context, options: Namespace) -> Sequence[Row]:
