@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.output import source_line
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
 from fairbank.core.time import iso, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairbank.cli.framework.context import Context
-    from fairbank.core.errors import Unavailable
     from fairbank.report.columns import Row
     from fairbank.slurm.parsers.jobs import SlurmJob
     from fairbank.slurm.queue_explanation import NotListed, NotPending
@@ -57,14 +56,7 @@ def show_state(
     except FairbankError as problem:
         unknown = problem
     if runs is None and run is None and refusal is None:
-        if unknown is not None:
-            error.message += f", and nothing is known of its credit: {unknown.message}"
-            error.remedy = unknown.remedy
-        elif not answers:
-            error.message = f"Slurm does not answer: {error.message}"
-            if context.bank is not None:
-                error.message = f"the bank knows no job {job} that you may see, and {error.message}"
-        raise error
+        raise _unknown_job(context, job, error, unknown)
     notes = [] if unknown is None else [f"nothing is known of its credit: {unknown}"]
     if runs is not None and run is not None and run["state"] != "held":
         run = None  # of an earlier start
@@ -86,6 +78,30 @@ def show_state(
             context.print_lines(text)
         context.note(*notes)
     return 0 if runs is None else print_unreadable(context, runs.unreadable, "scontrol show job")
+
+
+def _unknown_job(
+    context: Context,
+    job: str,
+    error: NotPending | NotListed | Unavailable,
+    unknown: FairbankError | None,
+) -> FairbankError:
+    """Return the error of a job that neither Slurm nor the bank knows, with both reasons.
+
+    Args:
+        context: of the command.
+        job: as it was typed.
+        error: why the queue does not explain it.
+        unknown: why the bank does not say; None if it was not asked or has no such job.
+    """
+    if unknown is not None:
+        error.message += f", and nothing is known of its credit: {unknown.message}"
+        error.remedy = unknown.remedy
+    elif isinstance(error, Unavailable):
+        error.message = f"Slurm does not answer: {error.message}"
+        if context.bank is not None:
+            error.message = f"the bank knows no job {job} that you may see, and {error.message}"
+    return error
 
 
 def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | None, Row | None]:
