@@ -123,6 +123,8 @@ JOB = ("quote", "-A", "chem_qmc", "-t", "60", "--as", AYLA)
         ("-c 8 --mem=0", 128, "1 node, 8 cores, 256 GiB"),
         ("-c 8 --mem-per-cpu=0", 128, "1 node, 8 cores, 256 GiB"),  # Slurm takes it as --mem=0
         ("-N 2 --mem=0", 256, "2 nodes, 2 cores, 512 GiB"),
+        # 8,000 x 256 GiB, in plain decimals: 2,048,000 GiB x 0.5.
+        ("-N 8000 --mem=0", 1024000, "8000 nodes, 8000 cores, 2048000 GiB"),
         # --exclusive: 64 cores x 1 = 64, and 1 GiB for each of them.
         ("-c 8 --exclusive", 64, "1 node, 64 cores, 64 GiB"),
         # ... but only the requested memory: 10 GiB for each node, 3 GiB for each of all cores.

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.fair_share import RankingRule, sentences, span
+from fairbank.report.fair_share import RankingRule, sentences, shown_level, span
 from fairbank.report.share_forecast import (
     FORECAST_COLUMNS,
     Recovery,
@@ -42,6 +42,20 @@ def test_forecast_sentences() -> None:
         "ayla in chem (gpu) is back at level 1 in about 1 hour, if it pauses.",
         "old does not come back to level 1 by a pause of its own.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        (999.994, "999.99"),
+        (1_234.5, "1234"),
+        (999_999, "999999"),
+        (1e12, ">999999"),
+        (math.inf, "unused"),
+    ],
+)
+def test_levels_are_plain_decimals(level: float, shown: str) -> None:
+    assert shown_level(level) == shown
 
 
 def test_json_output() -> None:

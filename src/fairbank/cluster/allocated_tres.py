@@ -15,6 +15,7 @@ import msgspec
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, Counts, billing
+from fairbank.core.units import exact_decimal
 
 if TYPE_CHECKING:
     from fairbank.cluster.job import JobRequest
@@ -272,5 +273,5 @@ def _on_each_node(size: NodeSize, tres: str) -> int | None:
 
 def _in_words(tres: str, number: Fraction | int) -> str:
     if tres == "mem":
-        return f"{float(number) / 1024:g} GiB"
+        return f"{exact_decimal(round(Fraction(number) / 1024, 3))} GiB"
     return f"{number} {'CPUs' if tres == 'cpu' else tres}"

@@ -129,10 +129,17 @@ def sentences(backs: Sequence[Recovery], goal: str) -> Iterator[str]:
             yield f"{back.name} is back at {goal} in {first} to {last}, if it pauses."
 
 
+LEVEL_MAX = 999_999
+"""Largest level that is shown as a number: usage that fades lets levels grow without end."""
+
+
 def shown_level(level: float) -> str:
+    """Format a level in plain decimals."""
     if level == inf:
         return "unused"
-    return f"{level:.2f}" if level < 1_000 else f"{level:.0e}"
+    if level > LEVEL_MAX:
+        return f">{LEVEL_MAX}"
+    return f"{level:.2f}" if level < 1_000 else f"{level:.0f}"
 
 
 def span(seconds: float) -> str:

@@ -339,7 +339,7 @@ def _in_words(tres: str) -> str:
     counts = parse_counts(tres)
     nodes, cpus, memory = (counts.get(name, Fraction(0)) for name in ("node", "cpu", "mem"))
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
-    words += [f"{float(memory / 1024):g} GiB"] if memory else []
+    words += [f"{exact_decimal(round(memory / 1024, 3))} GiB"] if memory else []
     for name, count in counts.items():
         by_type = [number for other, number in counts.items() if other.startswith(f"{name}:")]
         if "/" in name and sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
