@@ -108,6 +108,8 @@ def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
     assert (result.code, result.out) == (2, "")
     assert "there is no help on 'frozne'; did you mean frozen?" in result.err
     assert "did you mean balance?" in fairbank("help", "balanse").err
+    for unlike in ("Nonsense", "resorces"):
+        assert "did you mean" not in fairbank("help", unlike).err
 
 
 def test_every_column_is_explained_in_helpformat_and_manual(fairbank: Run, checkout: Path) -> None:

@@ -29,7 +29,7 @@ EXCLUDED = {"replay", "simulate", "demo", "share", "prio"}  # these run for seco
     ("words", "meant"),
     [
         (["balanse"], "did you mean balance?"),
-        (["Usage"], "did you mean usage or storage?"),
+        (["Usage"], "did you mean usage?"),
         (["alloc", "lst"], "did you mean list"),
         (["project", "adduser", "x", "y"], "did you mean add-user"),
         (["balance", "--jsn"], "did you mean --json"),

@@ -34,7 +34,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean balance?` if a known word is near, else an empty string."""
     from difflib import get_close_matches  # 6 ms that only a mistake pays
 
-    near = get_close_matches(word[:64], list(known), n=2, cutoff=0.6)
+    # Two letters swapped in a word of three leave a ratio of 2/3. In a longer word that ratio means
+    # another word: `nonsense` and `none`, `storage` and `usage`.
+    cutoff = 0.6 if len(word) <= 3 else 0.7
+    near = get_close_matches(word[:64], list(known), n=2, cutoff=cutoff)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
