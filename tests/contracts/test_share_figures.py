@@ -5,12 +5,13 @@ backup.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
+from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.errors import Conflict, Corrupt
 from fairbank.core.time import DAY, Instant
 from fairbank.service.ops.backup import Backups
@@ -23,14 +24,12 @@ EVER = ShareQuery(0, 1_000_000, users=True)
 
 
 def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[ShareRecord]:
-    at = Instant(day * DAY + 60)
+    record = partial(ShareRecord, cluster=cluster, day=day, at=Instant(day * DAY + 60))
     return [
-        ShareRecord(cluster, day, "bio", "", "", at, 40, 0.4, usage, 0.0, None, None),
-        ShareRecord(cluster, day, "bio", "Zoë", "", at, 1, 0.5, 0.0, 0.0, None, 1.0),
-        ShareRecord(
-            cluster, day, "bio", "ada", "gpu", at, 2**31 - 1, 1e-300, 7.1e300, 1 / 3, 1e-7, 0.25
-        ),
-        ShareRecord(cluster, day, "root", "", "", at, None, 1.0, 2.0**70, 1.0, None, None),
+        record("bio", "", "", 40, 0.4, usage, 0.0),
+        record("bio", "Zoë", "", 1, 0.5, 0.0, 0.0, factor=1.0),
+        record("bio", "ada", "gpu", 2**31 - 1, 1e-300, 7.1e300, 1 / 3, 1e-7, 0.25),
+        record("root", "", "", None, 1.0, 2.0**70, 1.0),
     ]
 
 

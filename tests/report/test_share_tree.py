@@ -8,6 +8,7 @@ import math
 
 import pytest
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.fair_share import (
@@ -19,7 +20,6 @@ from fairbank.report.fair_share import (
     tree_rows,
 )
 from fairbank.report.share_forecast import Recovery, assumptions
-from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table
 
 DAY = 86_400

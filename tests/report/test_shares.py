@@ -10,12 +10,12 @@ from itertools import pairwise
 
 import pytest
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.sshare import (
     FIELDS,
     LineFormat,
-    ShareRow,
     default_fields,
     lines,
     parse_fields,

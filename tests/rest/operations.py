@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fairbank.bank.project import Role
 from fairbank.bank.requests import SetMember
-from fairbank.cluster.share_record import ShareRecord
+from fairbank.cluster.share import ShareRecord
 from fairbank.core.time import Instant
 from fairbank.rest.app import document
 from tests.rest.world import DAY, NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
@@ -141,5 +141,11 @@ def _cluster(whose: str) -> str:
 def share_of(account: str) -> ShareRecord:
     """Return the fair-share values of an account at one time."""
     return ShareRecord(
-        "alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None
+        account,
+        shares=1,
+        norm_shares=0.5,
+        effective=0.0,
+        cluster="alpha",
+        day=NOW // DAY,
+        at=Instant(NOW),
     )

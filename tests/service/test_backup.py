@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.project import Project
+from fairbank.cluster.share import ShareRecord
 from fairbank.core.errors import Conflict, Corrupt, FairbankError, InvalidInput, NotFound
 from fairbank.core.time import Instant
 from fairbank.service.ops import backup_file
@@ -137,6 +138,21 @@ def test_row_with_an_unknown_key_is_refused(tmp_path: Path, kind: str) -> None:
         Backups(empty, ManualClock(Instant(0))).restore(file)
     with empty.reading() as reader:
         assert [*reader.scan(Project)] == []
+
+
+def test_share_without_one_of_its_values_is_refused(tmp_path: Path) -> None:
+    store = MemoryStore()
+    store.add_share_records([ShareRecord("bio", cluster="lab", day=0, at=Instant(60))])
+    backups = Backups(store, ManualClock(Instant(0)))
+    for change in (
+        lambda row: row.replace(b",60]]", b"]]"),
+        lambda row: row.replace(b",60]]", b",60,1]]"),
+        lambda row: row.replace(b'"",', b"", 1),
+    ):
+        backups.create(tmp_path / "a.fbk", replace=True)
+        file = edited(tmp_path / "a.fbk", "share", change)
+        with pytest.raises(Corrupt, match="a row of share cannot be read"):
+            Backups(MemoryStore(), ManualClock(Instant(0))).restore(file)
 
 
 @pytest.mark.parametrize("kind", ["project", "entry"])

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from msgspec import structs
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT, STATIC_TRES
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
@@ -22,7 +24,6 @@ from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
 from fairbank.priority.settings import Algorithm
 from fairbank.report.sprio import PriorityRow, WeightRow
-from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
@@ -82,7 +83,7 @@ def expected_shares(
     ]
     # 25.11 and 26.05 print no factor of accounts under the classic rules either.
     newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (25, 11)
-    return [row._replace(factor=None) if newest and not row.user else row for row in rows]
+    return [structs.replace(row, factor=None) if newest and not row.user else row for row in rows]
 
 
 def _expected_share(tree: Tree, figures: Standings, index: int, row: Row, running: str) -> ShareRow:

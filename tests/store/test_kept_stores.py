@@ -100,6 +100,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
         ("fairbank.backup/1", "was written by an older version", "create a new bank"),
         ("fairbank.backup/2", "was written by an older version", "create a new bank"),
         ("fairbank.backup/3", "was written by an older version", "create a new bank"),
+        ("fairbank.backup/4", "was written by an older version", "create a new bank"),
         ("fairbank.backup/9", "is no backup of the form", "name a file made by"),
     ],
 )

@@ -17,7 +17,7 @@ from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import Deposit, SubmittedRequest
 from fairbank.bank.rules import Done, apply
-from fairbank.cluster.share_record import ShareRecord
+from fairbank.cluster.share import ShareRecord
 from fairbank.core.errors import Unavailable
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -39,7 +39,7 @@ def gift(number: int) -> Deposit:
 
 
 def figure(day: int) -> ShareRecord:
-    return ShareRecord("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
+    return ShareRecord("physics", shares=1, norm_shares=1.0, cluster="darwin", day=day, at=START)
 
 
 def by_an_administrator(server: PostgresServer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.report.sshare import ShareRow
+from fairbank.cluster.share import ShareRow
 
 
 def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:

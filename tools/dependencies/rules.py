@@ -25,7 +25,7 @@ PURE: Mapping[str, str] = {
     "slurm.parsers.traces": "core simulator slurm.parsers",
     "slurm.reconcile": "core cluster bank slurm.parsers",
     "slurm.health": "core cluster slurm.parsers slurm.reconcile",
-    "slurm.fairshare_view": "core core.submission priority jobqueue report slurm.parsers",
+    "slurm.fairshare_view": "core core.submission cluster priority jobqueue report slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
 }

@@ -11,9 +11,9 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, decimal, text
 from fairbank.report.sprio import FACTORS
-from fairbank.report.sshare import ShareRow
 
 if TYPE_CHECKING:
+    from fairbank.cluster.share import ShareRow
     from fairbank.report.share_forecast import Recovery
 
 TWO_ANSWERS = (

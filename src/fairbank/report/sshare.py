@@ -8,46 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import structs
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.cells import csv_line
 
-
-class ShareRow(NamedTuple):
-    """Row of sshare: an account or, with `user`, a user in it, possibly in one partition only.
-
-    `parent` is empty for the root. `usage` is decayed, in billing-seconds. None stands for a blank
-    cell of Slurm: the shares of the root, the factor of an account, the level of the root and of an
-    association that uses its parent's shares.
-    """
-
-    account: str
-    user: str = ""
-    partition: str = ""
-    parent: str = ""
-    shares: int | None = None
-    norm_shares: float = 0.0
-    usage: float = 0.0
-    norm_usage: float | None = None
-    effective: float | None = None
-    factor: float | None = None
-    level: float | None = None
-    limits: str = ""
-    """GrpTRESMins, such as `cpu=1000,gres/gpu=60`, in minutes."""
-    used: str = ""
-    """Usage that counts against the limits, of every TRES, in the same form."""
-    running: str = ""
-    """Remaining time of its running jobs, of every TRES, in the same form."""
-    cluster: str = ""
-    number: int = 0
-    """Id of the association."""
-
-    @property
-    def shown_shares(self) -> str | int | None:
-        """Shares as sshare prints them."""
-        return "parent" if self.shares == ON_PARENT else self.shares
+if TYPE_CHECKING:
+    from fairbank.cluster.share import ShareRow
 
 
 class LineFormat(Enum):
@@ -204,7 +173,7 @@ def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
             depth = depths.get(row.account, -1) + 1
         else:
             depth = depths.setdefault(row.account, depths.get(row.parent, -1) + 1)
-        yield row._replace(account=" " * depth + row.account)
+        yield structs.replace(row, account=" " * depth + row.account)
 
 
 def select_rows(

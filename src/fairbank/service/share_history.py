@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.project import Role
-from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
+from fairbank.cluster.share import ShareKey, ShareQuery, ShareRecord, share_key
 from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
 

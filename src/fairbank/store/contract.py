@@ -35,7 +35,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import ShareQuery, ShareRecord
+from fairbank.cluster.share import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
 
 T = TypeVar("T")

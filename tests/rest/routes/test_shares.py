@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cluster.share_record import ShareRecord, share_key
+from fairbank.cluster.share import ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.rest.schemas.share import parse_share_cursor, share_cursor
 from tests.rest.responses import data
@@ -225,18 +225,7 @@ def test_invalid_value_names_its_row(
 def test_cursor_of_any_names_is_read_back(names: tuple[str, str, str]) -> None:
     account, user, partition = names
     record = ShareRecord(
-        cluster="lab",
-        day=20_000,
-        account=account,
-        user=user,
-        partition=partition,
-        at=Instant(20_000 * 86_400),
-        shares=1,
-        norm_shares=0.5,
-        usage=0.0,
-        effective=None,
-        level=None,
-        factor=None,
+        account, user, partition, cluster="lab", day=20_000, at=Instant(20_000 * 86_400)
     )
     assert parse_share_cursor(share_cursor(record)) == share_key(record)
 

@@ -9,7 +9,7 @@ from litestar import post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from fairbank.bank.query import PAGE_MAX, GroupPage, Usage, UsageBy, UsageQuery
-from fairbank.cluster.share_record import ShareQuery
+from fairbank.cluster.share import ShareQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso

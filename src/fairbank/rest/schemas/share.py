@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from msgspec import Meta, Struct
 
-from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
+from fairbank.cluster.share import ShareKey, ShareRecord, share_key
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.fields import Name, NameOrNone
@@ -84,7 +84,7 @@ def share_day(record: ShareRecord) -> ShareDay:
         user=record.user or None,
         partition=record.partition or None,
         at=iso(record.at),
-        shares="parent" if record.shares == ON_PARENT else record.shares,
+        shares=record.shown_shares,
     )
 
 

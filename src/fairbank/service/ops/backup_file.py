@@ -25,14 +25,14 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
-from fairbank.cluster.share_record import ShareRecord
+from fairbank.cluster.share import ShareRecord
 from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.progress import Progress
 from fairbank.core.time import Instant, iso
 from fairbank.store.contract import Reader
 
-FORMAT = "fairbank.backup/4"
-_OLDER_FORMATS = frozenset(f"fairbank.backup/{version}" for version in (1, 2, 3))
+FORMAT = "fairbank.backup/5"
+_OLDER_FORMATS = frozenset(f"fairbank.backup/{version}" for version in (1, 2, 3, 4))
 """Formats from before the first release."""
 ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20

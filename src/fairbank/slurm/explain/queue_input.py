@@ -10,9 +10,9 @@ from contextlib import suppress
 
 import msgspec
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import FairbankError
 from fairbank.priority.associations import own_association
-from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput

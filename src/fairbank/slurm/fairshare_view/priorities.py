@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 from fairbank.jobqueue.factors import FactorCluster, FactorJob, FactorPartition
@@ -21,7 +22,6 @@ from fairbank.priority.settings import (
     PriorityWeights,
 )
 from fairbank.report.sprio import PriorityRow, WeightRow
-from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import (
     COMMAND,

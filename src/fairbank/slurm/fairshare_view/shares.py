@@ -10,7 +10,9 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
@@ -29,7 +31,6 @@ from fairbank.priority.settings import Algorithm, FairShare, MultifactorSettings
 from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.share_forecast import LevelAfter, Recovery
 from fairbank.report.sprio import FACTORS
-from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import weights_of
 
 RANKED_USERS_MAX = 500_000
@@ -54,7 +55,7 @@ def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
         for row, factor in zip(rows, exact, strict=True)
     ):
         return list(rows)
-    return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
+    return [structs.replace(row, factor=factor) for row, factor in zip(rows, exact, strict=True)]
 
 
 def ranking_rule(
@@ -205,7 +206,7 @@ def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[Sh
                 remedy="`fairbank share` lists the accounts",
             )
     return [
-        row if row.user else row._replace(shares=shares.get(row.account, row.shares))
+        row if row.user else structs.replace(row, shares=shares.get(row.account, row.shares))
         for row in rows
     ]
 
@@ -260,7 +261,8 @@ def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
     level = row.level if root else 0.0
     if not root and isinstance(stands, FairTreeResult):
         level = float(stands.level[at])
-    return row._replace(
+    return structs.replace(
+        row,
         norm_shares=float(stands.norm_shares[at]),
         usage=float(np.floor(stands.usage[at])),
         norm_usage=None if root else float(stands.norm_usage[at]),
@@ -324,7 +326,7 @@ def _record(row: ShareRow, rule: RankingRule) -> Mapping[str, Any]:
         "account": row.account,
         "user": row.user or None,
         "partition": row.partition or None,
-        "shares": "parent" if row.shares == ON_PARENT else row.shares,
+        "shares": row.shown_shares,
         "norm_shares": row.norm_shares,
         "usage": row.usage,
         "effective": row.effective,

@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
+from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
-from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Records, Table, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
@@ -136,19 +136,21 @@ def _share(cells: Cells, account: str, parent: str) -> ShareRow:
         words.name(account, "Account"),
         cells.read("User", words.blank_or(words.user)),
         cells.read("Partition", words.name_or_blank),
-        parent,
         cells.read("RawShares", words.optional(_raw_shares)),
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
-        cells.read("NormUsage", part),
-        cells.read("EffectvUsage", words.optional(partial(words.amount, most=_USAGE_MAX))),
-        cells.read("FairShare", part),
-        cells.read("LevelFS", words.optional(words.amount)),
-        cells["GrpTRESMins"],
-        cells["GrpTRESRaw"],
-        cells["TRESRunMins"],
-        cells["Cluster"],
-        cells.read("ID", words.number),
+        parent=parent,
+        norm_usage=cells.read("NormUsage", part),
+        effective=cells.read(
+            "EffectvUsage", words.optional(partial(words.amount, most=_USAGE_MAX))
+        ),
+        factor=cells.read("FairShare", part),
+        level=cells.read("LevelFS", words.optional(words.amount)),
+        limits=cells["GrpTRESMins"],
+        used=cells["GrpTRESRaw"],
+        running=cells["TRESRunMins"],
+        cluster=cells["Cluster"],
+        number=cells.read("ID", words.number),
     )
 
 

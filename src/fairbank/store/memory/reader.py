@@ -37,7 +37,7 @@ from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, NO_DETAILS, Run
-from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
+from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import local_day
 from fairbank.store.memory.conditions import (

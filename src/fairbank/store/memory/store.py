@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbank.bank.lock_set import LockSet
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
-from fairbank.cluster.share_record import ShareRecord, share_key
+from fairbank.cluster.share import ShareRecord, share_key
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
 from fairbank.store.contract import (

@@ -22,7 +22,7 @@ from fairbank.bank.transaction_data import (
     TransactionData,
 )
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
+from fairbank.cluster.share import ShareKey, ShareRecord, share_key
 
 
 class MemoryTables:

@@ -35,7 +35,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
+from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.store import schema
 from fairbank.store.sql import statements

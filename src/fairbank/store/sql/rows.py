@@ -20,7 +20,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.cluster.job import JobDetails, Run
-from fairbank.cluster.share_record import ShareRecord
+from fairbank.cluster.share import ShareRecord
 from fairbank.core.errors import Corrupt
 from fairbank.core.time import Instant
 from fairbank.core.validation import ValidationFault
@@ -350,13 +350,19 @@ def _token_row(token: Token) -> tuple[Any, ...]:
 
 
 def share_record_of(row: Row) -> ShareRecord:
+    cluster, day, account, user, partition, at, *figures = row
     try:
-        return msgspec.convert(tuple(row), ShareRecord)
+        return msgspec.convert((account, user, partition, *figures, cluster, day, at), ShareRecord)
     except msgspec.ValidationError as bad:
         raise Corrupt(
             f"a figure of fair share cannot be read: {bad}",
             remedy="restore from a backup, or delete its day",
         ) from bad
+
+
+def share_record_row(record: ShareRecord) -> tuple[Any, ...]:
+    account, user, partition, *figures, cluster, day, at = astuple(record)
+    return (cluster, day, account, user, partition, at, *figures)
 
 
 class StoredKind(NamedTuple):
@@ -391,7 +397,7 @@ KINDS: Mapping[type, StoredKind] = {
     ShareRecord: StoredKind(
         schema.share_figure,
         share_record_of,
-        astuple,
+        share_record_row,
         ("cluster", "day", "account", "login", "partition"),
     ),
 }

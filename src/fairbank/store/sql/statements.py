@@ -40,7 +40,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunState
 from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.share_record import ShareQuery
+from fairbank.cluster.share import ShareQuery
 from fairbank.core.time import Instant
 from fairbank.store.schema import (
     LOOKED_THROUGH_ONLY,

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from msgspec.structs import astuple
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from fairbank.bank.transaction_data import RegistryHead
-from fairbank.cluster.share_record import ShareRecord, share_key
+from fairbank.cluster.share import ShareRecord, share_key
 from fairbank.core.errors import Busy, Conflict, Unavailable
 from fairbank.core.time import Instant
 from fairbank.store import schema
@@ -29,7 +28,7 @@ from fairbank.store.schema import share_figure
 from fairbank.store.sql.batch import SqlTransaction
 from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sql.reader import SqlReader
-from fairbank.store.sql.rows import KINDS
+from fairbank.store.sql.rows import KINDS, share_record_row
 from fairbank.store.sql.usage_sums import delete_sums, fold
 
 _TURN_SECONDS = 60
@@ -83,7 +82,7 @@ class SqlStore(ABC):
             return 0
         columns = share_figure.columns.keys()
         # Sorted, so that two servers lock the keys in one order.
-        rows = [astuple(figure) for figure in sorted(figures, key=share_key)]
+        rows = [share_record_row(figure) for figure in sorted(figures, key=share_key)]
         with self._single_write() as connection:
             # Without SQLAlchemy, which takes six times as long for 100,000 rows: on SQLite the bank
             # waits for this transaction.

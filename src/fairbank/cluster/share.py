@@ -1,4 +1,4 @@
-"""Daily record of an association's fair share, and the query for such records."""
+"""Fair share of an association, as Slurm reports it and as the bank keeps it by day."""
 
 from __future__ import annotations
 
@@ -6,32 +6,58 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import Instant
 
 
-class ShareRecord(
-    msgspec.Struct, forbid_unknown_fields=True, frozen=True, array_like=True, gc=False
-):
-    """Fair share of an association on a day, counted from 1970 in UTC.
+class Share(msgspec.Struct, frozen=True):
+    """Fair share of an association.
 
     `user` is empty for an account, `partition` if the association is for all partitions. `shares`
     is None for the root and ON_PARENT for an association that uses its parent's shares. `usage` is
     decayed, in billing-seconds; `effective` is the fraction that counts as its own. `level` is None
-    if nothing was used or if there is no level, `factor` for accounts.
+    for the root and on the parent's shares, `factor` for accounts.
     """
 
-    cluster: str
-    day: int
     account: str
-    user: str
-    partition: str
+    user: str = ""
+    partition: str = ""
+    shares: int | None = None
+    norm_shares: float = 0.0
+    usage: float = 0.0
+    effective: float | None = None
+    level: float | None = None
+    factor: float | None = None
+    cluster: str = ""
+
+    @property
+    def shown_shares(self) -> str | int | None:
+        """Shares as sshare prints them."""
+        return "parent" if self.shares == ON_PARENT else self.shares
+
+
+class ShareRow(Share, frozen=True, kw_only=True):
+    """Row of sshare. `parent` is empty for the root and for users; None is a blank cell."""
+
+    parent: str = ""
+    norm_usage: float | None = None
+    limits: str = ""
+    """GrpTRESMins, such as `cpu=1000,gres/gpu=60`, in minutes."""
+    used: str = ""
+    """Usage that counts against the limits, of every TRES, in the same form."""
+    running: str = ""
+    """Remaining time of its running jobs, of every TRES, in the same form."""
+    number: int = 0
+    """Id of the association."""
+
+
+class ShareRecord(
+    Share, forbid_unknown_fields=True, frozen=True, array_like=True, gc=False, kw_only=True
+):
+    """Fair share on a day, counted from 1970 in UTC. `level` is also None if nothing was used."""
+
+    day: int
     at: Instant
-    shares: int | None
-    norm_shares: float
-    usage: float
-    effective: float | None
-    level: float | None
-    factor: float | None
 
 
 ShareKey = tuple[str, int, str, str, str]
