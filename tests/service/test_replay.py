@@ -50,7 +50,7 @@ def test_every_invariant_of_the_policy_holds(
     tmp_path: Path, overrun: Overrun, available: int, off: int, claim: str
 ) -> None:
     result = replay_one_job(tmp_path / "one.swf", overrun)
-    assert ([balance.available for balance in result.balances], result.written_off) == (
+    assert ([allocation.available for allocation in result.allocations], result.written_off) == (
         [available],
         off,
     )

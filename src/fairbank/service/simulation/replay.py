@@ -26,12 +26,7 @@ from fairbank.simulator.engine.replay_requests import (
     credit_requests,
     project_requests,
 )
-from fairbank.simulator.results.replay_result import (
-    ReplayInvariant,
-    ReplayResult,
-    balance_of,
-    check_invariants,
-)
+from fairbank.simulator.results.replay_result import ReplayInvariant, ReplayResult, check_invariants
 from fairbank.simulator.traces.swf import Trace
 
 if TYPE_CHECKING:
@@ -80,9 +75,8 @@ def replay(
         **msgspec.structs.asdict(runs.counts),
         demand=demand,
         seconds=seconds,
-        balances=[
-            balance_of(allocation, accounts[allocation.project]) for allocation in allocations
-        ],
+        allocations=allocations,
+        accounts=accounts,
         checks=[*check_invariants(allocations, runs.counts, bank.policy), _audited(bank, progress)],
     )
 

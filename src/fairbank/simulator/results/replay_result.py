@@ -9,22 +9,11 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.core.time import Instant
 from fairbank.core.units import show_minutes
 from fairbank.simulator.engine.bank_replay import CreditDemand
 
-
-class ReplayBalance(msgspec.Struct, frozen=True):
-    """Final sums of one allocation, in SU-minutes."""
-
-    account: str
-    resource: str
-    start: Instant
-    end: Instant
-    deposited: int
-    charged: int
-    held: int
-    available: int
+# The fingerprint depends on their order, and on nothing that differs between stores.
+_FINAL_SUMS = ("resource", "start", "end", "deposited", "charged", "held", "available")
 
 
 class ReplayInvariant(msgspec.Struct, frozen=True):
@@ -55,31 +44,27 @@ class ReplayCounts(msgspec.Struct):
 
 
 class ReplayResult(ReplayCounts, kw_only=True):
-    """Result of a replay. Amounts are SU-minutes, `seconds` is its duration."""
+    """Result of a replay. `seconds` is its duration, `accounts` has the account of each project."""
 
     demand: CreditDemand
     seconds: float
-    balances: list[ReplayBalance]
+    allocations: list[Allocation]
+    accounts: dict[int, str]
     checks: list[ReplayInvariant]
+
+    @property
+    def balances(self) -> list[dict[str, object]]:
+        """Account, period and final sums of each allocation, in SU-minutes."""
+        return [
+            {"account": self.accounts[allocation.project]}
+            | {name: getattr(allocation, name) for name in _FINAL_SUMS}
+            for allocation in self.allocations
+        ]
 
     @property
     def fingerprint(self) -> str:
         """Return a hash that is equal for equal final balances, for any store."""
         return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
-
-
-def balance_of(allocation: Allocation, account: str) -> ReplayBalance:
-    """Return the sums of an allocation of this account."""
-    return ReplayBalance(
-        account,
-        allocation.resource,
-        allocation.start,
-        allocation.end,
-        allocation.deposited,
-        allocation.charged,
-        allocation.held,
-        allocation.available,
-    )
 
 
 def check_invariants(

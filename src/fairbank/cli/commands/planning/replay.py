@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.columns import Row
     from fairbank.simulator.results.replay_result import ReplayResult
 
 PERIODS_MAX = 1_000
@@ -137,7 +136,11 @@ def show_replay(context: Context, done: ReplayResult) -> None:
         for name, _, value in figures:
             context.print_text(f"{name.replace('_', ' '):<18}{value}")
         context.print_text()
-    rows = [_row(balance) for balance in done.balances]
+    names = {"deposited": "granted", "charged": "used"}
+    rows = [
+        {names.get(name, name): value for name, value in balance.items()}
+        for balance in done.balances
+    ]
     caption = f"unit {context.format.unit}"
     show(context, Listing("fairbank.replay/1", COLUMNS, rows, caption, more=more))
     if plain_form:
@@ -171,12 +174,6 @@ def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, 
         ("operations", done.operations, work),
         ("fingerprint", done.fingerprint, fingerprint),
     ]
-
-
-def _row(balance: object) -> Row:
-    names = {"deposited": "granted", "charged": "used"}
-    fields = ("account", "resource", "start", "end", "deposited", "charged", "held", "available")
-    return {names.get(name, name): getattr(balance, name) for name in fields}
 
 
 COMMAND = Command(
