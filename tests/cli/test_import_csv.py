@@ -178,6 +178,22 @@ def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directo
     assert ("1 known already" in output_of(again), again.err) == (True, "")
 
 
+def test_qos_without_a_price_factor_warns(changing: Run, directory: Path) -> None:
+    """The warning stands in the prediction and in the result, once for each QOS."""
+    job = f"{JORGE},chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,stnadby"
+    header = "job_id,user,account,partition,start,end,cpus,qos"
+    (directory / "jobs.csv").write_text(f"{header}\n142,{job}\n143,{job}\n")
+    words = ("import", "csv", "jobs.csv")
+    warning = (
+        "qos: QOS stnadby has no price factor on cluster darwin, so it counts as 1; those with"
+    )
+    planned = json.loads(output_of(changing(*words, "--dry-run", "--json")))
+    assert [text[: len(warning)] for text in planned["warnings"]] == [warning]
+    done = changing(*words)
+    assert output_of(done).startswith("history: 2 runs charged, 4 SU")
+    assert fold(done.err).count(f"! {warning} one: ") == 1
+
+
 def test_qos_of_a_line_gives_its_resource(changing: Run, directory: Path) -> None:
     """Two hours on one CPU with QOS debug: 2 SU of debug, which only --cover can pay."""
     line = f"141,{JORGE},bio_fold,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,debug"

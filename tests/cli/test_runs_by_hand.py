@@ -174,6 +174,38 @@ def test_amount_beyond_the_credit_needs_yes_without_terminal(changing: Run) -> N
     output_of(changing("refund", 35, "--reason", "test"))
 
 
+def test_price_of_typed_tres_beyond_the_credit_needs_yes_without_terminal(changing: Run) -> None:
+    """400,000 CPUs typed instead of 4 cost 800,000 SU for the two hours."""
+    before = available(changing, CPU)
+    beyond = 800_000 - before / 60
+    words = ("charge", 36, *START, "-A", "chem_qmc", "-p", "idle-std", "-u", JORGE, "--tres")
+    error = fold(output_of(changing(*words, "cpu=400000"), 2))
+    assert "so nothing was changed: charge of 800000 SU for job 36" in error
+    assert f"{beyond:.2f} SU of it exceed the credit and are written off. Continue?" in error
+    assert available(changing, CPU) == before
+    planned = fold(output_of(changing(*words, "cpu=400000", "--dry-run")))
+    assert f"written off {beyond:.2f} SU" in planned
+    assert "elapsed 02:00:00, ended 2026-11-21 07:30:12" in planned
+
+
+def test_price_of_typed_tres_above_the_hold_is_charged_with_a_warning(changing: Run) -> None:
+    output_of(changing("hold", 37, "-t", "2:00:00", *JOB, *START))
+    done = changing("charge", 37, "--tres", "cpu=10")
+    assert "the job holds 8 SU, 12 SU less" in fold(done.err)
+    assert "charge of 20 SU for job 37" in fold(output_of(done))
+
+
+def test_qos_without_a_price_factor_warns(changing: Run) -> None:
+    """As `quote` does: the job is priced, with factor 1."""
+    hold = changing("hold", 38, "-t", "60", *JOB, "-q", "stnadby")
+    remark = "--qos: QOS stnadby has no price factor on cluster darwin, so it counts as 1; those"
+    assert f"{remark} with one: " in fold(hold.err)
+    assert "hold of 4 SU" in fold(output_of(hold))
+    later = changing("charge", 39, *JOB, *START, "-q", "stnadby", "--json")
+    assert remark in json.loads(output_of(later))["warnings"][0]
+    assert "QOS" not in changing("charge", 40, *JOB, *START, "-q", "standby").err
+
+
 def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
     """With QOS debug 4 CPUs cost 4 SU an hour of debug, wherever the job is priced: by a quote, a
     hold, a charge, an import. The cpu allocation stays as it is.

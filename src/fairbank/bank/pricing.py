@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 
 import msgspec
@@ -171,19 +171,33 @@ def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
     )
 
 
+def unpriced_qos(
+    names: Collection[str], cluster: str, qos_factors: Collection[str]
+) -> Iterator[str]:
+    """Yield a sentence for each QOS without a price factor: its name may be a typing error.
+
+    Args:
+        names: the QOS of jobs.
+        cluster: name of their cluster.
+        qos_factors: the QOS that have a factor there.
+    """
+    factors = ", ".join(sorted(qos_factors)) or "none"
+    for name in sorted({*names} - {*qos_factors}):
+        yield (
+            f"QOS {name} has no price factor on cluster {cluster}, so it counts as 1; those with"
+            f" one: {factors}"
+        )
+
+
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """Return what is not in the price although a user may expect it: a QOS, TRES without a weight,
     unknown default memory; whole nodes of the partition.
 
     This is no error: the job is charged by the same rules. Raises NotFound for the partition.
     """
-    notes = []
-    if request.qos is not None and request.qos not in cluster.qos_factors:
-        factors = ", ".join(sorted(cluster.qos_factors)) or "none"
-        notes.append(
-            f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1;"
-            f" those with one: {factors}"
-        )
+    notes = list[str]()
+    if request.qos is not None:
+        notes += unpriced_qos([request.qos], cluster.name, cluster.qos_factors)
     partition = cluster.partition(request.partition)
     if partition.exclusive and not request.exclusive:
         notes.append(f"each job takes whole nodes in partition {partition.name}")

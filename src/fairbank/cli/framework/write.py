@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import Unavailable
+from fairbank.core.time import show_duration
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, credit, instant_of, su, text
 
@@ -263,8 +264,28 @@ def _details(context: Context, row: Row) -> dict[str, object]:
                 if details[key] is not None
             }
             return {**details, "scopes": ",".join(details["scopes"]), "created": None, **times}
+        case "hold" | "charge" | "release":
+            return _run_details(context, details)
         case _:
             return details
+
+
+def _run_details(context: Context, details: Mapping[str, Any]) -> dict[str, object]:
+    """Return the details of an entry of a run in words, without its key."""
+    form = context.format
+    formats: Mapping[str, Callable[[Any], str]] = {
+        "start": form.moment,
+        "until": form.moment,
+        "ended": form.moment,
+        "elapsed_seconds": show_duration,
+        "written_off": form.su_text,
+    }
+    job = details.get("job_details") or {}
+    return {
+        key.removesuffix("_seconds").replace("_", " "): formats.get(key, str)(value)
+        for key, value in {**details, **job}.items()
+        if key not in ("run", "project", "job_details") and value not in (None, 0)
+    }
 
 
 def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, object]:

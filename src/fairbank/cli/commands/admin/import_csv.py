@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.slurm.importer import HistoryResult
     from fairbank.slurm.parsers.csv_table import CsvTable, TableFields
+    from fairbank.slurm.reconcile.bank_records import BankCluster
 
 
 def _column(text: str) -> tuple[str, str]:
@@ -168,12 +170,15 @@ def _csv(context: Context, options: Namespace) -> int:
             dry_run=True,
             progress=progress,
         )
+    warnings = _qos_warnings(predicted, cluster)
     if options.dry_run or not predicted.charged:
-        return FOUND if show_history(context, predicted, dry_run=options.dry_run) else 0
+        left_out = show_history(context, predicted, dry_run=options.dry_run, warnings=warnings)
+        return FOUND if left_out else 0
     runs = counted(len(predicted.charged), "run")
     unknown = runs_without_owner(predicted)
     among = f", {unknown} among them" if unknown else ""
-    question = f"Charge {runs}, {of_resources(predicted.charged, price_text)}{among}?"
+    price = of_resources(predicted.charged, price_text)
+    question = ". ".join([*warnings, f"Charge {runs}, {price}{among}?"])
     if not context.confirm(question, needs_yes=exceeds_credit(predicted)):
         context.note("Nothing was changed.")
         return NOT_DONE
@@ -181,7 +186,16 @@ def _csv(context: Context, options: Namespace) -> int:
         result = import_jobs(
             bank, cluster, jobs, now, source=source, cover=options.cover, progress=progress
         )
-    return FOUND if show_history(context, result, dry_run=False) else 0
+    return FOUND if show_history(context, result, dry_run=False, warnings=warnings) else 0
+
+
+def _qos_warnings(predicted: HistoryResult, cluster: BankCluster) -> list[str]:
+    """Return a warning for each QOS of the charged runs without a price factor, as a quote does."""
+    from fairbank.bank.pricing import unpriced_qos
+
+    jobs = [outcome.finding.job for outcome in predicted.charged]
+    names = {job.qos for job in jobs if job is not None and job.qos}
+    return [f"qos: {remark}" for remark in unpriced_qos(names, cluster.name, cluster.qos_factors)]
 
 
 COMMAND = Noun(

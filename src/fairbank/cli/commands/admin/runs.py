@@ -173,6 +173,16 @@ def _membership_warnings(context: Context, report: dict[str, Any]) -> list[str]:
     ]
 
 
+def _qos_warnings(options: Namespace, cluster: Row) -> list[str]:
+    """Return a warning if the named QOS has no price factor, as a quote does."""
+    if options.qos is None:
+        return []
+    from fairbank.bank.pricing import unpriced_qos
+
+    remarks = unpriced_qos([options.qos], str(cluster["name"]), cluster["qos_factors"])
+    return [plain(f"--qos: {remark}") for remark in remarks]
+
+
 def _sentence(
     context: Context, verb: str, report: dict[str, Any], run: Row | None, answer: Row
 ) -> str:
@@ -220,7 +230,8 @@ def _hold(context: Context, options: Namespace) -> int:
     if "amount" in report:
         report.pop("tres", None)
     limit = parse_limit(options.time, field="--time")
-    return _send(context, "hold", {"do": "hold", **report, "time_limit": limit}, run)
+    report = {"do": "hold", **report, "time_limit": limit}
+    return _send(context, "hold", report, run, warnings=_qos_warnings(options, cluster))
 
 
 HOLD = Command(
@@ -268,14 +279,15 @@ def _charge(context: Context, options: Namespace) -> int:
     report = {"do": "complete", **report, **ending}
     if options.state in cluster["free_states"]:
         return _send(context, "release", report, run)
-    entries = _planned_charge(context, report)
-    warnings = _amount_warnings(context, report, run, entries) if entries else []
-    beyond = sum((row["details"] or {}).get("written_off", 0) for row in entries)
-    is_large = bool(entries) and report["amount"] >= LARGE
+    entries = _planned_charge(context, options, report)
+    beyond = sum(row["details"].get("written_off", 0) for row in entries)
+    amount = beyond + sum(row["amount"] for row in entries if row["kind"] == "charge")
+    warnings = _amount_warnings(context, report["owner_uid"], amount, run, entries)
+    is_large = amount >= LARGE
     question = None
     if warnings or beyond or is_large:
         su = context.format.su_text
-        what = f"charge of {su(report['amount'])} for job {options.job}"
+        what = f"charge of {su(amount)} for job {options.job}"
         lost = [f"! {su(beyond)} of it exceed the credit and are written off"] if beyond else []
         question = f"{'. '.join([what, *warnings, *lost])}. Continue?"
     return _send(
@@ -285,32 +297,45 @@ def _charge(context: Context, options: Namespace) -> int:
         run,
         question=question,
         needs_yes=is_large or beyond > 0,
-        warnings=warnings,
+        warnings=[*warnings, *_qos_warnings(options, cluster)],
     )
 
 
-def _planned_charge(context: Context, report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of a charge whose amount was typed; empty if the bank has it already.
+def _planned_charge(
+    context: Context, options: Namespace, report: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the entries of a charge whose amount or TRES were typed; empty if the bank has it
+    already, or if it prices what the hold names.
 
     Raises the bank's refusal.
     """
-    if "amount" not in report:
+    if options.amount is None and options.tres is None:
         return []
-    return planned_entries(context, WriteRequest("POST", "/job", report, keyed=False))
+    request = WriteRequest("POST", "/job", report, keyed=False)
+    return planned_entries(context, request, in_words=False)
 
 
 def _amount_warnings(
-    context: Context, report: dict[str, Any], run: Row | None, entries: Sequence[Row]
+    context: Context, owner: int, amount: int, run: Row | None, entries: Sequence[Row]
 ) -> list[str]:
-    """Return warnings about an amount that was typed and is more than the run holds, or than its
-    user may still use: it is likely to be in another unit, or of another job.
+    """Return warnings about a price that follows from what was typed and is more than the run
+    holds, or than its user may still use: it is likely to be in another unit, or of another job.
+
+    Args:
+        context: the command.
+        owner: who ran the job.
+        amount: its price.
+        run: the run, if the bank has it.
+        entries: what the bank would write; empty if nothing was typed.
     """
-    su, amount = context.format.su_text, report["amount"]
+    if not entries:
+        return []
+    su = context.format.su_text
     held = run["held"] if run is not None and run["state"] == "held" else 0
     warnings = []
     if held and amount > held:
         warnings.append(f"! the job holds {su(held)}, {su(amount - held)} less")
-    number, owner = entries[0]["allocation"], report["owner_uid"]
+    number = entries[0]["allocation"]
     users = [] if number is None else context.rows(f"/alloc/{number}/user")
     for user in users:
         if user["uid"] == owner and user["cap"] is not None:

@@ -21,17 +21,21 @@ USERS_SHOWN = 5
 COVER_ABOUT = "create allocations of category history where no allocation would pay"
 
 
-def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> int:
+def show_history(
+    context: Context, history: HistoryResult, *, dry_run: bool, warnings: Sequence[str] = ()
+) -> int:
     """Print the result and return the number of runs and lines that are left out.
 
     Args:
         context: the command.
         history: result, or its prediction.
         dry_run: it is a prediction.
+        warnings: further ones, printed after its own.
     """
+    warnings = [*history_warnings(history), *warnings]
     if context.options.form == "json":
         row = history_row(history, dry_run=dry_run)
-        context.print_json("fairbank.history/1", [row], history_warnings(history))
+        context.print_json("fairbank.history/1", [row], warnings)
         return history.left_out
     context.print_lines(
         plain(
@@ -51,7 +55,7 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
         holds = counted(len(history.released), "hold")
         held = of_resources(history.released, _released_text)
         context.print_text(f"lost in Slurm: {holds} {would}released, {held}")
-    context.note(*(f"! {warning}" for warning in history_warnings(history)))
+    context.note(*(f"! {warning}" for warning in warnings))
     return history.left_out
 
 
