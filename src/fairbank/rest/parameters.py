@@ -10,7 +10,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
-from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Visibility
+from fairbank.bank.query import ALL, PAGE_MAX, JobRowQuery, Page, ProjectQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, iso, parse_instant
@@ -199,22 +199,6 @@ def check_key(key: str | None) -> str | None:
     return None if key is None else ids.key(key, field="Idempotency-Key")
 
 
-class JobFilters(NamedTuple):
-    """Filters of runs and of refusals, named as in RunQuery and RefusalQuery."""
-
-    visibility: Visibility
-    projects: ProjectIds
-    resource: str | None
-    category: str | None
-    active_at: Instant | None
-    allocation: int | None
-    owner: int | None
-    cluster: str | None
-    job_id: int | None
-    since: Instant | None
-    until: Instant | None
-
-
 def job_filters(
     request: ApiRequest,
     projects: NamedDependency[ProjectIds],
@@ -224,8 +208,8 @@ def job_filters(
     owner_uid: OneUid = None,
     cluster: OneName = None,
     job_id: JobId = None,
-) -> JobFilters:
-    """Combine the filters with the visibility of the user.
+) -> JobRowQuery:
+    """Return the filters of runs and of refusals, with the visibility of the user.
 
     Args:
         request: the request of the user.
@@ -237,23 +221,23 @@ def job_filters(
         cluster: name of the cluster; None: any.
         job_id: Slurm's job id, which several runs may have; None: any.
     """
-    return JobFilters(
-        request.identity.job_visibility,
-        projects,
-        *allocations,
-        allocation,
-        owner_uid,
-        cluster,
-        job_id,
-        period.since,
-        period.until,
+    return JobRowQuery(
+        visibility=request.identity.job_visibility,
+        projects=projects,
+        **allocations._asdict(),
+        allocation=allocation,
+        owner=owner_uid,
+        cluster=cluster,
+        job_id=job_id,
+        since=period.since,
+        until=period.until,
     )
 
 
 AllocationsChosen = NamedDependency[AllocationFilters]
 OnePage = NamedDependency[Page]
 OnePeriod = NamedDependency[Period]
-JobsChosen = NamedDependency[JobFilters]
+JobsChosen = NamedDependency[JobRowQuery]
 Projects = NamedDependency[ProjectIds]
 
 PAGE = Provide(page, sync_to_thread=False)

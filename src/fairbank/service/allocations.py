@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationEvent, ShownState
+from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import (
     EFFECTS,
     OF_RUNS,
@@ -36,7 +36,6 @@ from fairbank.bank.rules import Outcome
 from fairbank.bank.run import UserSums
 from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import LAST_INSTANT, Instant
-from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.dry_run import last_terms
 from fairbank.service.use_cases import UseCases, only
@@ -62,18 +61,6 @@ class Statement(msgspec.Struct, frozen=True):
     entries: list[Entry]
     changes: Mapping[int, dict[str, Any]]
     next: int | None
-
-
-class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """New terms of an allocation; None leaves a term as it is."""
-
-    start: Instant | None = None
-    end: Instant | None = None
-    shared: bool | None = None
-    credit_limit: SuMinutes | None = None
-    event: AllocationEvent | None = None
-    category: str | None = None
-    new_resource: str | None = None
 
 
 class Allocations(UseCases):
@@ -230,33 +217,9 @@ class Allocations(UseCases):
         self._project_cache.by_id(request.project)
         return self._apply(identity, request)
 
-    def amend(
-        self,
-        identity: Identity,
-        number: int,
-        terms: TermChanges,
-        comment: str | None,
-        key: str | None,
-    ) -> Outcome:
-        """Change the terms of an allocation, or remove it. Raises Forbidden, NotFound.
-
-        Args:
-            identity: the user who asks.
-            number: the allocation.
-            terms: the new terms; `event` freezes, thaws, ends, reopens or removes it.
-            comment: reason, stored in the journal.
-            key: idempotency key; None: a repeated request is a new one.
-        """
-        allocation = self.get(identity, number)
+    def amend(self, identity: Identity, request: Amend) -> Outcome:
+        """Change the terms of an allocation, or remove it. Raises Forbidden."""
         check_allowed(identity, Action.AMEND_ALLOCATION)
-        request = Amend(
-            allocation=number,
-            project=allocation.project,
-            resource=allocation.resource,
-            comment=comment,
-            key=key,
-            **msgspec.structs.asdict(terms),
-        )
         return self._apply(identity, request)
 
     def set_cap(self, identity: Identity, request: SetCap) -> Outcome:

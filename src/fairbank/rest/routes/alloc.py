@@ -13,7 +13,7 @@ from msgspec import UNSET, structs
 
 from fairbank.bank.allocation import AllocationEvent, ShownState
 from fairbank.bank.query import AllocationQuery, Balance, Page
-from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.requests import Amend, Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Done
 from fairbank.cluster.partition import unbilled_warnings
 from fairbank.core import ids
@@ -57,7 +57,6 @@ from fairbank.rest.schemas.requests import (
     parse_when,
 )
 from fairbank.service.access.identity import Action, check_allowed
-from fairbank.service.allocations import TermChanges
 
 InState = Annotated[
     Literal["planned", "active", "frozen", "ended", "removed"] | None,
@@ -271,7 +270,17 @@ def amend_allocation(
     """Change the terms of an allocation, or freeze, thaw, end or reopen it. `category` and
     `resource` change only while no job was charged to it or holds credit of it.
     """
-    terms = TermChanges(
+    absent = {name for name, value in structs.asdict(data).items() if value is None}
+    if absent | {"comment"} == {*data.__struct_fields__}:
+        raise InvalidInput(
+            "the request changes nothing",
+            remedy="send start, end, credit_limit, shared, event, category or resource",
+        )
+    old = request.services.allocations.get(request.identity, allocation)
+    bank_request = Amend(
+        allocation=allocation,
+        project=old.project,
+        resource=old.resource,
         start=None if data.start is None else parse_when(data.start, field="start"),
         end=None if data.end is None else parse_when(data.end, field="end"),
         shared=data.shared,
@@ -279,19 +288,13 @@ def amend_allocation(
         event=None if data.event is None else AllocationEvent(data.event),
         category=None if data.category is None else _category(data.category),
         new_resource=None if data.resource is None else ids.kind(data.resource),
+        key=check_key(key),
+        comment=ids.reason(data.comment),
     )
-    if terms == TermChanges():
-        raise InvalidInput(
-            "the request changes nothing",
-            remedy="send start, end, credit_limit, shared, event, category or resource",
-        )
-    _check_period(terms.start, terms.end)
-    outcome = request.services.allocations.amend(
-        request.identity, allocation, terms, ids.reason(data.comment), check_key(key)
-    )
+    _check_period(bank_request.start, bank_request.end)
+    outcome = request.services.allocations.amend(request.identity, bank_request)
     clusters = request.services.clusters
     warnings = [] if data.resource is None else unbilled_warnings(data.resource, clusters)
-    absent = {name for name, value in structs.asdict(data).items() if value is None}
     return _changed(request, done_of(outcome, absent), warnings)
 
 
@@ -300,13 +303,16 @@ def remove_allocation(
     request: ApiRequest, allocation: Number, comment: Comment = None, key: Key = None
 ) -> ItemResponse[Granted]:
     """Remove an allocation in which no credit has moved. Its journal stays, its period is free."""
-    outcome = request.services.allocations.amend(
-        request.identity,
-        allocation,
-        TermChanges(event=AllocationEvent.REMOVE),
-        None if comment is None else ids.comment(comment),
-        check_key(key),
+    old = request.services.allocations.get(request.identity, allocation)
+    bank_request = Amend(
+        allocation=allocation,
+        project=old.project,
+        resource=old.resource,
+        event=AllocationEvent.REMOVE,
+        key=check_key(key),
+        comment=None if comment is None else ids.comment(comment),
     )
+    outcome = request.services.allocations.amend(request.identity, bank_request)
     return granted_response(outcome, request.context)
 
 

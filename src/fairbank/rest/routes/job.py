@@ -256,7 +256,7 @@ def list_jobs(
     `measured=true`. Its `job_id` is the number of the project.
     """
     query = RunQuery(
-        **chosen._asdict(),
+        **msgspec.structs.asdict(chosen),
         state=None if in_state is None else RunState(in_state),
         failed=None if outcome is None else outcome == "failed",
         measured=measured,
@@ -309,7 +309,7 @@ def list_failures(
     that the job would have used.
     """
     named_alone = account if (project, gid, gname) == (None, None, None) else None
-    query = RefusalQuery(**chosen._asdict(), account=named_alone)
+    query = RefusalQuery(**msgspec.structs.asdict(chosen), account=named_alone)
     refusals, next_ = split_page(
         page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
     )
