@@ -16,7 +16,7 @@ from fairbank.slurm.output import RecordedOutput
 NODES = """\
 NodeName=n1 CPUTot=64 RealMemory=131072 Gres=(null) State=IDLE Partitions=std,debug
 NodeName=n2 CPUTot=64 RealMemory=131072 Gres=(null) State=DOWN+DRAIN Partitions=std \
-Reason=disk [root@2026-11-20T12:00:00]
+Reason=disk, by hand [ops,night@2026-11-20T12:00:00]
 NodeName=g1 CPUTot=64 RealMemory=131072 Gres=gpu:v100:4 State=MIXED Partitions=gpu
 NodeName=x1 CPUTot=8 RealMemory=1024 Gres=(null) State=IDLE Partitions=unbilled
 """

@@ -55,7 +55,8 @@ class Gpus(NamedTuple):
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """Node of the cluster. `memory` and `tmp` are in MiB, `threads` is the number of CPUs per core.
-    `reason` is why it has its state, as an administrator or Slurm wrote it.
+    `reason` is why it has its state, as an administrator or Slurm wrote it, and `reason_since` from
+    when in seconds since 1970; None if unknown.
 
     A job gets whole cores. Of the nodes that fit, those with the lowest `weight` are selected.
     Raises InvalidInput, naming the field.
@@ -71,6 +72,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     weight: int = 1
     state: NodeState = NodeState.UP
     reason: str = ""
+    reason_since: int | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition import Cluster
-from fairbank.core.time import parse_instant
 from fairbank.core.tres import billing
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.machine import read_hosts, read_nodes
 from fairbank.slurm.parsers.values import UnreadableLine
-
-_SINCE = re.compile(r"by [^,]*, (\S+Z)\)$")
 
 
 def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dict[str, Fraction]:
@@ -88,6 +84,4 @@ def read_capacity(
 def _seconds_down(node: Node, since: int, until: int) -> int:
     if node.state.is_usable:
         return 0
-    match = _SINCE.search(node.reason)
-    began = since if match is None else parse_instant(match[1])
-    return max(0, until - max(began, since))
+    return max(0, until - max(node.reason_since or since, since))

@@ -25,7 +25,7 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.hostlist import expand
-from fairbank.core.time import Instant
+from fairbank.core.time import Instant, parse_instant
 from fairbank.core.tres import Weights, parse_weights
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, key_value_records, read_rows
@@ -104,6 +104,7 @@ def read_hosts(text: str) -> ParsedRows[Node]:
 
 def _node(cells: Cells, line: str) -> Node:
     cpus = cells.read("CPUTot", words.number)
+    reason, reason_since = _reason(line)
     return Node(
         name=cells["NodeName"],
         cpus=_usable_cpus(cells, cpus),
@@ -114,7 +115,8 @@ def _node(cells: Cells, line: str) -> Node:
         features=frozenset(_list(cells, "ActiveFeatures")),
         weight=cells.read("Weight", words.number, "1"),
         state=cells.read("State", _state),
-        reason=_reason(line),
+        reason=reason,
+        reason_since=reason_since,
     )
 
 
@@ -132,12 +134,15 @@ def _state(text: str, field: str) -> NodeState:
     return next((state for word, state in _STATES if word in state_words), NodeState.UP)
 
 
-def _reason(line: str) -> str:
+def _reason(line: str) -> tuple[str, int | None]:
     """Return the reason of a state, which may contain anything, with its time in UTC as `iso`
-    writes it; empty without one.
+    writes it, and that time; an empty text and None without one.
     """
     match = _REASON.search(line)
-    return "" if match is None else f"{match[1]} (by {match[2]}, {match[3]}Z)"
+    if match is None:
+        return "", None
+    since = f"{match[3]}Z"
+    return f"{match[1]} (by {match[2]}, {since})", parse_instant(since, field="Reason")
 
 
 # --- partitions ---
