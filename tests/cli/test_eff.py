@@ -36,11 +36,24 @@ def test_job_without_measured_processor_time_is_named(fairbank: Run) -> None:
 
 
 def test_job_that_the_bank_does_not_know_is_an_error(fairbank: Run) -> None:
-    result = fairbank("eff", "812301,99")
+    result = fairbank("eff", "98,99")
     assert (result.code, result.out) == (3, "")
-    assert "there is no job 99 that you may see" in result.err
+    assert "there is no job 98, 99 that you may see" in result.err
+    assert "fairbank jobs --refused -j 98,99" in " ".join(result.err.split())
     for words in ((), ("x",), ("0",), ("-1",), ("1,,2",), ("9" * 12,), ("NaN",)):
         assert fairbank("eff", *words).code == 2
+
+
+def test_known_jobs_are_shown_beside_an_unknown_one(fairbank: Run) -> None:
+    """The exit code is 3, as that of `prio -j` with a job that does not wait."""
+    result = fairbank("eff", "812301,99", "700004", "-n", "-P", "-o", "JOBID,EFF%")
+    assert (result.code, result.out) == (3, "812301|91%\n700004|12%\n")
+    assert "! there is no job 99 that you may see" in result.err
+    data = json.loads(fairbank("eff", "812301,99", "--json").out)
+    assert [row["job_id"] for row in data["data"]] == [812301]
+    assert [text.split(";")[0] for text in data["warnings"]] == [
+        "! there is no job 99 that you may see"
+    ]
 
 
 def test_efficiency_is_a_column_of_jobs(fairbank: Run) -> None:

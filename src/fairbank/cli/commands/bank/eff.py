@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.bank.jobs import jobs
 from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.exit_codes import DONE, NOT_FOUND
 from fairbank.cli.framework.options import add_clusters, add_option, job_ids
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_job_names
@@ -53,15 +54,20 @@ def run(context: Context, options: Namespace) -> int:
     rows: Sequence[Row] = jobs(context, {"job_id": wanted, "cluster": options.clusters}, 0)
     rows = sorted(rows, key=lambda row: (wanted.index(row["job_id"]), row["id"]))
     check_job_names(context, "cluster", "--clusters", rows)
-    if missing := [number for number in wanted if number not in {row["job_id"] for row in rows}]:
-        raise NotFound(
-            f"there is no job {missing[0]} that you may see",
-            field="JOBID",
-            remedy=f"a refused job used nothing: fairbank jobs --refused -j {missing[0]}",
-        )
+    shown = {row["job_id"] for row in rows}
+    missing = ", ".join(str(number) for number in dict.fromkeys(wanted) if number not in shown)
+    text = f"there is no job {missing} that you may see"
+    remedy = f"a refused job used nothing: fairbank jobs --refused -j {missing.replace(', ', ',')}"
+    if not rows:
+        raise NotFound(text, field="JOBID", remedy=remedy)
     rows = [_used(row) for row in _completed(context, rows)]
     notes = [MEANING, *_unknown(rows)]
-    return show(context, Listing("fairbank.job/1", COLUMNS, rows, caption(context), notes=notes))
+    warnings = [f"! {text}; {remedy}"] if missing else []
+    listing = Listing("fairbank.job/1", COLUMNS, rows, caption(context), notes=notes)
+    show(context, listing._replace(warnings=warnings if options.form == "json" else ()))
+    if options.form != "json":
+        context.note(*warnings)
+    return NOT_FOUND if missing else DONE
 
 
 def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
