@@ -14,6 +14,7 @@ from tools.dependencies.graph import Graph, Module
 # Modules that no product code imports, and their next user.
 NEXT_USERS: Mapping[str, str] = {
     "core.submission.file_patterns": "the workload manager",
+    "report.slurm.sinfo": "the workload manager",
     "scheduling.placement.bindings": "the workload manager",
     "priority.multifactor.accrual": "the workload manager",
     "priority.fairshare.usage_ticks": "the workload manager",

@@ -13,14 +13,15 @@ from typing import Generic, TypeVar
 import msgspec
 
 from fairbank.core.errors import InvalidInput
+from fairbank.report.slurm import notation
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.words import Reader, quote_unknown
 from fairbank.slurm.parsers.words import job_id as job_number
 
 DELIMITER = "\x1f"
 """Unit separator, which no user types; sacct and squeue take any delimiter."""
-PIPE = "|"
-"""Delimiter of sacctmgr, sshare and sprio. sacctmgr knows no other."""
+PIPE = notation.PIPE
+"""Delimiter of sacctmgr, sshare and sprio."""
 
 _WORD = re.compile(r"\S+")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
@@ -11,6 +10,8 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import TRES_MAX
+from fairbank.report.slurm.layout import letters_format, widths_format
+from fairbank.report.slurm.squeue import COLUMNS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import (
     DELIMITER,
@@ -27,7 +28,7 @@ QUEUE = table_of(
     {"JobID": words.job_id, "SubmitTime": words.known_instant, "State": words.state},
 )
 """Output of `--states=all` with QUEUE_FORMAT, with times in UTC."""
-QUEUE_FORMAT = DELIMITER.join(("%A", "%V", "%T"))
+QUEUE_FORMAT = letters_format(COLUMNS, QUEUE.columns, DELIMITER)
 
 WAITING = table_of(
     "squeue",
@@ -40,13 +41,7 @@ WAITING = table_of(
     },
 )
 """Output of `--states=PENDING` with WAITING_FORMAT, with times in UTC."""
-WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q", "%V"))
-
-
-def _fixed_width_format(widths: Mapping[str, int]) -> str:
-    """Return the argument of `squeue --Format`."""
-    return ",".join(f"{name}:{width}" for name, width in widths.items())
-
+WAITING_FORMAT = letters_format(COLUMNS, WAITING.columns, DELIMITER)
 
 # squeue cuts what is longer, so names and TRES have one column more than they may be long.
 _NAME_WIDTH, _TRES_WIDTH = ids.NAME_MAX + 1, TRES_MAX + 100
@@ -59,7 +54,7 @@ _STARTING_WIDTHS = {
     "QOS": _NAME_WIDTH,
     "tres-alloc": _TRES_WIDTH,
 }
-STARTING_FORMAT = _fixed_width_format(_STARTING_WIDTHS)
+STARTING_FORMAT = widths_format(COLUMNS, _STARTING_WIDTHS)
 
 
 class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +106,7 @@ _WAITING_WIDTHS = {
     "tres-alloc": 200,
 }
 # These are only shown, so that a longer name may be cut: 10,000 lines of full width take a second.
-WAITING_JOBS_FORMAT = _fixed_width_format(_WAITING_WIDTHS)
+WAITING_JOBS_FORMAT = widths_format(COLUMNS, _WAITING_WIDTHS)
 _SIZE = re.compile(r"(?:^|,)(cpu|node|gres/gpu)=(\d{1,9})(?=,|$)", re.ASCII)
 _JOB_NAME = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
 
@@ -186,7 +181,7 @@ _HELD_WIDTHS = {
     "admin_comment": 12,
     "tres-alloc": _TRES_WIDTH,
 }
-HELD_FORMAT = _fixed_width_format(_HELD_WIDTHS)
+HELD_FORMAT = widths_format(COLUMNS, _HELD_WIDTHS)
 
 REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
 """Reasons of the plug-in that a deposit, a new allocation or a thaw ends. Caps of users do not."""

@@ -18,15 +18,26 @@ from fairbank.core.gres import GPU, parse_gres
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.core.tres import parse_counts
+from fairbank.report.slurm.notation import (
+    INFINITE,
+    INVALID,
+    NO_DEFAULT,
+    NONE,
+    NOT_APPLICABLE,
+    NOT_SET,
+    NULL,
+    PARTITION_LIMIT,
+    UNKNOWN,
+    UNLIMITED,
+)
 
 V = TypeVar("V")
 Reader = Callable[[str, str], V]
 """Reader of a cell: (text, name of the column) to the value."""
 
-_NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
-_NO_LIMIT = frozenset(
-    {"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A", "(null)"}
-)
+_UNSET = frozenset({"", NULL, NOT_APPLICABLE, NO_DEFAULT})
+_NEVER = _UNSET | {UNKNOWN, NONE}
+_NO_LIMIT = _UNSET | {UNLIMITED, INFINITE.upper(), PARTITION_LIMIT, NOT_SET}
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
@@ -177,7 +188,7 @@ def length_seconds(text: str, field: str) -> int:
 @lru_cache(maxsize=256)  # and asks for few limits
 def limit_seconds(text: str, field: str) -> int | None:
     """Return `5:00` or `1-00:00:00`, as squeue prints limits, in seconds; None without one."""
-    return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)
+    return None if text in (UNLIMITED, NOT_SET, INVALID) else _seconds_in(_LIMIT, text, field)
 
 
 def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:

@@ -1,0 +1,261 @@
+"""Layout of Slurm's tables: columns, formats and lines.
+
+squeue and sinfo place columns in a text, each padded or cut to its width. sacct and sstat put a
+blank after each column and dashes under the header, mark a cut with +, and can print whole cells
+with delimiters. Widths count bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.report.slurm.notation import (
+    PIPE,
+    EndKept,
+    Notation,
+    Uncut,
+    Unmarked,
+    Writer,
+    Written,
+    text,
+)
+
+
+class SlurmColumn(NamedTuple):
+    """Column: its name in formats, the field of the row that it shows, and how that is written.
+
+    `letter` is that of `-o`, the name that of `-O`. A negative `width` aligns left.
+    """
+
+    name: str
+    field: str
+    write: Writer = text
+    head: str = ""
+    letter: str = ""
+    width: int = 20
+
+    def cell(self, row: Any, notation: Notation) -> Written:
+        """Return the cell of a row."""
+        return self.write(getattr(row, self.field), notation)
+
+
+Columns = Mapping[str, SlurmColumn]
+"""Columns by name, in Slurm's order."""
+
+
+def table(*columns: SlurmColumn) -> Columns:
+    """Return the columns by name."""
+    return {column.name: column for column in columns}
+
+
+def _cut(cell: str, width: int) -> str:
+    """Return the first bytes of a text. A character that a cut divides is left out."""
+    if cell.isascii():
+        return cell[:width]
+    return cell.encode()[:width].decode(errors="ignore")
+
+
+def _padded(cell: str, width: int) -> str:
+    """Return the text with blanks before it, or behind it for a negative width."""
+    blanks = " " * (abs(width) - (len(cell) if cell.isascii() else len(cell.encode())))
+    return cell + blanks if width < 0 else blanks + cell
+
+
+# --- squeue and sinfo ---
+
+
+class PlacedColumn(NamedTuple):
+    """Column in a line and the text after it; None stands for no column.
+
+    The width is negative to align left, and 0 for as wide as the text.
+    """
+
+    column: SlurmColumn | None
+    width: int
+    behind: str
+
+    def show(self, cell: Written) -> str:
+        """Return the cell in its width, with the text after it."""
+        shown = str(cell)
+        if not self.width:
+            return shown + self.behind
+        if self.width < 0 or not isinstance(cell, Uncut):
+            end = cell[-1] if isinstance(cell, EndKept) and len(cell) > abs(self.width) else ""
+            shown = _cut(shown, abs(self.width) - len(end)) + end
+        return _padded(shown, self.width) + self.behind
+
+
+class TableFormat(NamedTuple):
+    """Format of a line: the text before its first column, its columns, and unknown columns.
+
+    squeue and sinfo report what is unknown, print the text around it, and exit with 0.
+    """
+
+    before: str
+    cells: tuple[PlacedColumn, ...]
+    unknown: tuple[str, ...] = ()
+
+
+_BY_LETTER = re.compile(r"(\.?)(\d{0,4})(.?)(.*)", re.DOTALL)
+_BY_NAME = re.compile(r"([^:]*)(?::(\.?)(\d{0,4})(.*))?", re.DOTALL)
+
+
+def parse_letters(form: str, columns: Columns) -> TableFormat:
+    """Parse `%.18i %.9P`: a dot aligns right, then the width and the letter. `%all` is all.
+
+    Args:
+        form: the argument of --format.
+        columns: of the command.
+    """
+    letters: dict[str, SlurmColumn] = {}
+    for column in columns.values():
+        letters.setdefault(column.letter, column)
+    letters.pop("", None)
+    if form.lower() == "%all":
+        form = PIPE.join(f"%{letter}" for letter in sorted(letters, key=str.swapcase))
+    before, *specifications = form.split("%")
+    cells, unknown = list[PlacedColumn](), list[str]()
+    for specification in filter(None, specifications):
+        match = _BY_LETTER.fullmatch(specification)
+        right, width, letter, behind = match.groups() if match else ("", "", "", specification)
+        if letter in letters:
+            cells.append(PlacedColumn(letters[letter], _signed(right, width), behind))
+        else:
+            cells.append(PlacedColumn(None, 0, f"%{specification}"))
+            unknown.append(letter)
+    return TableFormat(before, tuple(cells), tuple(unknown))
+
+
+def parse_names(form: str, columns: Columns) -> TableFormat:
+    """Parse `JobID:.18 ,Name`: a dot aligns right, then the width and a text; default: 20 wide.
+
+    Args:
+        form: the argument of --Format.
+        columns: of the command; case does not matter.
+    """
+    names = {name.lower(): column for name, column in columns.items()}
+    cells, unknown = list[PlacedColumn](), list[str]()
+    for specification in filter(None, form.split(",")):
+        match = _BY_NAME.fullmatch(specification)
+        name, right, width, behind = match.groups() if match else (specification,) * 4
+        column = names.get(name.lower())
+        size = -20 if width is None else _signed(right, width)
+        cells.append(PlacedColumn(column, size if column else 0, behind or ""))
+        unknown += [] if column else [name]
+    return TableFormat("", tuple(cells), tuple(unknown))
+
+
+def _signed(right: str, width: str) -> int:
+    return int(width or 0) * (1 if right else -1)
+
+
+def lines(
+    rows: Iterable[Any], form: TableFormat, notation: Notation, *, header: bool = True
+) -> Iterator[str]:
+    """Yield the lines without line ends.
+
+    Args:
+        rows: rows of the command, in order.
+        form: columns and their widths.
+        notation: how values are written.
+        header: begin with the header.
+    """
+    heads: list[Written] = [cell.column.head if cell.column else "" for cell in form.cells]
+    cells = (
+        [cell.column.cell(row, notation) if cell.column else "" for cell in form.cells]
+        for row in rows
+    )
+    for texts in chain([heads] if header else [], cells):
+        shown = (cell.show(text) for cell, text in zip(form.cells, texts, strict=True))
+        yield form.before + "".join(shown)
+
+
+def letters_format(columns: Columns, names: Iterable[str], delimiter: str) -> str:
+    """Return the argument of --format for whole cells with a delimiter between them."""
+    return delimiter.join(f"%{columns[name].letter}" for name in names)
+
+
+def widths_format(columns: Columns, widths: Mapping[str, int]) -> str:
+    """Return the argument of --Format for columns with these widths."""
+    return ",".join(f"{columns[name].name}:{width}" for name, width in widths.items())
+
+
+# --- sacct and sstat ---
+
+_FIELD = re.compile(r"([^%]*)(?:%(-?\d{1,4})?.*)?", re.DOTALL)
+
+
+def parse_fields(form: str, columns: Columns) -> list[SlurmColumn]:
+    """Parse `jobid,state%30,node%-12`: names, which may be cut short, and widths. `ALL` is all.
+
+    Args:
+        form: the argument of --format.
+        columns: of the command. The first that begins with a name is meant.
+
+    Raises:
+        InvalidInput: there is no such column. sacct and sstat exit with 1.
+    """
+    fields: list[SlurmColumn] = []
+    for wanted in filter(None, form.split(",")):
+        match = _FIELD.fullmatch(wanted)
+        name, width = match.groups() if match else (wanted, None)
+        start = name.lower()
+        chosen = [column for key, column in columns.items() if key.lower().startswith(start)][:1]
+        if "all".startswith(start):
+            chosen = list(columns.values())
+        elif not chosen:
+            raise InvalidInput(f'Invalid field requested: "{name}"', field="--format")
+        fields += chosen if width is None else [one._replace(width=int(width)) for one in chosen]
+    return fields
+
+
+def field_lines(
+    rows: Iterable[Any],
+    fields: Sequence[SlurmColumn],
+    notation: Notation,
+    *,
+    delimiter: str = "",
+    is_ended: bool = False,
+    header: bool = True,
+) -> Iterator[str]:
+    """Yield the lines without line ends.
+
+    Args:
+        rows: rows of the command, in order.
+        fields: columns.
+        notation: how values are written.
+        delimiter: text between whole cells; empty for padded columns.
+        is_ended: put the delimiter after the last cell too, as with --parsable.
+        header: begin with the header.
+    """
+    heads: list[Written] = [Unmarked(field.name) for field in fields]
+    cells = ([field.cell(row, notation) for field in fields] for row in rows)
+    for texts in chain([heads] if header else [], cells):
+        if delimiter:
+            whole = delimiter.join("" if text is None else str(text) for text in texts)
+            yield whole + (delimiter if is_ended else "")
+            continue
+        yield "".join(
+            f"{_fitted(text, field.width)} " for text, field in zip(texts, fields, strict=True)
+        )
+        if texts is heads:
+            yield "".join(f"{'-' * abs(field.width)} " for field in fields)
+
+
+def _fitted(cell: Written, width: int) -> str:
+    """Fit a cell to its column: a text is cut, with + at the end, and a number widens it."""
+    shown, size = "" if cell is None else str(cell), abs(width)
+    if isinstance(cell, str) and not isinstance(cell, Uncut) and len(shown.encode()) > size:
+        shown = _cut(shown, size) if isinstance(cell, Unmarked) else _cut(shown, size - 1) + "+"
+    return _padded(shown, width)
+
+
+def field_list(columns: Columns) -> str:
+    """Return the list of all columns that sacct -e and sstat -e print, four in a line."""
+    names = list(columns)
+    rows = (names[start : start + 4] for start in range(0, len(names), 4))
+    return "".join(" ".join(f"{name:<19}" for name in row) + "\n" for row in rows)
