@@ -141,7 +141,7 @@ def test_tree_explains_levels(run: Run) -> None:
     result = run("share", "--tree", "-A", "wg_bio", "-a")
     assert result.out.splitlines() == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
-        "wg_bio              30  0.186  0.000   768186          under",
+        "wg_bio              30  0.186  0.000  768186          under",
         "  bob               10  0.333  1.000    0.33   0.167  over, 3:1",
         "  carol             20  0.667  0.000  unused   0.250  unused",
     ]
