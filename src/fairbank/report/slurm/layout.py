@@ -52,6 +52,11 @@ def table(*columns: SlurmColumn) -> Columns:
     return {column.name: column for column in columns}
 
 
+def names_in(columns: Columns, *names: str) -> tuple[str, ...]:
+    """Return names of columns, all of which the table has."""
+    return tuple(columns[name].name for name in names)
+
+
 def _cut(cell: str, width: int) -> str:
     """Return the first bytes of a text. A character that a cut divides is left out."""
     if cell.isascii():

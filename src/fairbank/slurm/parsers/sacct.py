@@ -15,6 +15,9 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED, final_state
+from fairbank.report.slurm.layout import names_in
+from fairbank.report.slurm.notation import PARTITION_LIMIT
+from fairbank.report.slurm.sacct import SACCT
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
 from fairbank.slurm.parsers.values import (
@@ -78,16 +81,14 @@ def read_job(cells: Cells, command: str = "sacct") -> AccountingJob:
     )
 
 
-PARTITION_LIMIT = "Partition_Limit"
-"""TimelimitRaw of a job without --time that has not started."""
-
 RESTARTS = "Restarts"
-"""Count of restarts, which only JSON has."""
+"""Count of restarts, which only JSON has in every version."""
 
 
 JOBS = Table(
     "sacct",
-    (
+    names_in(
+        SACCT,
         "JobIDRaw",
         "Submit",
         "Start",
@@ -154,7 +155,7 @@ def _job_group(cells: Cells) -> JobGroup:
     return JobGroup(cells.read("JobIDRaw", words.job_id), cells.read("GID", _uid))
 
 
-JOB_GROUPS = Table("sacct", ("JobIDRaw", "GID"), _job_group)
+JOB_GROUPS = Table("sacct", names_in(SACCT, "JobIDRaw", "GID"), _job_group)
 """Output of `--allocations`. Only the rules of submission need the group of a job."""
 
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
@@ -172,7 +173,7 @@ def _job_end(cells: Cells) -> JobEnd | None:
     )
 
 
-JOB_ENDS = Table("sacct", ("JobIDRaw", "Submit", "ExitCode", "TotalCPU"), _job_end)
+JOB_ENDS = Table("sacct", names_in(SACCT, "JobIDRaw", "Submit", "ExitCode", "TotalCPU"), _job_end)
 """Output of `--duplicates`, with times in UTC. Without steps TotalCPU is always 0 (sacct(1)), so
 these are read for few jobs.
 """

@@ -1,0 +1,380 @@
+"""Columns of sacct and sstat, and their formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fairbank.report.slurm.layout import SlurmColumn, table
+from fairbank.report.slurm.notation import (
+    NONE,
+    NONE_ASSIGNED,
+    PARTITION_LIMIT,
+    UNLIMITED,
+    Notation,
+    Uncut,
+    Unmarked,
+    Writer,
+    Written,
+    constant,
+    count,
+    duration,
+    exit_code,
+    mebibytes,
+    plain,
+    shortened,
+    time,
+)
+from fairbank.report.slurm.rows import NO_LIMIT
+
+_USAGE = (
+    "maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,maxrsstask,averss,"
+    "maxpages,maxpagesnode,maxpagestask,avepages,mincpu,mincpunode,mincputask,avecpu,ntasks"
+)
+_FREQUENCY = "avecpufreq,reqcpufreqmin,reqcpufreqmax,reqcpufreqgov"
+_DISK = (
+    "maxdiskread,maxdiskreadnode,maxdiskreadtask,avediskread,"
+    "maxdiskwrite,maxdiskwritenode,maxdiskwritetask,avediskwrite"
+)
+_TRES_IN = (
+    "tresusageinave,tresusageinmax,tresusageinmaxn,tresusageinmaxt,"
+    "tresusageinmin,tresusageinminn,tresusageinmint,tresusageintot"
+)
+FORMAT = "jobid,jobname,partition,account,alloccpus,state,exitcode"
+BRIEF_FORMAT = "jobid,state,exitcode"
+LONG_FORMAT = (
+    f"jobid,jobidraw,jobname,partition,{_USAGE},alloccpus,elapsed,state,exitcode,{_FREQUENCY},"
+    f"reqmem,consumedenergy,{_DISK},reqtres,alloctres,{_TRES_IN},"
+    "tresusageoutmax,tresusageoutmaxn,tresusageoutmaxt,tresusageoutave,tresusageouttot"
+)
+_TRES_OUT = _TRES_IN.replace("usagein", "usageout")
+STAT_FORMAT = f"jobid,{_USAGE},{_FREQUENCY},consumedenergy,{_DISK},{_TRES_IN},{_TRES_OUT}"
+PIDS_FORMAT = "jobid,nodelist,pids"
+
+
+class TaskUsage(NamedTuple):
+    """TaskUsage of a resource by the tasks of a step: the extreme, where it was, and the average.
+
+    Of processors the extreme is the least, of all others the most. Sizes are bytes, processor time
+    is seconds.
+    """
+
+    extreme: int
+    node: str = ""
+    task: int = 0
+    average: int | None = None
+
+
+class AccountingLine(NamedTuple):
+    """Run of a job, or with `step` a step of it (`batch`, `0`).
+
+    `label` is the job as sacct names it, such as `12_1`. Instants are seconds since 1970, times
+    seconds, processor times milliseconds, memory MiB. None stands for what is not known, or does
+    not apply to a step. `limit` is NO_LIMIT without a limit; None is that of the partition.
+    `tres_usage` has the texts of TRESUsage by the rest of the name, such as `InMax`.
+    """
+
+    job_id: int
+    label: str
+    step: str = ""
+    name: str | None = None
+    user: str | None = None
+    uid: int | None = None
+    group: str | None = None
+    gid: int | None = None
+    account: str | None = None
+    association: int | None = None
+    cluster: str | None = None
+    partition: str | None = None
+    qos: str | None = None
+    qos_id: int | None = None
+    requested_qos: str | None = None
+    wckey: str | None = None
+    wckey_id: int | None = None
+    db_index: int | None = None
+    priority: int | None = None
+    state: str = "PENDING"
+    cancelled_by: int | None = None
+    reason: str | None = None
+    exit_code: tuple[int, int] | None = (0, 0)
+    derived_exit_code: tuple[int, int] | None = None
+    restarts: int | None = None
+    failed_node: str | None = None
+    flags: str | None = None
+    submitted: int | None = None
+    eligible: int | None = None
+    started: int | None = None
+    ended: int | None = None
+    elapsed: int = 0
+    suspended: int = 0
+    planned: int | None = None
+    limit: int | None = None
+    nodes: str = ""
+    node_count: int = 0
+    allocated_nodes: int = 0
+    requested_nodes: int = 0
+    cpus: int = 0
+    requested_cpus: int = 0
+    requested_memory: int | None = None
+    tasks: int | None = None
+    layout: str | None = None
+    requested_tres: str | None = None
+    allocated_tres: str | None = None
+    features: str | None = None
+    licenses: str | None = None
+    reservation: str | None = None
+    reservation_id: int | None = None
+    comment: str | None = None
+    admin_comment: str | None = None
+    extra: str | None = None
+    submit_line: str | None = None
+    work_dir: str | None = None
+    std_in: str | None = None
+    std_out: str | None = None
+    std_err: str | None = None
+    user_cpu: int | None = None
+    system_cpu: int | None = None
+    total_cpu: int | None = None
+    energy: int | None = 0
+    frequency: int | None = None
+    processor: TaskUsage | None = None
+    virtual: TaskUsage | None = None
+    resident: TaskUsage | None = None
+    pages: TaskUsage | None = None
+    disk_read: TaskUsage | None = None
+    disk_written: TaskUsage | None = None
+    tres_usage: Mapping[str, str] = {}
+    pids: str | None = None
+
+    @property
+    def full_label(self) -> str:
+        """Name of the job or step."""
+        return f"{self.label}.{self.step}" if self.step else self.label
+
+    @property
+    def full_number(self) -> str:
+        """Number of the job, with the step."""
+        return f"{self.job_id}.{self.step}" if self.step else str(self.job_id)
+
+    @property
+    def shown_state(self) -> str:
+        """State, with the number of who cancelled it."""
+        by = "" if self.cancelled_by is None else f" by {self.cancelled_by}"
+        return self.state + (by if self.state == "CANCELLED" else "")
+
+    @property
+    def shown_nodes(self) -> str:
+        """Nodes. A job without any has a text in their place."""
+        return self.nodes or ("" if self.step else NONE_ASSIGNED)
+
+    @property
+    def start(self) -> int | str | None:
+        """Start. A job that ended before it has none."""
+        return NONE if self.started is None and self.ended is not None else self.started
+
+    @property
+    def job_limit(self) -> int | str | None:
+        """Time limit of a job; steps have none."""
+        if self.limit == NO_LIMIT:
+            return UNLIMITED
+        return self.limit if self.limit is not None or self.step else PARTITION_LIMIT
+
+    @property
+    def cpu_time(self) -> int:
+        """Time of all CPUs."""
+        return self.elapsed * self.cpus
+
+    @property
+    def planned_cpu(self) -> int | None:
+        """Waiting time of all CPUs."""
+        return None if self.planned is None else self.planned * self.requested_cpus
+
+
+def _known(write: Writer) -> Writer:
+    """Return the writer with a blank cell for None, and texts as they are."""
+
+    def write_known(value: object, notation: Notation) -> Written:
+        return value if value is None or isinstance(value, str) else write(value, notation)
+
+    return write_known
+
+
+def _date(at: int | str | None, notation: Notation) -> str:
+    return Unmarked(at if isinstance(at, str) else time(at, notation))
+
+
+def _minutes(seconds: int, notation: Notation) -> str:
+    return str(seconds // 60)
+
+
+def _status(code: tuple[int, int], notation: Notation) -> str:
+    """Return the exit code. sacct takes 128 off a status that a shell made of a signal."""
+    return exit_code((code[0] - 128 if code[0] >= 128 else code[0], code[1]), notation)
+
+
+def _length(seconds: int, notation: Notation) -> str:
+    return Uncut(duration(seconds, notation))
+
+
+def _processor_time(milliseconds: int, notation: Notation) -> str:
+    """Return `00:01:30`, or `01:30.250` below an hour with a fraction of a second."""
+    seconds, rest = divmod(milliseconds, 1000)
+    if rest and seconds < 3600:
+        return f"{seconds // 60:02}:{seconds % 60:02}.{rest:03}"
+    return duration(seconds, notation)
+
+
+def _seconds_of_processors(seconds: int, notation: Notation) -> str:
+    return _processor_time(seconds * 1000, notation)
+
+
+def _mebibytes_of_disk(size: int, notation: Notation) -> str:
+    amount = size / 2**20
+    if amount > 1:
+        return shortened(amount, unit="M") if notation.shortens else f"{amount:.2f}M"
+    return f"{amount:.2f}M" if amount > 0 else "0"
+
+
+def _energy(joules: int, notation: Notation) -> str:
+    return shortened(joules, exact=False, step=1000)
+
+
+def _hertz(kilohertz: int, notation: Notation) -> str:
+    return shortened(kilohertz, unit="K", exact=False, step=1000)
+
+
+def _part(show: Callable[[TaskUsage], Any], write: Writer = plain) -> Writer:
+    return _known(lambda usage, notation: _known(write)(show(usage), notation))
+
+
+def _usage_columns(disk: Writer, disk_width: int) -> Iterator[SlurmColumn]:
+    """Yield the columns of the usage of steps.
+
+    Args:
+        disk: writer of bytes read and written.
+        disk_width: width of their averages.
+    """
+    for name, field, widths, write in (
+        ("MinCPU", "processor", (10, 10, 10, 10), _seconds_of_processors),
+        ("MaxVMSize", "virtual", (10, 14, 14, 10), count),
+        ("MaxRSS", "resident", (10, 10, 10, 10), count),
+        ("MaxPages", "pages", (8, 12, 14, 10), count),
+        ("MaxDiskRead", "disk_read", (12, 15, 15, disk_width), disk),
+        ("MaxDiskWrite", "disk_written", (12, 16, 16, disk_width), disk),
+    ):
+        extreme, node, task, average = widths
+        yield SlurmColumn(name, field, _part(lambda usage: usage.extreme, write), width=extreme)
+        yield SlurmColumn(f"{name}Node", field, _part(lambda usage: usage.node), width=node)
+        yield SlurmColumn(f"{name}Task", field, _part(lambda usage: usage.task), width=task)
+        yield SlurmColumn(
+            f"Ave{name[3:]}", field, _part(lambda usage: usage.average, write), width=average
+        )
+    for way, width in (("In", 14), ("Out", 15)):
+        for part in ("Ave", "Max", "MaxNode", "MaxTask", "Min", "MinNode", "MinTask", "Tot"):
+            wide = width + (4 if len(part) > 3 else 0)
+            yield SlurmColumn(
+                f"TRESUsage{way}{part}", "tres_usage", _tres_usage(f"{way}{part}"), width=wide
+            )
+    yield SlurmColumn("AveCPUFreq", "frequency", _known(_hertz), width=10)
+    for name, width in (("", 10), ("Min", 13), ("Max", 13), ("Gov", 13)):
+        yield SlurmColumn(f"ReqCPUFreq{name}", "job_id", constant(None), width=width)
+    yield SlurmColumn("ConsumedEnergy", "energy", _known(_energy), width=14)
+    yield SlurmColumn("ConsumedEnergyRaw", "energy", plain, width=17)
+    yield SlurmColumn("NTasks", "tasks", plain, width=8)
+
+
+def _tres_usage(name: str) -> Writer:
+    return lambda usage, notation: usage.get(name)
+
+
+def _absent(name: str, width: int) -> SlurmColumn:
+    """Return a column of something that Fairbank does not have."""
+    return SlurmColumn(name, "job_id", constant(None), width=width)
+
+
+_SACCT = (
+    SlurmColumn("Account", "account", plain, width=10),
+    SlurmColumn("AdminComment", "admin_comment", plain, width=15),
+    SlurmColumn("AllocCPUS", "cpus", plain, width=10),
+    SlurmColumn("AllocNodes", "allocated_nodes", count, width=10),
+    SlurmColumn("AllocTRES", "allocated_tres", plain, width=10),
+    SlurmColumn("AssocID", "association", plain, width=7),
+    _absent("BlockID", 16),
+    SlurmColumn("Cluster", "cluster", plain, width=10),
+    SlurmColumn("Comment", "comment", plain, width=14),
+    SlurmColumn("Constraints", "features", plain, width=19),
+    _absent("Container", 19),
+    SlurmColumn("CPUTime", "cpu_time", _length, width=10),
+    SlurmColumn("CPUTimeRAW", "cpu_time", plain, width=10),
+    SlurmColumn("DBIndex", "db_index", plain, width=-21),
+    SlurmColumn("DerivedExitCode", "derived_exit_code", _known(exit_code), width=15),
+    SlurmColumn("Elapsed", "elapsed", _length, width=10),
+    SlurmColumn("ElapsedRaw", "elapsed", plain, width=10),
+    SlurmColumn("Eligible", "eligible", _date, width=19),
+    SlurmColumn("End", "ended", _date, width=19),
+    SlurmColumn("ExitCode", "exit_code", _known(_status), width=8),
+    SlurmColumn("Extra", "extra", plain, width=14),
+    SlurmColumn("FailedNode", "failed_node", plain, width=8),
+    SlurmColumn("Flags", "flags", plain, width=19),
+    SlurmColumn("GID", "gid", plain, width=6),
+    SlurmColumn("Group", "group", plain, width=9),
+    SlurmColumn("JobID", "full_label", plain, width=-12),
+    SlurmColumn("JobIDRaw", "full_number", plain, width=-12),
+    SlurmColumn("JobName", "name", plain, width=10),
+    SlurmColumn("Layout", "layout", plain, width=9),
+    SlurmColumn("Licenses", "licenses", plain, width=10),
+    _absent("McsLabel", 12),
+    SlurmColumn("NCPUS", "cpus", plain, width=10),
+    SlurmColumn("NNodes", "node_count", plain, width=8),
+    SlurmColumn("NodeList", "shown_nodes", plain, width=15),
+    SlurmColumn("Partition", "partition", plain, width=10),
+    SlurmColumn("Planned", "planned", _known(_length), width=10),
+    SlurmColumn("PlannedCPU", "planned_cpu", _known(_length), width=10),
+    SlurmColumn("PlannedCPURAW", "planned_cpu", plain, width=13),
+    SlurmColumn("Priority", "priority", plain, width=10),
+    SlurmColumn("QOS", "qos", plain, width=10),
+    SlurmColumn("QOSRAW", "qos_id", plain, width=6),
+    SlurmColumn("QOSREQ", "requested_qos", plain, width=10),
+    SlurmColumn("Reason", "reason", plain, width=22),
+    SlurmColumn("ReqCPUS", "requested_cpus", plain, width=8),
+    SlurmColumn("ReqMem", "requested_memory", _known(mebibytes), width=10),
+    SlurmColumn("ReqNodes", "requested_nodes", count, width=8),
+    SlurmColumn("ReqTRES", "requested_tres", plain, width=10),
+    SlurmColumn("Reservation", "reservation", plain, width=20),
+    SlurmColumn("ReservationId", "reservation_id", plain, width=8),
+    SlurmColumn("Restarts", "restarts", plain, width=8),
+    _absent("SLUID", 14),
+    SlurmColumn("Start", "start", _date, width=19),
+    SlurmColumn("State", "shown_state", plain, width=10),
+    SlurmColumn("StdErr", "std_err", plain),
+    SlurmColumn("StdIn", "std_in", plain),
+    SlurmColumn("StdOut", "std_out", plain),
+    SlurmColumn("Submit", "submitted", _date, width=19),
+    SlurmColumn("SubmitLine", "submit_line", plain),
+    SlurmColumn("Suspended", "suspended", _length, width=10),
+    _absent("SystemComment", 15),
+    SlurmColumn("SystemCPU", "system_cpu", _known(_processor_time), width=10),
+    SlurmColumn("Timelimit", "job_limit", _known(duration), width=10),
+    SlurmColumn("TimelimitRaw", "job_limit", _known(_minutes), width=10),
+    SlurmColumn("TotalCPU", "total_cpu", _known(_processor_time), width=10),
+    SlurmColumn("UID", "uid", plain, width=6),
+    SlurmColumn("User", "user", plain, width=9),
+    SlurmColumn("UserCPU", "user_cpu", _known(_processor_time), width=10),
+    SlurmColumn("WCKey", "wckey", plain, width=10),
+    SlurmColumn("WCKeyID", "wckey_id", plain, width=10),
+    SlurmColumn("WorkDir", "work_dir", plain),
+)
+_SSTAT = (
+    SlurmColumn("JobID", "full_number", plain, width=-12),
+    SlurmColumn("Nodelist", "nodes", plain),
+    SlurmColumn("Pids", "pids", plain),
+)
+
+
+def _by_name(column: SlurmColumn) -> str:
+    return column.name.lower()
+
+
+SACCT = table(*sorted([*_SACCT, *_usage_columns(_mebibytes_of_disk, 14)], key=_by_name))
+"""By the names that --format takes in any case; a short form means the first that fits."""
+SSTAT = table(*sorted([*_SSTAT, *_usage_columns(count, 12)], key=_by_name))
