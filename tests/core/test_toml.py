@@ -40,6 +40,12 @@ def test_valid_settings_are_read() -> None:
     [
         (b"shelves = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
         (
+            b"shelves = " + b"9" * 5_000,
+            f"{FILE} has a number with thousands of digits",
+            "--lab",
+            "no setting needs more than 20",
+        ),
+        (
             "shelves = 3".encode("utf-16"),
             f"{FILE} is not UTF-8: byte 0 is 0xff",
             "--lab",

@@ -34,6 +34,27 @@ def read_whole(file: BinaryIO, name: str, *, field: str, most: int = BYTES_MAX) 
     return content
 
 
+def decode_text(content: bytes, name: str, *, field: str) -> str:
+    """Return the text of a file in UTF-8, with or without a byte-order mark.
+
+    Args:
+        content: the content of the file.
+        name: the name of the file, for messages.
+        field: the option that named the file.
+
+    Raises:
+        InvalidInput: the content is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as bad:
+        raise InvalidInput(
+            f"{name} is not UTF-8: byte {bad.start} is 0x{bad.object[bad.start]:02x}",
+            field=field,
+            remedy="save it as text in UTF-8",
+        ) from bad
+
+
 def parse_toml(
     text: bytes, name: str, *, field: str, parse_float: Callable[[str], Any] = float
 ) -> dict[str, Any]:
@@ -46,19 +67,20 @@ def parse_toml(
         parse_float: type of numbers with a fraction.
 
     Raises:
-        InvalidInput: the text is not TOML, or nested too deeply.
+        InvalidInput: the text is not TOML, nested too deeply, or has an enormous number.
     """
+    decoded = decode_text(text, name, field=field)
     try:
-        return tomllib.loads(text.decode("utf-8-sig"), parse_float=parse_float)
-    except UnicodeDecodeError as bad:
-        raise InvalidInput(
-            f"{name} is not UTF-8: byte {bad.start} is 0x{bad.object[bad.start]:02x}",
-            field=field,
-            remedy="save it as text in UTF-8",
-        ) from bad
+        return tomllib.loads(decoded, parse_float=parse_float)
     except tomllib.TOMLDecodeError as bad:
         raise InvalidInput(
             f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
+        ) from bad
+    except ValueError as bad:  # Python converts no integer with more than 4,300 digits
+        raise InvalidInput(
+            f"{name} has a number with thousands of digits",
+            field=field,
+            remedy="no setting needs more than 20",
         ) from bad
     except RecursionError as bad:
         raise InvalidInput(

@@ -14,6 +14,7 @@ import pytest
 from fairbank.slurm.health import doctor, plugin_files, slurm_checks
 from fairbank.slurm.host.slurm_conf import SHOWN_SETTINGS
 from fairbank.slurm.parsers import config
+from fairbank.slurm.parsers.conf_lines import conf_lines
 from fairbank.slurm.parsers.config import split_list, split_parameters
 from tests.slurm.health.recorded_health import CONFIG
 
@@ -90,3 +91,18 @@ def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
     )
     table = r"\(reload_settings_t\) \{\s+\.path = \"([^\"]+)\""
     assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE
+
+
+def test_comment_ends_with_its_line() -> None:
+    """A backslash in a comment continues nothing, as in slurmctld."""
+    conf = config.read_conf("ClusterName=a # since \\\nSlurmUser=slurm\n")
+    assert conf.settings == {"clustername": "a", "slurmuser": "slurm"}
+
+
+def test_continued_lines_are_joined_without_a_blank() -> None:
+    conf = config.read_conf("PrEpPlugins=prep/fairbank,\\\nprep/script\nMailProg=/bin/a\\#b\n")
+    assert conf.settings == {"prepplugins": "prep/fairbank,prep/script", "mailprog": "/bin/a#b"}
+
+
+def test_line_has_the_number_of_its_first_part() -> None:
+    assert list(conf_lines("\n\\\n A=1 \\\\\n# \\\nB=2\\")) == [(2, "A=1 \\"), (5, "B=2")]

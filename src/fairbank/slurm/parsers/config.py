@@ -24,12 +24,10 @@ from fairbank.priority.settings import (
     PriorityWeights,
 )
 from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.conf_lines import INCLUDE, conf_lines
 
 _VERSION = re.compile(r"slurm\S* (\d{2})\.(\d{2})\.(\d{1,3})\S*", re.ASCII)
-_LINE = re.compile(r"\s*(\w+)\s*=\s*(.*)")
-_INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
-_COMMENT = re.compile(r"(?<!\\)#.*")
-_CONTINUED = re.compile(r"\\\r?\n")
+_LINE = re.compile(r"(\w+)\s*=\s*(.*)")
 _SETTING = re.compile(r"(\S+)\s+= ?(.*)")
 _AS_OF = re.compile(r"Configuration data as of (\S+)\n")
 
@@ -102,13 +100,11 @@ def read_conf(text: str) -> Conf:
 
     Of nodes, partitions and the like only the last line is kept.
     """
-    lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
+    lines = [line.text for line in conf_lines(text)]
     settings = {
-        match[1].lower(): match[2].strip().strip('"')
-        for match in map(_LINE.fullmatch, lines)
-        if match
+        match[1].lower(): match[2].strip('"') for match in map(_LINE.fullmatch, lines) if match
     }
-    return Conf(settings, [match[1] for match in map(_INCLUDE.fullmatch, lines) if match])
+    return Conf(settings, [match[1] for match in map(INCLUDE.fullmatch, lines) if match])
 
 
 def split_list(value: str) -> list[str]:
