@@ -108,6 +108,15 @@ def test_release_returns_the_whole_hold(changing: Run) -> None:
     assert "never started" in changing("statement", CPU, "-l", "-S", "2026-11-21").out
 
 
+def test_released_run_is_no_failed_job_and_used_no_processor_time(changing: Run) -> None:
+    output_of(changing("hold", 41, "-t", "3:00:00", *JOB))
+    output_of(changing("release", 41, "--reason", "never started"))
+    shown = changing("jobs", "-a", "-j", 41, "-n", "-P", "-o", "STATE,ELAPSED,SU,REASON")
+    assert output_of(shown) == "CANCELLED|00:00:00|0|not charged\n"
+    assert output_of(changing("jobs", "-a", "-j", 41, "--failed", "-n", "-P")) == ""
+    assert "not known" not in changing("eff", 41).err
+
+
 def test_free_state_releases_and_a_charged_run_cannot_be_released(changing: Run) -> None:
     output_of(changing("hold", 21, "-t", "1:00:00", *JOB, *START))
     assert "release of 4 SU" in output_of(changing("charge", 21, "--state", "NODE_FAIL"))

@@ -337,6 +337,19 @@ def test_usage_counts_runs_without_charge(store: Store) -> None:
     assert (used.runs, used.failed, used.charged, used.elapsed_seconds) == (3, 1, 30, 180)
 
 
+def test_run_cancelled_before_it_ran_is_no_failure(store: Store) -> None:
+    """As `fairbank release` reports it. A run that crashed in its first second is a failure."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 4)))
+    for number, outcome, elapsed in ((1, "CANCELLED", 0), (2, "FAILED", 0), (3, "CANCELLED", 9)):
+        end: dict[str, Any] = {"ended": Instant(NEW_YEAR), "elapsed_seconds": elapsed}
+        granted(store, release(number, outcome=outcome, **end), at=NEW_YEAR)
+    (used,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
+    assert (used.runs, used.failed) == (3, 2)
+    listed = SnapshotReader(store).runs(RunQuery(failed=True), PAGE)
+    assert [run.reported.run.job_id for run in listed] == [2, 3]
+
+
 def test_measured_use_is_no_run_even_if_it_is_written_off(store: Store) -> None:
     """It has neither partition nor user. Jobs reported by HADM's fields have no partition too."""
     granted(store, project("physics", 100), allocation(1, 100, end=2**40))

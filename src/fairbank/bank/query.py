@@ -168,7 +168,8 @@ class JobRowQuery(PeriodQuery, frozen=True, kw_only=True):
 class RunQuery(JobRowQuery, frozen=True, kw_only=True):
     """Query for runs by their start.
 
-    `failed` selects ended runs: true those that did not end as COMPLETED, false those that did.
+    `failed` selects ended runs: true those that failed (`RunEnd.is_failure`), false those that
+    ended as COMPLETED.
     `closed` selects open holds (false) or all other runs (true), `measured` measured use (true) or
     jobs (false).
     """
@@ -251,7 +252,7 @@ class Usage(msgspec.Struct, frozen=True):
     units cannot be added.
 
     `runs` counts no measured use (`RunRecord.is_measured`), whose charge is in `charged`.
-    `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
+    `failed` counts those of `RunEnd.is_failure`. `charged` is in SU-minutes, less refunds.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
     as these are known. `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds`
     and `wasted` are as in `bank.efficiency`. `early` counts runs that failed early; `early_exit` is

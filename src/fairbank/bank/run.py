@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.identity_enum import IdentityEnum
-from fairbank.cluster.job import JobDetails, Run
+from fairbank.cluster.job import CANCELLED, COMPLETED, JobDetails, Run
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -70,6 +70,12 @@ class RunEnd(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     outcome: str
     elapsed_seconds: int
     ended: Instant
+
+    @property
+    def is_failure(self) -> bool:
+        """True if the run did not end as COMPLETED, unless it was cancelled before it ran."""
+        never_ran = self.outcome == CANCELLED and not self.elapsed_seconds
+        return self.outcome != COMPLETED and not never_ran
 
 
 class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):

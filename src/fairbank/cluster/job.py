@@ -15,7 +15,10 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import Counts
 
 COMPLETED = "COMPLETED"
-"""Final state of a successful run. Every other final state counts as a failure."""
+"""Final state of a successful run. Every other final state counts as a failure, except CANCELLED
+of a run that never ran.
+"""
+CANCELLED = "CANCELLED"
 
 
 _RUN = re.compile(r"([^/@]+)/(\d{1,10})@(\d{1,16})\.(\d{1,5})", re.ASCII)

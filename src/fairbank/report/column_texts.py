@@ -114,7 +114,7 @@ TEXTS: Mapping[str, str] = {
     "MONTH": "the month",
     "JOB": "the job, with its cluster",
     "JOBS": "number of jobs",
-    "FAILED": "jobs that did not end as COMPLETED",
+    "FAILED": "jobs that ran and did not end as COMPLETED",
     "SHARE%": "part of the total of this resource",
     "AVG-WAIT": "mean time from submission to start",
     "CPU-HOURS": "processors times hours of run time; resized jobs are not counted",

@@ -12,7 +12,7 @@ import msgspec
 from fairbank.bank.efficiency import efficiency, is_early_failure
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
-from fairbank.cluster.job import COMPLETED, NO_DETAILS, JobDetails
+from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import DAY
 from fairbank.core.time_zone import ZoneOffsets, local_day
 from fairbank.core.tres import gpu_count
@@ -36,7 +36,7 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
     return Usage(
         *key,
         runs=sum(not run.is_measured for run in runs),
-        failed=sum(run.end is None or run.end.outcome != COMPLETED for run in runs),
+        failed=sum(run.end is not None and run.end.is_failure for run in runs),
         charged=sum(run.charged - run.refunded for run in runs),
         elapsed_seconds=sum(_elapsed(run) for run in runs),
         core_seconds=sum((_details(run).cpus or 0) * _elapsed(run) for run in runs),

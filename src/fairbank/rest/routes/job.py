@@ -65,7 +65,7 @@ from fairbank.service.runs import CREDIT_REASONS
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
     QueryParameter(
-        name="outcome", description="failed: runs that ended in another state than COMPLETED"
+        name="outcome", description="failed: runs that ran and did not end as COMPLETED"
     ),
 ]
 InState = Annotated[

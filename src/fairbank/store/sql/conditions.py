@@ -26,6 +26,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.bank.query import Page, Visibility
+from fairbank.cluster.job import CANCELLED, COMPLETED
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import Instant
 from fairbank.store.schema import allocation, journal, project, run
@@ -77,6 +78,12 @@ def run_is_visible(visibility: Visibility, columns: Any = run.c) -> Condition:
 def is_measured(partition: ColumnElement[Any], owner: ColumnElement[Any]) -> Condition:
     """Return the condition for measured use of runs or of their sums: `RunRecord.is_measured`."""
     return and_(partition == literal_column("''"), owner == literal_column(str(OVERFLOW_UID)))
+
+
+def has_failed(columns: Any) -> Condition:
+    """Return the condition for runs of these columns that failed: `RunEnd.is_failure`."""
+    ran = or_(columns.outcome != CANCELLED, columns.elapsed_seconds > 0)
+    return and_(columns.outcome != COMPLETED, ran)
 
 
 def entry_is_visible(visibility: Visibility) -> Condition:

@@ -60,6 +60,7 @@ from fairbank.store.sql.conditions import (
     covers,
     entry_is_visible,
     equal,
+    has_failed,
     in_allocations,
     is_in,
     is_measured,
@@ -239,11 +240,11 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
             if query.closed
             else _r.state == RunState.HELD.value
         ),
-        # A run without an outcome (NULL) is neither failed nor completed.
+        # A run without an outcome (NULL) is neither failed nor completed, nor one that never ran.
         (
             true()
             if query.failed is None
-            else (_r.outcome != COMPLETED if query.failed else _r.outcome == COMPLETED)
+            else (has_failed(_r) if query.failed else _r.outcome == COMPLETED)
         ),
         equal(_r.cluster, query.cluster),
         equal(_r.job_id, query.job_id),

@@ -31,10 +31,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from fairbank.bank.efficiency import EARLY_OUTCOMES, EARLY_SECONDS
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import NO_QOS
-from fairbank.cluster.job import COMPLETED
 from fairbank.core.time import DAY
 from fairbank.store.schema import USAGE_FIGURES, allocation, journal, run, usage_head, usage_sum
-from fairbank.store.sql.conditions import GpuCount, is_measured
+from fairbank.store.sql.conditions import GpuCount, has_failed, is_measured
 from fairbank.store.usage import UNKNOWN_STATUS
 
 ENTRIES_AT_ONCE = 5_000
@@ -94,7 +93,7 @@ def run_figures(changed: FromClause | None = None) -> list[ColumnElement[Any]]:
         wasted = case((_MEASURED, _wasted(_PAID) - before), else_=0)
     figures: dict[str, ColumnElement[Any]] = {
         "runs": case((and_(*closed, _NO_JOB), 0), else_=of(1)),
-        "failed": case((and_(*closed, _r.outcome == COMPLETED), 0), else_=of(1)),
+        "failed": of(1, has_failed(_r)),
         "charged": charged,
         "elapsed": of(_r.elapsed_seconds, _r.elapsed_seconds.is_not(None)),
         "core": of(_GIVEN, _GIVEN.is_not(None)),

@@ -101,7 +101,7 @@ def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _is_unknown(row: Row) -> bool:
-    return row["cpu_seconds"] is None and row["elapsed"] is not None
+    return row["cpu_seconds"] is None and bool(row["elapsed"])  # one that never ran used nothing
 
 
 def _submitted(row: Row) -> int:

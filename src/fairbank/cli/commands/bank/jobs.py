@@ -134,7 +134,7 @@ REFUSED: Sequence[Column] = (
 def add(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     add_option(which, "--running", "only jobs that hold credit now")
-    add_option(which, "--failed", "only jobs that ended otherwise than COMPLETED")
+    add_option(which, "--failed", "only jobs that ran and did not end as COMPLETED")
     add_option(which, "--refused", "jobs that the bank refused, with remedies")
     add_accounts(parser, resource=False)
     whose = parser.add_mutually_exclusive_group()
