@@ -214,8 +214,10 @@ class MemoryReader:
             and (query.closed is None or (run.state is not RunState.HELD) is query.closed)
             and (
                 query.failed is None
-                or (run.end is not None
-                and (run.end.is_failure if query.failed else run.end.outcome == COMPLETED))
+                or (
+                    run.end is not None
+                    and (run.end.is_failure if query.failed else run.end.outcome == COMPLETED)
+                )
             )
             and (query.measured is None or run.is_measured is query.measured)
             and is_between(run.reported.start, query.since, query.until)
