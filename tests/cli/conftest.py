@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -39,6 +40,21 @@ def session(command: str, result: CommandResult) -> str:
 
 
 Run = Callable[..., CommandResult]
+ASKS = frozenset(
+    """
+    alloc balance charge deposit eff hold import jobs project quote reconcile refund release
+    slurm statement status storage token transfer undo usage whoami withdraw
+    allocations failures projects
+    """.split()
+)
+"""Commands, and those of sproject, that ask the bank whatever their options are."""
+FOR_SCRIPTS = frozenset("--json --csv -P --parsable -n --noheader --helpformat --help -h".split())
+
+
+def check_bank(words: Sequence[object], result: CommandResult) -> None:
+    """Check that a text names the bank that it is from."""
+    if result.code == 0 and ASKS.intersection(words[:1]) and not FOR_SCRIPTS.intersection(words):
+        assert re.search(r"\bbank\s+\w", result.out + result.err), (words, result)
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +134,8 @@ def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[st
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
         check_output(words, captured.out)
-        return CommandResult(code, captured.out, captured.err)
+        result = CommandResult(code, captured.out, captured.err)
+        check_bank(words, result)
+        return result
 
     return call

@@ -44,7 +44,8 @@ def test_audit_with_and_without_findings(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
     assert (fine.code, fine.out) == (
         0,
-        "read 1,000 entries of 4 journals and 300 runs: every row is as the journal says\n",
+        "read 1,000 entries of 4 journals and 300 runs: every row is as the journal says\n"
+        "bank fairbank\n",
     )
     findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
     bad = fairbank("audit", "verify", services=FakeServices(findings=findings))
@@ -132,7 +133,7 @@ def test_doctor(fairbank: Run) -> None:
     result = fairbank("doctor", services=FakeServices(checks=checks))
     assert (result.code, result.out) == (
         8,
-        "ok  the store opens\nx   no agent\n      try: add one\n",
+        "ok  the store opens\nx   no agent\n      try: add one\nbank fairbank\n",
     )
     assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
 

@@ -14,11 +14,11 @@ from tests.cli.site import AYLA, CPU, DANA, FOLD, GPU
 def test_deposit_withdrawal_and_transfer_move_the_stated_amount(changing: Run) -> None:
     before = available(changing, GPU)
     assert output_of(changing("deposit", GPU, "500", "--reason", "committee")).endswith(
-        "available 762 SU\n"
+        "available 762 SU\nbank fairbank\n"
     )
     output_of(changing("withdraw", GPU, "30m", "--reason", "correction", "--yes"))
     assert output_of(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(
-        f" SU in allocation {FOLD}\n"
+        f" SU in allocation {FOLD}\nbank fairbank\n"
     )
     assert available(changing, GPU) == before + 500 * 60 - 30 + 630
     output_of(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
@@ -182,7 +182,7 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
     assert "has a cap of 2.50 thousand SU" in capped
     output_of(changing("alloc", "cap", FOLD, DANA, "none"))
     for verb in ("freeze", "thaw"):
-        state = output_of(changing("alloc", verb, FOLD, *x, "--units", "m")).strip()
+        state = output_of(changing("alloc", verb, FOLD, *x, "--units", "m")).splitlines()[0]
         assert state.endswith(("SU-minutes remaining", "SU-minutes available"))
 
 

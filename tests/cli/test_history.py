@@ -65,19 +65,19 @@ def test_record_is_stored_once_a_day(
     first = run("share", "record", "--from", tmp_path)
     assert (first.code, first.out, first.err) == (
         0,
-        f"{cluster_name}, 2026-11-21: 21 associations\n",
+        f"{cluster_name}, 2026-11-21: 21 associations\nbank fairbank\n",
         "",
     )
     again = run("share", "record", "--from", tmp_path)
     assert (again.code, again.out, again.err) == (
         0,
         "",
-        f"{cluster_name}, 2026-11-21: recorded before\n",
+        f"{cluster_name}, 2026-11-21: recorded before\nbank fairbank\n",
     )
     write_output(day="2026-11-20")
     assert (
         run("share", "record", "--from", tmp_path).out
-        == f"{cluster_name}, 2026-11-20: 21 associations\n"
+        == f"{cluster_name}, 2026-11-20: 21 associations\nbank fairbank\n"
     )
 
 
@@ -116,7 +116,9 @@ def test_records_as_a_table(run: Run, cluster_name: str, tmp_path: Path) -> None
         SHOWN,
     )
     assert table.code == 0, table
-    assert [line.split() for line in table.out.splitlines()] == [
+    heading, rows = table.out.split("\n\n")
+    assert "   bank fairbank" in heading
+    assert [line.split() for line in rows.splitlines()] == [
         ["DAY", "ACCOUNT", "USER", "SHARES", "NORM", "USAGE", "LEVEL", "FACTOR"],
         ["2026-11-21", "lasers", "30", "0.789", "0.541", "1.46"],
         ["2026-11-21", "lasers", "carol", "parent", "0.789", "0.151", "0.667"],

@@ -53,17 +53,17 @@ def test_each_line_is_charged_once(changing: Run, directory: Path) -> None:
     (directory / "jobs.csv").write_text(JOBS)
     before = available(changing, CPU)
     planned = changing("import", "csv", "jobs.csv", "--dry-run")
-    price = "history: 3 runs would be charged, price 15.34 SU; 0 known already\n"
+    price = "history: 3 runs would be charged, price 15.34 SU; 0 known already\nbank fairbank\n"
     assert output_of(planned) == price
     assert available(changing, CPU) == before
     done = changing("import", "csv", "jobs.csv")
-    assert output_of(done) == "history: 3 runs charged, 15.34 SU; 0 known already\n"
+    assert output_of(done) == "history: 3 runs charged, 15.34 SU; 0 known already\nbank fairbank\n"
     assert available(changing, CPU) == before - 920
     assert [row_of(changing, job)["charged"] for job in (101, 102, 103)] == [720, 20, 180]
     assert row_of(changing, 103)["outcome"] == "FAILED"
     (directory / "more.csv").write_text(f"{JOBS}{JOBS.splitlines()[1].replace('101', '104', 1)}\n")
     again = changing("import", "csv", "more.csv")
-    assert output_of(again) == "history: 1 run charged, 12 SU; 3 known already\n"
+    assert output_of(again) == "history: 1 run charged, 12 SU; 3 known already\nbank fairbank\n"
     assert available(changing, CPU) == before - 920 - 720
     statement = changing("statement", CPU, "-l", "-S", "2026-11-21").out
     assert "imported from jobs.csv" in fold(statement)
@@ -91,6 +91,7 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert available(changing, BIO) == before
     assert output_of(changing(*words[:-1], "--yes")) == (
         "history: 2 runs charged, 50 SU, 3950 SU beyond the credit written off; 0 known already\n"
+        "bank fairbank\n"
     )
     (again,) = json.loads(output_of(changing(*words)))["data"]
     assert (again["known"], again["charged"], again["written_off"]) == (2, 0, 0)
@@ -106,9 +107,9 @@ def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) 
     words = ("import", "csv", "jobs.csv")
     planned = output_of(changing(*words, "--dry-run"))
     price = "history: 2 runs would be charged, cpu price 4 SU; gpu price 2 SU; 0 known already\n"
-    assert planned == price
+    assert planned == f"{price}bank fairbank\n"
     done = output_of(changing(*words))
-    assert done == "history: 2 runs charged, cpu 4 SU; gpu 2 SU; 0 known already\n"
+    assert done == "history: 2 runs charged, cpu 4 SU; gpu 2 SU; 0 known already\nbank fairbank\n"
 
 
 def test_import_ends_a_hold_by_hand(changing: Run, directory: Path) -> None:
@@ -149,7 +150,7 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
     output = output_of(changing(*cover))
     assert output == (
         "allocation for bio_fold/cpu: 2 SU for 1 run, category history\n"
-        "history: 1 run charged, 2 SU; 0 known already\n"
+        "history: 1 run charged, 2 SU; 0 known already\nbank fairbank\n"
     )
     assert row_of(changing, 121)["project"] == BIO
 

@@ -13,7 +13,7 @@ from tests.cli.site import AYLA, MINH
 
 def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
     assert output_of(changing("project", "create", "lab7", "--gid", 50_007)).endswith(
-        ": project lab7: number 3, group lab7 (50007)\n"
+        ": project lab7: number 3, group lab7 (50007)\nbank fairbank\n"
     )
     assert "lab7" in output_of(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
     period = ("--start", "2026-11-01", "--end", "2027-11-01")
@@ -34,6 +34,7 @@ def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
     assert (
         creation.partition(": ")[2]
         == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-10-31, active, 2000 SU available\n"
+        "bank fairbank\n"
     )
     assert entry_number(CommandResult(0, creation, "")) > 0
     assert "lab7    cpu         2000" in output_of(changing("balance", "-A", "lab7", "--as", AYLA))
@@ -99,7 +100,7 @@ def test_project_is_renamed_removed_and_restored(changing: Run) -> None:
             "moved",
         )
     )
-    assert output.endswith(" is changed\n")
+    assert output.endswith(" is changed\nbank fairbank\n")
     changed = entry_number(CommandResult(0, output, ""))
     assert (
         "an entry of this kind cannot be undone: project"

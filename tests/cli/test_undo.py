@@ -29,7 +29,9 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
         output = output_of(changing("undo", number, "--reason", "a slip", "--yes"))
         assert f"undo of entry {number}: " in output
         # Of a transfer's two allocations, the one whose credit is shown is named.
-        assert output.endswith(f" SU in allocation {GPU}\n") == (number == entries[2])
+        assert output.endswith(f" SU in allocation {GPU}\nbank fairbank\n") == (
+            number == entries[2]
+        )
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
     for number in entries:
@@ -246,7 +248,9 @@ def test_projects_and_tokens_cannot_be_undone(changing: Run) -> None:
     again = changing("project", "create", "lab9", "--gid", 50_009)
     assert again.out.startswith("project lab9 exists already: ")
     created = changing("token", "create", "laptop")
-    token = created.err.split()[1]
+    bank, sentence, *_ = created.err.splitlines()
+    assert bank == "bank fairbank", "the secret stands alone on stdout"
+    token = sentence.split()[1]
     assert f"to take it back: fairbank token revoke {token}" in " ".join(created.err.split())
     assert "that is not undone" in output_of(changing("token", "revoke", token, "--yes"))
 

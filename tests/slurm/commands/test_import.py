@@ -167,8 +167,8 @@ def test_import_continues_after_a_name_conflict(bare_site: CommandSite) -> None:
     errors = " ".join(bare_site.run("slurm", "import", *GIDS, code=FOUND).err.split())
     assert (
         errors
-        == f"! account chem: project {number} (chemists) has its gid 50001 already; name another:"
-        " --gid chem=NUMBER"
+        == f"bank fairbank ! account chem: project {number} (chemists) has its gid 50001 already;"
+        " name another: --gid chem=NUMBER"
     )
     assert [project["account"] for project in bare_site.client.get("/project")["data"]] == [
         "chemists",
@@ -214,7 +214,7 @@ def test_settings_of_import_price_as_slurm_bills(bare_site: CommandSite) -> None
     bare_site.bank.start()
     result = bare_site.run("slurm", "import", code=0)
     assert result.out == "The bank has every account and user of cluster lab.\n"
-    assert result.err == ""
+    assert result.err == "bank fairbank\n"
 
 
 def test_file_of_settings_is_replaced_only_with_yes_without_a_terminal(
@@ -305,7 +305,9 @@ def test_history_is_charged_once(site: CommandSite) -> None:
         "history: 0 runs charged, 0 SU; 2 known already"
     ]
     assert site.available() == 600 - 40
-    assert site.output("audit", "verify").endswith("every row is as the journal says\n")
+    assert site.output("audit", "verify").endswith(
+        "every row is as the journal says\nbank fairbank\n"
+    )
 
 
 def test_history_beyond_the_credit_is_written_off_and_named(site: CommandSite) -> None:

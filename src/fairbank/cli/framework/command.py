@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.cli.framework.options import add_common, add_output, add_server
 from fairbank.cli.framework.parser import Parser
 from fairbank.cli.framework.screen import Shown, did_you_mean
@@ -70,8 +71,12 @@ class Command(NamedTuple):
         if (self.reads or columns) and shown_columns(context, columns):
             return 0
         if self.watch:
-            return run_watched(context, lambda: self.run(context, options))
-        return self.run(context, options)
+            code = run_watched(context, lambda: self.run(context, options))
+        else:
+            code = self.run(context, options)
+        if code != NOT_DONE:
+            context.name_bank()
+        return code
 
 
 def host_command(

@@ -39,6 +39,7 @@ class Terminal:
     def __init__(self, options: Namespace) -> None:
         self.options = options
         self._paged: list[str] | None = None
+        self._has_answered = False
 
     @contextmanager
     def in_pages(self) -> Iterator[None]:
@@ -112,6 +113,7 @@ class Terminal:
 
     def print_escaped(self, *lines: str) -> None:
         """Print lines that are already escaped and may contain our colours."""
+        self._has_answered = True
         for line in lines:
             if self._paged is None:
                 print(line)
@@ -182,6 +184,8 @@ class Context(Terminal):
         """Time of the bank's last answer, by its own clock."""
         self.bank: str | None = None
         """Name of the bank that answered."""
+        self.bank_is_named = False
+        """Whether the text of the answer has the bank's name, such as in its caption."""
         self.cluster: str | None = self._named_cluster
         """Cluster that the answer is about: that of -M, or one that the command reads; None if it
         is not about just one.
@@ -232,6 +236,17 @@ class Context(Terminal):
     def keep_source(self, answer: Mapping[str, Any]) -> None:
         """Keep the bank's name and the time of an answer, for the output."""
         self.bank, self.as_of = answer.get("bank") or self.bank, answer.get("as_of") or self.as_of
+
+    def name_bank(self) -> None:
+        """Name the bank of a text that has not named it yet: perhaps another was meant.
+
+        Called again at the end of each command. Where stdout has nothing, it goes to stderr.
+        """
+        of_script = getattr(self.options, "form", None) or getattr(self.options, "noheader", False)
+        if self.bank and not of_script and not self.bank_is_named:
+            show = self.print_text if self._has_answered else self.note
+            show(f"bank {plain(self.bank)}")
+            self.bank_is_named = True
 
     def print_json(
         self,

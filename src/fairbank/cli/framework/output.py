@@ -169,7 +169,11 @@ def colour(lines: Sequence[str], *, header: bool) -> list[str]:
 
 
 def caption(context: Context, *, unit: bool = True) -> str:
-    """Return `As of 2026-11-21 07:30:12 -05:00   bank darwin   cluster darwin   unit SU`."""
+    """Return `As of 2026-11-21 07:30:12 -05:00   bank darwin   cluster darwin   unit SU`.
+
+    The answer then needs no other line that names the bank.
+    """
+    context.bank_is_named = True
     parts = [f"As of {context.format.as_of(context.bank_time)}"]
     if context.bank:
         parts.append(f"bank {plain(context.bank)}")

@@ -151,6 +151,7 @@ def _heads(context: Context, options: Namespace) -> int:
 
     settings = settings_of(options.config)
     context.bank = settings.server.name
+    context.bank_is_named = True  # each line is JSON, to be read by --heads
     with opened_store(options.config, settings) as store:
         heads = Audit(store).journal_heads()
     rows = [

@@ -41,6 +41,7 @@ def _status(context: Context, options: Namespace) -> int:
     if options.form or options.format:
         row = {"server": str(address), "status": "ok", "milliseconds": spent}
         return show(context, Listing("fairbank.status/1", STATUS_COLUMNS, [row]))
+    context.bank_is_named = True
     name = f"bank {plain(context.bank)}" if context.bank else "bank"
     context.print_text(f"{name} ok at {address}   answered in {spent} ms")
     return 0
@@ -74,6 +75,7 @@ STATUS = Command(
 
 def _whoami(context: Context, options: Namespace) -> int:
     me = context.one("/whoami")
+    context.bank_is_named = True
     rows = [me] if options.form == "json" else _lines(context, me)
     return show(context, Listing("fairbank.whoami/1", USER_COLUMNS, rows))
 

@@ -73,6 +73,7 @@ def _create(context: Context, options: Namespace) -> int:
         answer = post(context, request)
         if answer is not None and options.form is None:
             # The secret stands alone on stdout.
+            context.name_bank()
             context.note(f"{_sentence(answer)}. The secret is shown this once:")
         return show_result(
             context, "fairbank.token/1", answer, lambda answer: str(answer["secret"])

@@ -8,7 +8,7 @@ from fairbank.cli.commands.planning.bank_figures import BALANCE, CENTRE, USAGE
 from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import add_option, count, split_list
-from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import not_visible, spread
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
@@ -96,8 +96,9 @@ def _fair_share(context: Context, options: Namespace) -> int:
         notes = [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     rows, columns = share_history.rows_of(kept), share_history.COLUMNS
-    show(context, Listing("fairbank.fairshare/1", columns, rows, notes=notes, empty=empty))
-    return 0
+    heading = caption(context, unit=False)
+    listing = Listing("fairbank.fairshare/1", columns, rows, heading, notes=notes, empty=empty)
+    return show(context, listing)
 
 
 def _named(figures: Mapping[str, Figure]) -> Iterator[tuple[str, Figure]]:

@@ -10,7 +10,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_clusters, add_option, add_period, count
-from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
@@ -168,7 +168,7 @@ def show_differences(context: Context, result: ReconcileResult, *, fix: bool) ->
             "fairbank.reconciled/1",
             COLUMNS,
             [_row(outcome) for outcome in result.outcomes],
-            f"unit {context.format.unit}",
+            caption(context),
             notes=_notes(result, fix=fix),
             empty="" if result.unreadable else "The ledger and accounting agree.",
             more={"summary": summary, "unreadable": [str(line) for line in result.unreadable]},

@@ -167,6 +167,7 @@ def _print_entered(context: Context, result: ImportResult) -> None:
 
 def _print_plan(context: Context, result: ImportResult) -> None:
     """Print the steps, and the lines for the bank's settings unless they are written to a file."""
+    context.name_bank()  # before all, as the lines for the settings may go to a file
     context.print_lines(plain(_step(step)) for step in result.plan.steps)
     if not result.plan.steps and (left := _left_out(result)):
         context.print_text(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
@@ -244,6 +245,7 @@ def _sync(context: Context, options: Namespace) -> int:
     from fairbank.slurm.sync import sync_accounts, sync_policy
 
     (slurm, bank), dry_run = slurm_and_bank(context), options.dry_run
+    context.name_bank()  # before all, as the lines of --accounts may go to a shell
     if not options.no_policy:
         site = read_site_rules(options.site)
         with Stages(options) as progress:
