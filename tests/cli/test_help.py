@@ -108,7 +108,7 @@ def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
     assert (result.code, result.out) == (2, "")
     assert "there is no help on 'frozne'; did you mean frozen?" in result.err
     assert "did you mean balance?" in fairbank("help", "balanse").err
-    for unlike in ("Nonsense", "resorces"):
+    for unlike in ("Nonsense", "storm"):
         assert "did you mean" not in fairbank("help", unlike).err
 
 
