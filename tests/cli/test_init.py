@@ -289,6 +289,27 @@ def test_damaged_secret_is_not_said_to_be_in_a_backup(fairbank: Run, tmp_path: P
     assert (checks.code, "a backup of the bank does not hold it" in checks.out) == (8, True)
 
 
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ("munge_plain = true", "x   server.munge_plain has no effect: server.munge is false"),
+        (
+            'munge = true\nmunge_plain = true\nmunge_socket = "/nowhere/munge"',
+            "x   MUNGE, as server.munge wants it: munged does not answer",
+        ),
+    ],
+    ids=["without-munge", "munged-absent"],
+)
+def test_munge_that_cannot_work_is_a_fault(
+    fairbank: Run, tmp_path: Path, lines: str, fault: str
+) -> None:
+    assert fairbank("init", tmp_path).code == 0
+    config = tmp_path / "fairbank.toml"
+    config.write_text(config.read_text().replace("[server]\n", f"[server]\n{lines}\n"))
+    checks = fairbank("doctor", "--config", config)
+    assert (checks.code, fault in checks.out) == (8, True)
+
+
 def test_invalid_database_address_names_the_option(fairbank: Run, tmp_path: Path) -> None:
     result = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
     assert (result.code, "  field: --store\n" in result.err) == (2, True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.health import HealthCheck, run_check
 from fairbank.rest.auth.keyfile import read_secret
 from fairbank.rest.auth.munge import LIBRARY, Munge
 from fairbank.rest.auth.peers import groups_of, members_of
@@ -43,12 +44,9 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     log_to(sys.stderr, settings.server.log)
     clock = SystemClock()
     store = _open_store(config, settings)
-    library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
-    munge = (
-        Munge(socket=settings.server.munge_socket, library=library)
-        if settings.server.munge
-        else None
-    )
+    for check in check_munge(settings):
+        if not check.ok:
+            _log.warning("%s; %s", check.what, check.remedy)
     bank = services(
         store,
         clock=clock,
@@ -66,7 +64,10 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         else WriterThreads,
     )
     context = AppContext.create(
-        bank, munge=munge, munge_plain=settings.server.munge_plain, name=settings.server.name
+        bank,
+        munge=_munge_of(settings),
+        munge_plain=settings.server.munge_plain,
+        name=settings.server.name,
     )
     bank.upkeep.start()
     host, port = settings.server.host, port or settings.server.port
@@ -80,6 +81,30 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         ready=lambda: ready(addresses),
     )
     return 0
+
+
+def _munge_of(settings: BankSettings) -> Munge | None:
+    """Return the client of munged; None if the settings do not allow MUNGE."""
+    if not settings.server.munge:
+        return None
+    library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
+    return Munge(socket=settings.server.munge_socket, library=library)
+
+
+def check_munge(settings: BankSettings) -> Iterator[HealthCheck]:
+    """Check that munged answers if the settings allow MUNGE, and that `munge_plain` has an effect.
+
+    Without this nobody learns of a fault before the first request with a credential.
+    """
+    munge = _munge_of(settings)
+    if munge is not None:
+        yield run_check("MUNGE, as server.munge wants it", lambda: munge.encode(b""))
+    elif settings.server.munge_plain:
+        yield HealthCheck(
+            "server.munge_plain has no effect: server.munge is false",
+            False,
+            "set munge = true under [server], or leave out munge_plain",
+        )
 
 
 def _open_store(config: str | None, settings: BankSettings) -> Store:

@@ -112,6 +112,7 @@ def check_bank(
     from fairbank.rest.server.open_files import server_process
     from fairbank.service.ops.doctor import check_file_modes, check_store_and_settings
     from fairbank.setup.bank_settings import SystemClock, settings_file
+    from fairbank.setup.server import check_munge
 
     socket = f"unix:{settings.server.socket}"
     process = server_process(Path(settings.server.socket))
@@ -123,6 +124,7 @@ def check_bank(
         ),
         *check_file_modes(settings, settings_file(config)),
         *check_store_and_settings(settings, SystemClock(), at_work),
+        *check_munge(settings),
         run_check(f"server at {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
         *([] if process is None else [run_check(limit, process.demand_enough)]),
     ]
