@@ -108,6 +108,21 @@ def test_measured_storage_is_in_no_list_of_jobs(changing: Run) -> None:
     assert "1 known already" in output_of(changing(*command))  # the import finds it
 
 
+def test_measured_storage_has_no_user(changing: Run) -> None:
+    """Tables of users show `-` or nothing, not the name that the host has for the number."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 9, "--reason", "x")
+    opened = changing("alloc", "create", "-A", "bio_fold", "-r", "optical", *term)
+    number = output_of(opened).split("allocation ")[1].split(":")[0]
+    Path("usage.csv").write_text("account,day,tib_days\nbio_fold,2026-11-18,3")
+    output_of(changing("storage", "import", "usage.csv", "-r", "optical", "--system", "optical"))
+    cells = ("-P", "--noheader", "-o")
+    period = ("-r", "optical", "-S", "2026-11-01")
+    assert output_of(changing("usage", "--by", "user", *period, *cells, "USER,SU")) == "-|3\n"
+    assert output_of(changing("alloc", "users", number, *cells, "USER,USED")) == "|3\n"
+    entries = output_of(changing("statement", number, *cells, "KIND,OWNER")).splitlines()
+    assert "charge|" in entries
+
+
 def test_storage_systems_are_one_unit(changing: Run) -> None:
     """A TiB-day is 1 SU on each system, and no settings can have their capacity."""
     term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 730, "--reason", "x")

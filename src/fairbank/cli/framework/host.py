@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 from functools import cache
 
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.report.cells import plain
 
 
@@ -68,8 +69,10 @@ def zone_name() -> str:
 
 
 def user_name(uid: object) -> str:
-    """Return the user's name on this host, else the number; an empty string for None."""
-    return _name(uid) if isinstance(uid, int) else ""
+    """Return the user's name on this host, else the number; an empty string if there is none: for
+    None, and for the uid of measured use and of runs whose user has no uid.
+    """
+    return _name(uid) if isinstance(uid, int) and uid != OVERFLOW_UID else ""
 
 
 @cache

@@ -139,7 +139,7 @@ def _read_usage(
     if not totals:
         check_payer(context, context.options.alloc)
     users = {row["group"] for row in rows} if by == "user" else set()
-    names = {uid: user_name(uid) for uid in users}
+    names = {uid: user_name(uid) or usage.UNKNOWN for uid in users}
     return usage.usage_table(rows, by, names, limit, totals)
 
 

@@ -186,8 +186,7 @@ def _in_slurm(context: Context, name: str, runs: NotPending) -> str:
 def _in_bank_only(context: Context, name: str, run: Row) -> str:
     """Return since when a job runs for the bank, and when it or its hold ends at the latest."""
     started, form = instant_of(run["start"]), context.format
-    sentence = f"Job {name} of {user_name(run['owner_uid'])} runs since {form.moment(started)}"
-    sentence += ", as the bank knows"
+    sentence = f"Job {name}{_of_user(run)} runs since {form.moment(started)}, as the bank knows"
     now, limit = context.bank_time, run["time_limit"]
     if limit is not None and started + limit > now:
         return sentence + _latest_end(context, started + limit, now)
@@ -197,6 +196,12 @@ def _in_bank_only(context: Context, name: str, run: Row) -> str:
     return f"{sentence}; without a report of its end its hold lapses at {lapses}"
 
 
+def _of_user(run: Row) -> str:
+    """Return ` of ayla`; empty if the user of the run has no uid."""
+    user = user_name(run["owner_uid"])
+    return f" of {user}" if user else ""
+
+
 def _latest_end(context: Context, ends: int, now: int) -> str:
     latest = f"; it ends by {context.format.moment(ends)} at the latest"
     return f"{latest}, in {show_rounded(ends - now)}" if ends > now else latest
@@ -204,7 +209,7 @@ def _latest_end(context: Context, ends: int, now: int) -> str:
 
 def _ended(context: Context, job: str, run: Row) -> str:
     """Return when and how a run ended."""
-    who = f"Job {job} of {user_name(run['owner_uid'])}"
+    who = f"Job {job}{_of_user(run)}"
     if run["ended"] is None:
         return f"{who}: the bank has no report of its end"
     ended = context.format.moment(instant_of(run["ended"]))
