@@ -94,7 +94,7 @@ def _munge_of(settings: BankSettings) -> Munge | None:
 def check_munge(settings: BankSettings) -> Iterator[HealthCheck]:
     """Check that munged answers if the settings allow MUNGE, and that `munge_plain` has an effect.
 
-    Without this nobody learns of a fault before the first request with a credential.
+    Otherwise a fault shows only in the answer to the first credential of a client.
     """
     munge = _munge_of(settings)
     if munge is not None:
