@@ -81,7 +81,8 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     (directory / "jobs.csv").write_text(f"{HEADER}\n161,{cells}\n162,{cells}\n")
     words = ("import", "csv", "jobs.csv", "--json")
     (planned,) = json.loads(output_of(changing(*words, "--dry-run")))["data"]
-    assert (planned["cost"], planned["charged"], planned["written_off"]) == (240_000, None, None)
+    (cpu,) = planned["resources"]
+    assert (cpu["cost"], cpu["charged"], cpu["written_off"]) == (240_000, None, None)
     before = available(changing, BIO)
     refused = fold(output_of(changing(*words[:-1]), WRONG_USAGE))
     assert (
@@ -94,22 +95,31 @@ def test_import_names_what_was_charged_and_what_was_written_off(
         "bank fairbank\n"
     )
     (again,) = json.loads(output_of(changing(*words)))["data"]
-    assert (again["known"], again["charged"], again["written_off"]) == (2, 0, 0)
+    assert (again["known"], again["resources"]) == (2, [])
 
 
 def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) -> None:
     """4 CPUs for an hour are 4 SU of cpu, 2 GPUs 2 SU of gpu."""
     times = "2026-11-20T08:00Z,2026-11-20T09:00Z"
-    (directory / "jobs.csv").write_text(
-        "job_id,user,account,partition,start,end,cpus,gpus\n"
-        f"171,{JORGE},chem_qmc,idle-std,{times},4,\n172,{JORGE},chem_qmc,gpu-v100,{times},2,2\n"
-    )
+    columns = "job_id,user,account,partition,start,end,cpus,gpus\n"
+    jobs = f"171,{JORGE},chem_qmc,idle-std,{times},4,\n172,{JORGE},chem_qmc,gpu-v100,{times},2,2\n"
+    (directory / "jobs.csv").write_text(columns + jobs)
     words = ("import", "csv", "jobs.csv")
     planned = output_of(changing(*words, "--dry-run"))
     price = "history: 2 runs would be charged, cpu price 4 SU; gpu price 2 SU; 0 known already\n"
     assert planned == f"{price}bank fairbank\n"
     done = output_of(changing(*words))
     assert done == "history: 2 runs charged, cpu 4 SU; gpu 2 SU; 0 known already\nbank fairbank\n"
+    (directory / "jobs.csv").write_text(columns + jobs.replace("17", "18"))
+    for options, is_charged in (("--dry-run",), False), ((), True):
+        (row,) = json.loads(output_of(changing(*words, "--json", *options)))["data"]
+        assert row.keys() & {"cost", "charged", "written_off", "released"} == set()
+        assert [
+            (one["resource"], one["runs"], one["cost"], one["charged"]) for one in row["resources"]
+        ] == [
+            ("cpu", 1, 240, 240 if is_charged else None),
+            ("gpu", 1, 120, 120 if is_charged else None),
+        ]
 
 
 def test_import_ends_a_hold_by_hand(changing: Run, directory: Path) -> None:

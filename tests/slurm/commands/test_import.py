@@ -59,7 +59,7 @@ def test_import_as_json_has_what_the_text_has(priced_site: CommandSite) -> None:
     for dry_run in (True, False):
         document = json.loads(priced_site.output(*words, *["--dry-run"] * dry_run))
         (row,) = document["data"]
-        assert (document["schema"], row["dry_run"]) == ("fairbank.slurm-import/1", dry_run)
+        assert (document["schema"], row["dry_run"]) == ("fairbank.slurm-import/2", dry_run)
         assert [(one["account"], one["gid"], one["parent"]) for one in row["projects"]] == [
             ("chem", 50_001, None),
             ("bio", 50_002, "chem"),
@@ -69,11 +69,9 @@ def test_import_as_json_has_what_the_text_has(priced_site: CommandSite) -> None:
         assert "[clusters.lab]" in row["settings"]
         assert (row["refused"], row["left_out"]) == ([], 0)
         history = row["history"]
-        assert (history["runs"], history["cost"]) == (1, 40)
-        assert (history["charged"], history["covered"][0]["amount"]) == (
-            None if dry_run else 40,
-            40,
-        )
+        (cpu,) = history["resources"]
+        assert (cpu["resource"], cpu["runs"], cpu["cost"]) == ("cpu", 1, 40)
+        assert (cpu["charged"], history["covered"][0]["amount"]) == (None if dry_run else 40, 40)
     (again,) = json.loads(priced_site.output(*words))["data"]
     assert (again["projects"], again["members"], again["history"]["known"]) == ([], [], 1)
 

@@ -35,7 +35,7 @@ def show_history(
     warnings = [*history_warnings(history), *warnings]
     if context.options.form == "json":
         row = history_row(history, dry_run=dry_run)
-        context.print_json("fairbank.history/1", [row], warnings)
+        context.print_json("fairbank.history/2", [row], warnings)
         return history.left_out
     context.print_lines(
         plain(
@@ -60,8 +60,8 @@ def show_history(
 
 
 def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
-    """Return the result as data: of a prediction the cost, which the credit may not cover."""
-    booked = _booked(history.charged)
+    """Return the result as data, its amounts for each resource."""
+    charged, released = _by_resource(history.charged), _by_resource(history.released)
     return {
         "dry_run": dry_run,
         "covered": [
@@ -74,13 +74,33 @@ def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
             for allocation in history.allocations
         ],
         "runs": len(history.charged),
-        "cost": _price(history.charged),
-        "charged": None if dry_run else booked.charged,
-        "written_off": None if dry_run else booked.written_off,
         "known": history.known,
         "lost": len(history.released),
-        "released": _released(history.released),
         "left_out": history.left_out,
+        "resources": [
+            _resource_row(name, charged.get(name, []), released.get(name, []), dry_run=dry_run)
+            for name in sorted(charged.keys() | released.keys())
+        ],
+    }
+
+
+def _resource_row(
+    name: str,
+    charged: Sequence[RepairOutcome],
+    released: Sequence[RepairOutcome],
+    *,
+    dry_run: bool,
+) -> Row:
+    """Return the amounts of a resource: of a prediction the cost, which no credit may cover."""
+    booked = _booked(charged)
+    return {
+        "resource": name,
+        "runs": len(charged),
+        "cost": _price(charged),
+        "charged": None if dry_run else booked.charged,
+        "written_off": None if dry_run else booked.written_off,
+        "lost": len(released),
+        "released": _released(released),
     }
 
 
