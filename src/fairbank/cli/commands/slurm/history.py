@@ -85,11 +85,7 @@ def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
 
 
 def _resource_row(
-    name: str,
-    charged: Sequence[RepairOutcome],
-    released: Sequence[RepairOutcome],
-    *,
-    dry_run: bool,
+    name: str, charged: Sequence[RepairOutcome], released: Sequence[RepairOutcome], *, dry_run: bool
 ) -> Row:
     """Return the amounts of a resource: of a prediction the cost, which no credit may cover."""
     booked = _booked(charged)
