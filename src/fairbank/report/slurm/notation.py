@@ -28,6 +28,8 @@ NONE_ASSIGNED = "None assigned"
 UNLIMITED = "UNLIMITED"
 INFINITE = "infinite"
 """Unlimited time of a partition, in sinfo."""
+UNLIMITED_WORDS = frozenset({UNLIMITED, INFINITE.upper()})
+"""Words for no limit; settings have both."""
 INVALID = "INVALID"
 """Time below 0 or above a year, in squeue."""
 NOT_SET = "NOT_SET"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES
+from fairbank.report.slurm.notation import ALL, JOB_FLAGS, JOB_STATES, UNLIMITED
 
 NO_LIMIT = -1
 """Time limit of a job that is not limited."""
@@ -82,7 +82,7 @@ class JobLine(NamedTuple):
     most_nodes: int = 0
     cpus: int = 1
     most_cpus: int = 0
-    tasks: int = 1
+    tasks: int | None = 1
     cpus_per_task: int | None = 1
     tasks_per_node: int = 0
     least_cpus: int = 1
@@ -95,6 +95,7 @@ class JobLine(NamedTuple):
     tres_per_node: str | None = None
     tres_per_socket: str | None = None
     tres_per_task: str | None = None
+    gres: str | None = None
     shares: tuple[JobShare, ...] = ()
     features: str | None = None
     preferred_features: str | None = None
@@ -180,6 +181,22 @@ class JobLine(NamedTuple):
         return self.most_cpus or self.cpus
 
     @property
+    def node_range(self) -> str:
+        """Number of nodes, with the largest of a pending job."""
+        most = self.most_nodes if self.state == "PENDING" else 0
+        return f"{min(self.node_count, most)}-{most}" if most else str(self.node_count)
+
+    @property
+    def cpu_range(self) -> str:
+        """Number of CPUs, with the largest."""
+        return f"{self.cpus}-{self.most_cpus}" if self.most_cpus else str(self.cpus)
+
+    @property
+    def memory_unit(self) -> str:
+        """Unit of which the least memory is requested."""
+        return "CPU" if self.memory_is_per_cpu else "Node"
+
+    @property
     def host(self) -> str:
         """Host of the batch script, or of the command that waits."""
         return (self.batch_host if self.is_batch else self.submit_host) or "n/a"
@@ -198,12 +215,12 @@ class PartitionLine(NamedTuple):
     min_nodes: int = 0
     max_nodes: int | None = None
     max_cpus_per_node: int | None = None
-    allowed_groups: str = ""
-    allowed_accounts: str = ""
-    denied_accounts: str = ""
-    allowed_qos: str = ""
-    denied_qos: str = ""
-    submit_hosts: str = ""
+    allowed_groups: str | None = None
+    allowed_accounts: str | None = None
+    denied_accounts: str | None = None
+    allowed_qos: str | None = None
+    denied_qos: str | None = None
+    submit_hosts: str | None = None
     qos: str | None = None
     is_hidden: bool = False
     root_only: bool = False
@@ -224,9 +241,39 @@ class PartitionLine(NamedTuple):
     tres: str | None = None
     weights: str | None = None
 
+    @property
+    def account_rule(self) -> str:
+        """Accounts that it is open or closed to."""
+        return _rule("Accounts", self.allowed_accounts, self.denied_accounts)
+
+    @property
+    def qos_rule(self) -> str:
+        """QOS that it is open or closed to."""
+        return _rule("Qos", self.allowed_qos, self.denied_qos)
+
+    @property
+    def memory(self) -> str:
+        """Default memory."""
+        return _memory("DefMem", self.memory_per_cpu, self.memory_per_node)
+
+    @property
+    def max_memory(self) -> str:
+        """Largest memory."""
+        return _memory("MaxMem", self.max_memory_per_cpu, self.max_memory_per_node)
+
+
+def _rule(what: str, allowed: str | None, denied: str | None) -> str:
+    if denied and not allowed:
+        return f"Deny{what}={denied}"
+    return f"Allow{what}={allowed or ALL}"
+
+
+def _memory(what: str, per_cpu: int | None, per_node: int | None) -> str:
+    return f"{what}PerCPU={per_cpu}" if per_cpu else f"{what}PerNode={per_node or UNLIMITED}"
+
 
 class NodeLine(NamedTuple):
-    """Node. `state` has all its words, such as MIXED+DRAIN."""
+    """Node. `state` has all its words, such as MIXED+DRAIN; `load` is in hundredths."""
 
     name: str
     state: str = "IDLE"
@@ -238,7 +285,7 @@ class NodeLine(NamedTuple):
     cpus: int = 1
     usable_cpus: int = 1
     allocated_cpus: int = 0
-    load: float = 0.0
+    load: int = 0
     memory: int = 1
     allocated_memory: int = 0
     free_memory: int | None = None
@@ -259,7 +306,7 @@ class NodeLine(NamedTuple):
     last_busy: int | None = None
     configured_tres: str | None = None
     allocated_tres: str = ""
-    reason: str = ""
+    reason: str | None = None
     reason_user: str = ""
     reason_time: int | None = None
     comment: str | None = None
@@ -278,13 +325,18 @@ class ReservationLine(NamedTuple):
     cores: int = 0
     features: str | None = None
     partition: str | None = None
-    flags: str = ""
+    flags: str | None = None
     tres: str | None = None
     users: str | None = None
     groups: str | None = None
     accounts: str | None = None
     licenses: str | None = None
     is_active: bool = False
+
+    @property
+    def state(self) -> str:
+        """State in Slurm's word."""
+        return "ACTIVE" if self.is_active else "INACTIVE"
 
     @property
     def seconds(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.core.slurm_numbers import PRIORITY_MAX
+from fairbank.core.slurm_numbers import NO_VAL, PRIORITY_MAX
 from fairbank.report.slurm.layout import SlurmColumn, table
 from fairbank.report.slurm.notation import (
     NOT_APPLICABLE,
@@ -128,7 +128,7 @@ COLUMNS = table(
     _absent("NTPerBoard", "NTASKS_PER_BOARD", "0"),
     SlurmColumn("NumCPUs", "cpus", head="CPUS", letter="C"),
     SlurmColumn("NumNodes", "node_count", head="NODES", letter="D"),
-    SlurmColumn("NumTasks", "tasks", head="TASKS"),
+    SlurmColumn("NumTasks", "tasks", else_word(str(NO_VAL)), "TASKS"),
     SlurmColumn("OverSubscribe", "sharing", head="OVER_SUBSCRIBE", letter="h"),
     SlurmColumn("Partition", "partition", head="PARTITION", letter="P"),
     SlurmColumn("PendingTime", "waited", head="PENDING_TIME"),

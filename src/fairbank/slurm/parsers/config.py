@@ -23,6 +23,7 @@ from fairbank.priority.settings import (
     PrioritySettings,
     PriorityWeights,
 )
+from fairbank.report.slurm.notation import NULL, UNLIMITED, UNLIMITED_WORDS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.conf_lines import INCLUDE, conf_lines
 
@@ -127,9 +128,7 @@ def read_config(text: str) -> Mapping[str, str]:
     """Read `scontrol show config`; `(null)` becomes an empty text."""
     matches = map(_SETTING.fullmatch, text.splitlines())
     return {
-        match[1]: "" if match[2].strip() == "(null)" else match[2].strip()
-        for match in matches
-        if match
+        match[1]: "" if match[2].strip() == NULL else match[2].strip() for match in matches if match
     }
 
 
@@ -164,7 +163,6 @@ ALL_RAW = "NO_NORMAL_ALL"
 
 _WHOLE = re.compile(r"\d{1,10}", re.ASCII)  # as many digits as U32_MAX has
 _YES = {"yes": True, "no": False}
-_NEVER = frozenset({"UNLIMITED", "INFINITE"})
 
 Config = Mapping[str, str]
 
@@ -247,7 +245,7 @@ def read_default_memory(config: Config) -> Memory | None:
         text = config.get(name, "")
         if text.isascii() and text.isdecimal():
             return Memory(int(text), unit)
-        if text == "UNLIMITED" and "MEMORY" in config.get("SelectTypeParameters", "").upper():
+        if text == UNLIMITED and "MEMORY" in config.get("SelectTypeParameters", "").upper():
             return Memory(0)
     return None
 
@@ -301,4 +299,6 @@ def _tres_weights(settings: Config) -> dict[str, float]:
 
 def _seconds(settings: Config, name: str, *, never: int | None = None) -> int:
     text = _required(settings, name)
-    return never if never is not None and text in _NEVER else words.length_seconds(text, name)
+    return (
+        never if never is not None and text in UNLIMITED_WORDS else words.length_seconds(text, name)
+    )

@@ -15,6 +15,7 @@ import msgspec
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
+from fairbank.report.slurm.scontrol import NO_JOBS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, pairs_of, read_rows
 from fairbank.slurm.parsers.values import UNFINISHED_STATES, ParsedRows, UnreadableLine
@@ -39,7 +40,7 @@ def job_lines(text: str) -> Records:
     `Given` is what it was given of each node, which only `--details` prints, in Slurm's own words.
     """
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.startswith("No jobs in the system"):
+        if not line.strip() or line.startswith(NO_JOBS):
             continue
         begins, whose = _LINE_START.match(line), list(_OWNER.finditer(line))
         if begins is None or len(whose) != 1:

@@ -20,12 +20,13 @@ from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.core.submission.arrays import parse_array
 from fairbank.core.submission.dependencies import parse_term, split_dependencies
 from fairbank.core.tres import parse_counts
+from fairbank.report.slurm.notation import ANY, NO, NONE, NOT_APPLICABLE, NULL, UNLIMITED_WORDS, YES
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, read_rows
 from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, priority
 from fairbank.slurm.parsers.values import STATES_WITH_NODES, ParsedRows
 
-_NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
+_NOTHING = frozenset({"", NULL, NOT_APPLICABLE, NONE, ANY})
 _ON_NODES = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
 _CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
@@ -140,8 +141,8 @@ def _job(cells: Cells) -> SlurmJob | None:
         ends=None if waits else cells.read("EndTime", words.instant),
         expected=start if waits else None,
         limit=cells.read("TimeLimit", _length),
-        time_min=cells.read("TimeMin", _length, "N/A"),
-        reason=words.reason(cells.get("Reason", "None")),
+        time_min=cells.read("TimeMin", _length, NOT_APPLICABLE),
+        reason=words.reason(cells.get("Reason", NONE)),
         dependencies=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
@@ -154,7 +155,7 @@ def _job(cells: Cells) -> SlurmJob | None:
         throttle=cells.read("ArrayTaskThrottle", words.optional(words.number), ""),
         allocated=tuple(_allocated_nodes(cells["Given"])),
         other_qos=tuple(others),
-        deadline=cells.read("Deadline", words.instant, "N/A"),
+        deadline=cells.read("Deadline", words.instant, NOT_APPLICABLE),
         uid=cells.read("Uid", words.number),
         admin_comment=cells.get("AdminComment", "") if waits else "",
         het_job=cells.read("HetJobId", words.optional(words.job_id), ""),
@@ -208,9 +209,9 @@ def _wanted(cells: Cells, least: int) -> ResourceRequest:
         exclusive=(
             cells["Exclusive"] == "NODE"
             if "Exclusive" in cells
-            else cells.get("OverSubscribe") == "NO"
+            else cells.get("OverSubscribe") == NO
         ),
-        shared=cells.get("OverSubscribe") == "YES",
+        shared=cells.get("OverSubscribe") == YES,
         required=tuple(expand(_text(cells, "ReqNodeList"), field="ReqNodeList")),
         excluded=tuple(expand(_text(cells, "ExcNodeList"), field="ExcNodeList")),
     )
@@ -222,7 +223,7 @@ def _gpus_of_nodes(cells: Cells, nodes: int, most: str) -> tuple[Gpus, ...]:
         # Newer versions print the CPUs of a task here as well as in CPUs/Task.
         parts = _text(cells, field).split(",")
         text = ",".join(part for part in parts if not _CPUS.fullmatch(part))
-        alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
+        alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", NOT_APPLICABLE))
         if text and not (alone and field != "TresPerSocket"):
             raise InvalidInput(
                 f"asks for {words.quote_unknown(text)} in a way that is not known here", field=field
@@ -239,9 +240,7 @@ def _tasks(text: str) -> tuple[int, ...]:
 
 
 def _length(text: str, field: str) -> int | None:
-    return (
-        UNLIMITED_SECONDS if text in ("UNLIMITED", "INFINITE") else words.finite_length(text, field)
-    )
+    return UNLIMITED_SECONDS if text in UNLIMITED_WORDS else words.finite_length(text, field)
 
 
 def _size(text: str, field: str) -> int:

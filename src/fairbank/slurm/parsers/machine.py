@@ -27,6 +27,8 @@ from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant, parse_instant
 from fairbank.core.tres import Weights, parse_weights
+from fairbank.report.slurm.notation import ALL, NO, NODE_SIGNS, NULL, UNLIMITED_WORDS, YES
+from fairbank.report.slurm.scontrol import NO_LICENSES, NO_RESERVATIONS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, key_value_records, read_rows
 from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
@@ -34,9 +36,8 @@ from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
 T = TypeVar("T")
 
 ANY_GPU = "any"
-_NOTHING = frozenset({"", "(null)", "N/A", "NONE"})
 _REASON = re.compile(r" Reason=(.*?) ?\[([^\]@ ]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]", re.ASCII)
-_NO_MOST = _NOTHING | {"UNLIMITED", "INFINITE"}
+_NO_MOST = words.UNSET | UNLIMITED_WORDS
 
 # State of a node for jobs: the first of these words that it has, since `DOWN+DRAIN` is down.
 _STATES = (
@@ -83,7 +84,7 @@ def _slurm_node(cells: Cells) -> SlurmNode:
 
 
 def _gres(text: str, field: str) -> dict[str, int]:
-    return {} if text in _NOTHING else gres_counts(parse_gres(text, field=field))
+    return {} if text in words.UNSET else gres_counts(parse_gres(text, field=field))
 
 
 def _usable_cpus(cells: Cells, total: int) -> int:
@@ -121,12 +122,12 @@ def _node(cells: Cells, line: str) -> Node:
 
 
 def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
-    return () if text in _NOTHING else words.gpus(text, field)
+    return () if text in words.UNSET else words.gpus(text, field)
 
 
 def _state(text: str, field: str) -> NodeState:
     """Return the state of `MIXED+DRAIN` or `DOWN*`; a sign at the end means the same as a word."""
-    state_words = {word.rstrip("*~#!%$@^-") for word in text.split("+")}
+    state_words = {word.rstrip(NODE_SIGNS) for word in text.split("+")}
     if "*" in text:
         state_words.add("NOT_RESPONDING")
     if "~" in text:
@@ -154,7 +155,7 @@ def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
 
 
 def _slurm_partition(cells: Cells) -> SlurmPartition:
-    weights = cells.get("TRESBillingWeights", "").replace("(null)", "")
+    weights = cells.get("TRESBillingWeights", "").replace(NULL, "")
     if weights:
         parse_weights(weights, field="TRESBillingWeights")
     return SlurmPartition(
@@ -165,8 +166,8 @@ def _slurm_partition(cells: Cells) -> SlurmPartition:
         cells.read("DefMemPerCPU", _optional_number, "") or 0,
         cells.read("MaxTime", words.length_minutes, ""),
         cells.read("PriorityJobFactor", partial(words.number, most=65_535), "1"),
-        words.tres(cells.get("TRES", "").replace("(null)", ""), "TRES"),
-        cells.get("Default") == "YES",
+        words.tres(cells.get("TRES", "").replace(NULL, ""), "TRES"),
+        cells.get("Default") == YES,
         _partition_memory(cells),
         _sharing(cells) == OverSubscribe.EXCLUSIVE.value,
     )
@@ -174,7 +175,7 @@ def _slurm_partition(cells: Cells) -> SlurmPartition:
 
 def _sharing(cells: Cells) -> str:
     """Return OverSubscribe, such as FORCE:4. Since 26.05 Exclusive=NODE stands for EXCLUSIVE."""
-    return "EXCLUSIVE" if cells.get("Exclusive") == "NODE" else cells.get("OverSubscribe", "NO")
+    return "EXCLUSIVE" if cells.get("Exclusive") == "NODE" else cells.get("OverSubscribe", NO)
 
 
 def _partition_memory(cells: Cells) -> Memory | None:
@@ -201,7 +202,7 @@ def read_least_loaded(text: str) -> tuple[str, ...]:
         "partition",
         "PartitionName",
         text,
-        lambda cells: cells["PartitionName"] if cells.get("LLN") == "YES" else None,
+        lambda cells: cells["PartitionName"] if cells.get("LLN") == YES else None,
     )
     return names.rows
 
@@ -234,13 +235,13 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         accounts=_access_list(cells, "Accounts", "AccountNotAllowed"),
         qos=_access_list(cells, "Qos", "QOSNotAllowed"),
         groups=_allowed(cells, "Groups", "AccountNotAllowed"),
-        needs_reservation=cells.get("ReqResv") == "YES",
-        root_only=cells.get("RootOnly") == "YES",
-        submit_hosts=cells.read("AllocNodes", _submit_hosts, "ALL"),
+        needs_reservation=cells.get("ReqResv") == YES,
+        root_only=cells.get("RootOnly") == YES,
+        submit_hosts=cells.read("AllocNodes", _submit_hosts, ALL),
         default_seconds=cells.read("DefaultTime", words.finite_length, ""),
         weights=_weights(cells),
         max_memory_per_cpu=cells.read("MaxMemPerCPU", _optional_number, ""),
-        is_default=cells.get("Default") == "YES",
+        is_default=cells.get("Default") == YES,
         partition_qos=_text(cells, "QoS") or None,
         factor=cells.read("PriorityJobFactor", words.number, "1"),
         grace_seconds=cells.read("GraceTime", words.number, "0"),
@@ -272,7 +273,7 @@ def _access_list(cells: Cells, kind: str, reason: str) -> AccessList | None:
 
 def _allowed(cells: Cells, kind: str, reason: str) -> AccessList | None:
     allowed = _list(cells, f"Allow{kind}")
-    return AccessList(tuple(allowed), reason) if allowed and allowed != ["ALL"] else None
+    return AccessList(tuple(allowed), reason) if allowed and allowed != [ALL] else None
 
 
 # --- reservations and licences ---
@@ -293,7 +294,7 @@ def read_reservation_names(text: str) -> tuple[str, ...]:
 
 
 def _without_remark(text: str) -> str:
-    return text.replace("No reservations in the system", "")
+    return text.replace(NO_RESERVATIONS, "")
 
 
 def _reservation(cells: Cells) -> Reservation | None:
@@ -330,7 +331,7 @@ def _allowed_names(cells: Cells, field: str) -> frozenset[str]:
 
 def read_licences(text: str) -> ParsedRows[Licence]:
     """Read the licences; none if scontrol prints that none are configured."""
-    lines = "" if text.startswith("No licenses") else text
+    lines = "" if text.startswith(NO_LICENSES) else text
     return _read("license", "LicenseName", lines, _licence)
 
 
@@ -350,16 +351,16 @@ def _list(cells: Cells, field: str) -> list[str]:
 
 def _text(cells: Cells, field: str) -> str:
     text = cells.get(field, "")
-    return "" if text in _NOTHING else text
+    return "" if text in words.UNSET else text
 
 
 def _hosts(cells: Cells) -> tuple[str, ...]:
     nodes = cells.get("Nodes", "")
-    return () if nodes in _NOTHING else tuple(expand(nodes, field="Nodes"))
+    return () if nodes in words.UNSET else tuple(expand(nodes, field="Nodes"))
 
 
 def _submit_hosts(text: str, field: str) -> tuple[str, ...] | None:
-    return None if text in _NOTHING | {"ALL"} else tuple(expand(text, field=field))
+    return None if text in words.UNSET | {ALL} else tuple(expand(text, field=field))
 
 
 def _optional_number(text: str, field: str) -> int | None:

@@ -19,7 +19,6 @@ from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.core.tres import parse_counts
 from fairbank.report.slurm.notation import (
-    INFINITE,
     INVALID,
     NO_DEFAULT,
     NONE,
@@ -29,15 +28,17 @@ from fairbank.report.slurm.notation import (
     PARTITION_LIMIT,
     UNKNOWN,
     UNLIMITED,
+    UNLIMITED_WORDS,
 )
 
 V = TypeVar("V")
 Reader = Callable[[str, str], V]
 """Reader of a cell: (text, name of the column) to the value."""
 
-_UNSET = frozenset({"", NULL, NOT_APPLICABLE, NO_DEFAULT})
-_NEVER = _UNSET | {UNKNOWN, NONE}
-_NO_LIMIT = _UNSET | {UNLIMITED, INFINITE.upper(), PARTITION_LIMIT, NOT_SET}
+UNSET = frozenset({"", NULL, NOT_APPLICABLE, NO_DEFAULT})
+"""Texts of what is not set."""
+_NEVER = UNSET | {UNKNOWN, NONE}
+_NO_LIMIT = UNSET | UNLIMITED_WORDS | {PARTITION_LIMIT, NOT_SET}
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
