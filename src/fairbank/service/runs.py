@@ -133,12 +133,26 @@ class Runs(UseCases):
             ]
             since = states_since(reader, stopped, self._clock.now())
             holds = reader.open_holds(exhausted) if exhausted else {}
+            payers = (
+                reader.allocations(AllocationQuery(ids=exhausted), Page(PAGE_MAX))
+                if exhausted
+                else ()
+            )
+        grace = self._context.policy.hold_grace_seconds
+        projects = {allocation.id: allocation.project for allocation in payers}
         return [
             RemedyFacts(
                 account=None if job is None else self._account(job.project_chain[0]),
                 nearest=(nearest := None if job is None else near.get(job)),
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
-                holds=_holds_of(refusal, holds, identity, self._context.policy.hold_grace_seconds),
+                holds=_holds_of(
+                    refusal,
+                    holds,
+                    grace,
+                    of_all=_sees_holds_of_all(
+                        identity, refusal, projects.get(refusal.allocation or 0)
+                    ),
+                ),
             )
             for refusal, job in zip(refused, jobs, strict=True)
         ]
@@ -221,11 +235,12 @@ class Runs(UseCases):
 def _holds_of(
     refusal: Refusal,
     holds: Mapping[tuple[int, int], OpenHolds],
-    identity: Identity,
     grace_seconds: int,
+    *,
+    of_all: bool,
 ) -> OpenHolds | None:
-    """Return the holds on the allocation of a refusal that the user may see; of its owner if the
-    owner's cap refused.
+    """Return the holds on the allocation of a refusal, unless `of_all` those of its owner; also if
+    the owner's cap refused.
 
     They last until the time limits of their jobs: the deadline without the grace that follows.
     """
@@ -235,7 +250,7 @@ def _holds_of(
         if allocation == refusal.allocation
         and (
             owner == refusal.owner
-            or (refusal.reason is not Reason.CAPPED and _sees_holds_of_all(identity, refusal))
+            or (refusal.reason is not Reason.CAPPED and of_all)
         )
     ]
     if not some:
@@ -249,14 +264,20 @@ def _holds_of(
     )
 
 
-def _sees_holds_of_all(identity: Identity, refusal: Refusal) -> bool:
+def _sees_holds_of_all(identity: Identity, refusal: Refusal, payer: int | None) -> bool:
     """Return True if the answer may name jobs of others than the owner of the refused run.
 
-    The owner reads the answer to an agent, whatever the agent itself may see.
+    The owner reads the answer to an agent, whatever the agent itself may see. Of the owner it is
+    only known that they are a member of the project of the run, which may be a child of the payer.
+
+    Args:
+        identity: the user who asks.
+        refusal: the refusal.
+        payer: the project whose allocation refused; jobs of others hold its credit.
     """
-    if identity.visible_jobs is not VisibleJobs.OWN:
-        return True
-    return not identity.clusters and identity.job_visibility.can_see(refusal.project or 0)
+    if identity.clusters and identity.visible_jobs is not VisibleJobs.ALL:
+        return identity.visible_jobs is VisibleJobs.PROJECT and payer == refusal.project
+    return identity.job_visibility.can_see(payer or 0)
 
 
 def _first_sufficient(offers: Offers, amount: int) -> int | None:

@@ -21,6 +21,7 @@ from tests.rest.world import (
     AGENT,
     COORDINATOR,
     MEMBER,
+    NOW,
     OTHER_PI,
     PI,
     STAFF,
@@ -116,3 +117,45 @@ def test_refusal_and_quote_name_only_visible_jobs_as_holding(seen: VisibleJobs) 
             for lead in (PI, COORDINATOR, ADMIN):
                 shown = world.ask("GET", f"/failure/{entry}", lead).json()["data"]
                 assert "1 held by 1 running job," in shown["detail"]
+
+
+@pytest.mark.parametrize("seen", VisibleJobs, ids=lambda seen: seen.value)
+def test_jobs_that_hold_credit_of_a_parent_are_counted_for_those_who_see_them(
+    seen: VisibleJobs,
+) -> None:
+    """chem is a child of bio, whose shared credit alone could pay its job: another job holds 1 SU
+    of it. The PI of the child does not lead the parent, nor is a member of it.
+    """
+    with create_world(staff=msgspec.structs.replace(STAFF, visible_jobs=seen)) as world:
+        chem, bio = world.own, world.foreign
+        reason = {"comment": "test"}
+        end = {"do": "complete", "submitted": NOW - 60, "end": NOW, "elapsed": 60}
+        open_run = next(world.numbers) - 2
+        world.ask("POST", "/job", AGENT, json=report(open_run, state="COMPLETED", **end))
+        world.ask(
+            "PATCH", f"/project/{chem['project']}", SUPERUSER, json={"parent": bio["project"]}
+        )
+        for number, change in (
+            (chem["allocation"], {"event": "end"}),
+            (bio["allocation"], {"shared": True}),
+        ):
+            world.ask("PATCH", f"/alloc/{number}", SUPERUSER, json={**change, **reason})
+        seen_by_child = seen is VisibleJobs.ALL
+        large = report(5, owner_uid=PI, billing=10**6)
+        refused = world.ask("POST", "/job", AGENT, json=large).json()
+        job = {"account": "chem", "partition": "std", "owner_uid": PI, "tres": "cpu=1000000"}
+        quoted = world.ask("POST", "/quote", PI, json={**job, "time_limit": "1:00:00"})
+        path = f"/failure/{refused['refusal']['entry']}"
+        shown = {
+            uid: world.ask("GET", path, uid).json()["data"]["detail"]
+            for uid in (PI, OTHER_PI, ADMIN)
+        }
+        for text, is_named in (
+            (refused["detail"], seen_by_child),
+            (quoted.json()["data"]["detail"], seen_by_child),
+            (shown[PI], seen_by_child),
+            (shown[OTHER_PI], True),
+            (shown[ADMIN], True),
+        ):
+            assert ("1 held by 1 running job," in text) == is_named
+            assert ("1 held." in text) != is_named
