@@ -9,11 +9,12 @@ import json
 
 import pytest
 
+from fairbank.bank.refusals import Reason
 from fairbank.cli import main
 from fairbank.cli.commands.bank import jobs, sproject
 from fairbank.core.time import parse_instant
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.tables import JsonSource, envelope
+from fairbank.report.tables import JsonSource, envelope, table
 from fairbank.rest.client import Client, Refused, parse_address
 from tests.cli.conftest import Run, runner
 from tests.cli.output_values import job_numbers
@@ -38,6 +39,24 @@ def test_shortfall_is_the_same_everywhere() -> None:
         "available": "80.26",
         "shortfall": "83253.08",
     }
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_reason_of_a_refusal_is_shown_on_a_narrow_terminal(width: int) -> None:
+    """With the longest reason and the largest figures; the amounts are dropped before it."""
+    reason = max(Reason, key=lambda reason: len(reason.name)).name
+    row = {
+        "at": "2025-11-20T10:00:00Z",
+        "job_id": 123_456_789,
+        "account": "chem_qmc_long_name",
+        "resource": "gpu-a100",
+        "requested": 123_456_789 * 60,
+        "available": 98_765_432 * 60 + 7,
+        "reason": reason,
+    }
+    made = table(jobs.REFUSED, [row], DisplayFormat(), width)
+    assert made.lines[1].endswith(reason.lower().replace("_", " "))
+    assert len(made.lines[1]) <= width
 
 
 @pytest.fixture(scope="module", autouse=True)
