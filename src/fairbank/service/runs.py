@@ -248,10 +248,7 @@ def _holds_of(
         open_holds
         for (allocation, owner), open_holds in holds.items()
         if allocation == refusal.allocation
-        and (
-            owner == refusal.owner
-            or (refusal.reason is not Reason.CAPPED and of_all)
-        )
+        and (owner == refusal.owner or (refusal.reason is not Reason.CAPPED and of_all))
     ]
     if not some:
         return None
