@@ -12,6 +12,7 @@ from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU, FOLD, GPU, JORGE
 from tests.cli.test_conventions import READING
+from tests.support.golden import GOLDEN
 from tests.support.json_contract import check_json, unknown_numbers
 from tests.support.json_schemas import FOLDER, merged, schema_file
 from tools.reference.route_schemas import route_schemas
@@ -40,6 +41,46 @@ def test_amounts_of_every_command_are_whole_su_minutes_with_a_text(
     result = fairbank(*name.split(), *READING.get(name, ()), "--json", services=services)
     assert result.code == 0, result
     json_of(result.out)
+
+
+WAITING = GOLDEN / "slurm-22.05" / "waiting"
+
+
+@pytest.mark.parametrize(
+    ("words", "empty"),
+    [
+        ("usage -S 2026-07-01 --limit 1", "group"),  # "(others)"
+        ("usage -S 2026-07-01 --by job --limit 1", "group"),
+        ("usage -S 2026-07-01 --by month --limit 1", "group"),
+        ("eff 702001", "cpu_used"),
+        ("eff 812344", "cpu_given"),
+        ("jobs --running -a", "outcome"),
+        ("balance --as 61003", "my_cap"),
+        ("statement 2 -l --limit 0 -S 2026-01-01", "details"),
+        ("quote -A bio_fold -p idle-std,gpu-v100 -c 8 -t 60", "allocation"),
+        (f"prio --from {WAITING}", "tres"),
+        (f"queue --from {WAITING}", "likely_start"),
+    ],
+    ids=lambda value: value.replace(str(WAITING), "waiting").replace(" ", "_"),
+)
+def test_schema_describes_answers_whose_fields_are_empty(
+    fairbank: Run, words: str, empty: str
+) -> None:
+    """The field that has no value in some rows is named beside the command."""
+    result = fairbank(*words.split(), "--json")
+    assert result.code in (0, 5), result
+    document = json_of(result.out)
+    assert any(not value for value in values_of(document, empty)), document
+
+
+def values_of(document: Any, name: str) -> list[Any]:
+    """Return the values of all fields of this name."""
+    if isinstance(document, list):
+        return [value for part in document for value in values_of(part, name)]
+    if not isinstance(document, dict):
+        return []
+    own = [document[name]] if name in document else []
+    return own + values_of(list(document.values()), name)
 
 
 @pytest.mark.parametrize("verb", ["projects --detail", "allocations", "jobs", "failures"])

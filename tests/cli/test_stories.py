@@ -19,6 +19,7 @@ from fairbank.rest.client import Client, parse_address
 from tests.cli.output_values import fold
 from tests.support.golden import GOLDEN
 from tests.support.json_contract import check_json
+from tests.support.json_schemas import check_schema
 from tests.support.server import FairbankServer, create_bank
 from tests.support.sessions import blocks, paste
 
@@ -72,6 +73,8 @@ def document(file: Path) -> Any:
     """Return what a command wrote as JSON."""
     value = json.loads(file.read_text())
     check_json(value)
+    if "schema" in value:
+        check_schema(value)
     return value
 
 

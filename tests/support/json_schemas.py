@@ -22,7 +22,7 @@ from tests.support.json_contract import check_json
 
 FOLDER = Path(__file__).parents[2] / "docs/reference/schemas/commands"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-MAPS = frozenset("changed details display".split())
+MAPS = frozenset("changed details display tres".split())
 """Objects whose names are data."""
 TEXT, TEXT_OR_NULL = {"type": "string"}, {"type": ["null", "string"]}
 ENVELOPE = {
@@ -55,6 +55,7 @@ ROWS = {
     "balances": "BalanceRow",
     "closing": "Sums",
     "opening": "Sums",
+    "partitions": "PartitionQuote",
     "project": "ProjectRow",
     "quote": "QuoteCard",
     "refused": "FailureRow",
@@ -132,7 +133,9 @@ def merged(
     if isinstance(value, list):
         for item in value:
             new["items"] = merged(new.get("items", {}), item, name)
-    if isinstance(value, dict) and (name in MAPS or _has_data_as_names(value)):
+    is_map = name in MAPS or "additionalProperties" in schema
+    if isinstance(value, dict) and (is_map or _has_data_as_names(value)):
+        new = {key: part for key, part in new.items() if key not in ("properties", "required")}
         for item in value.values():
             new["additionalProperties"] = merged(new.get("additionalProperties", {}), item)
     elif isinstance(value, dict):
