@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from fairbank.report.fair_share import RankingRule
-from fairbank.report.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
+from fairbank.report.slurm.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
 from fairbank.slurm.fairshare_view import shares as share_view
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, merge_factors
 from fairbank.slurm.parsers.job_lines import read_pending

@@ -13,7 +13,8 @@ from msgspec import structs
 
 from fairbank.cluster.share import ShareRow
 from fairbank.report.fair_share import RankingRule
-from fairbank.report.sshare import ShareField, lines, parse_fields
+from fairbank.report.slurm.layout import SlurmColumn
+from fairbank.report.slurm.sshare import lines, parse_fields
 from fairbank.slurm.fairshare_view.shares import compute_shares
 from fairbank.slurm.rankings import Shares, read_shares
 
@@ -41,7 +42,7 @@ def differences(rows: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     ]
 
 
-def printed(row: ShareRow, field: ShareField) -> str:
+def printed(row: ShareRow, field: SlurmColumn) -> str:
     (line,) = lines([row], [field], header=False)
     return line.strip()
 

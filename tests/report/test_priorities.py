@@ -13,7 +13,7 @@ from fairbank.report.priorities import (
     undated_note,
     unnamed_note,
 )
-from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 
 WEIGHTS = WeightRow(
     age=10_000,

@@ -23,7 +23,7 @@ from fairbank.priority.fairshare.tree import (
 from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
 from fairbank.priority.settings import Algorithm
-from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres

@@ -18,9 +18,9 @@ from msgspec import structs
 from fairbank.cluster.share import ShareRow
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.settings import Algorithm
-from fairbank.report import sprio, sshare
-from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_format
-from fairbank.report.sshare import LineFormat, default_fields
+from fairbank.report.slurm import sprio, sshare
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow, default_format, parse_format
+from fairbank.report.slurm.sshare import default_fields
 from fairbank.slurm.parsers.config import read_algorithm
 from tests.slurm import random_associations
 from tests.slurm.conftest import RecordFigure, own_cluster
@@ -277,7 +277,7 @@ def _expected_output(
     every = default_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
         "sshare -l -a": list(sshare.lines(rows, default_fields(long=True, fair_tree=fair_tree))),
-        "sshare -l -a -m -P": list(sshare.lines(rows, every, LineFormat.BETWEEN)),
+        "sshare -l -a -m -P": list(sshare.lines(rows, every, delimiter="|")),
         "sprio -l": sprio.lines(waiting, by, default_format(by, long=True, named=named)),
         "sprio -n": sprio.lines(waiting, by, default_format(by, norm=True, named=named)),
         "sprio with all": sprio.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from fairbank.cluster.share import ShareRow
-from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.fairshare_view.priorities import PriorityInputs, priority_row, weights_of
 from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import config, sacctmgr, sprio, sshare

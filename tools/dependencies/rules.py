@@ -18,15 +18,16 @@ PURE: Mapping[str, str] = {
     "scheduling": "core cluster",
     "jobqueue": "core cluster priority scheduling",
     "simulator": "core cluster bank priority scheduling jobqueue",
-    "report": "core",
+    "report": "core report.slurm",
     "report.slurm": "core",
     "report.plots.simulations": "simulator report",
     "report.plots.site_factor": "priority report",
-    "slurm.parsers": "core core.submission cluster priority report report.slurm",
+    "slurm.parsers": "core core.submission cluster priority report.slurm",
     "slurm.parsers.traces": "core simulator slurm.parsers",
     "slurm.reconcile": "core cluster bank slurm.parsers",
     "slurm.health": "core cluster slurm.parsers slurm.reconcile",
-    "slurm.fairshare_view": "core core.submission cluster priority jobqueue report slurm.parsers",
+    "slurm.fairshare_view": "core core.submission cluster priority jobqueue report report.slurm "
+    "slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
 }
@@ -42,14 +43,14 @@ SHELLS: Mapping[str, str] = {
     "rest.server.unix_socket": "core",
     "statefile": "core",
     "agent": "core cluster statefile rest.schemas rest.client rest.auth rest.server.unix_socket",
-    "slurm": "core cluster bank priority agent scheduling report rest.schemas rest.client "
-    "slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "
+    "slurm": "core cluster bank priority agent scheduling report report.slurm rest.schemas "
+    "rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "
     "slurm.reconcile.repair slurm.reconcile.reconciler",
     "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
     "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
     "slurm.health",
-    "cli": "core core.submission bank report rest.client",
+    "cli": "core core.submission bank report report.slurm rest.client",
     "setup": "*",  # any package
 }
 PACKAGES = {**PURE, **SHELLS}

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import DAY
+from fairbank.report.cells import csv_line
 from fairbank.report.columns import Column, Row, decimal, text
-from fairbank.report.sprio import FACTORS
+from fairbank.report.slurm.layout import SlurmColumn, cells_of, whole
+from fairbank.report.slurm.notation import Notation
+from fairbank.report.slurm.sprio import FACTORS
 
 if TYPE_CHECKING:
     from fairbank.cluster.share import ShareRow
@@ -345,3 +348,19 @@ def tree_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, 
         }
         for row in rows
     ]
+
+
+def csv_lines(
+    rows: Sequence[ShareRow], fields: Sequence[SlurmColumn], *, header: bool = True
+) -> Iterator[str]:
+    """Yield the columns of sshare as CSV, without line ends.
+
+    Args:
+        rows: rows of associations.
+        fields: columns; their widths do not count.
+        header: begin with the header.
+    """
+    if header:
+        yield csv_line(field.name for field in fields)
+    for cells in cells_of(rows, fields, Notation()):
+        yield csv_line(map(whole, cells))

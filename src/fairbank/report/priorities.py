@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from fairbank.report.cells import counted, ordinal_ending
-from fairbank.report.sprio import FACTORS, FIELDS, PriorityRow, WeightRow
+from fairbank.report.cells import counted, csv_line, ordinal_ending
+from fairbank.report.slurm.sprio import FACTORS, FIELDS, Format, PriorityRow, WeightRow
 
 BAR = 24
 """Length of the longest bar, in characters."""
@@ -327,3 +327,19 @@ def possible_reasons(differences: Collection[PriorityDifference]) -> list[str]:
     figures = {difference.figure for difference in differences}
     reasons = [why for figure, why in _WHY.items() if figure in figures]
     return reasons + ([_ELSE] if figures - _WHY.keys() else [])
+
+
+def csv_lines(
+    rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
+) -> list[str]:
+    """Return the columns of sprio as CSV, without line ends.
+
+    Args:
+        rows: rows of jobs, in order.
+        weights: the weights of the factors.
+        format_: columns; their widths do not count.
+        header: begin with the header.
+    """
+    header_line = [[cell.field.head for cell in format_.cells]] if header else []
+    made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]
+    return [csv_line(cells) for cells in header_line + made]

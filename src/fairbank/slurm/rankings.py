@@ -14,7 +14,7 @@ from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.settings import Flag
 from fairbank.report.fair_share import RankingRule
 from fairbank.report.share_forecast import LevelAfter, Recovery
-from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.fairshare_view import shares as share_view
 from fairbank.slurm.fairshare_view.factor_notes import FactorInputs, FactorNotes

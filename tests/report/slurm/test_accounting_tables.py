@@ -15,7 +15,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, LOST
 from fairbank.core.time import parse_instant
 from fairbank.report.slurm import sacct
-from fairbank.report.slurm.layout import Columns, field_lines, field_list, parse_fields
+from fairbank.report.slurm.layout import Columns, cells_of, field_lines, field_list, parse_fields
 from fairbank.report.slurm.notation import NONE, NONE_ASSIGNED, Notation
 from fairbank.report.slurm.rows import NO_LIMIT
 from fairbank.report.slurm.sacct import SACCT, SSTAT, AccountingLine, TaskUsage
@@ -29,7 +29,8 @@ HERE = Notation()
 
 
 def table(rows: list[AccountingLine], form: str, columns: Columns = SACCT, **options: Any) -> str:
-    made = field_lines(rows, parse_fields(form, columns), HERE, **options)
+    fields = parse_fields(form, columns)
+    made = field_lines(cells_of(rows, fields, HERE), fields, **options)
     return "".join(f"{line}\n" for line in made)
 
 

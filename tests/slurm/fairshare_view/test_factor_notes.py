@@ -9,7 +9,7 @@ import pytest
 from fairbank.core.time import DAY, iso
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.settings import FairShare, Flag, MultifactorSettings, PriorityWeights
-from fairbank.report.sprio import PriorityRow
+from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.slurm.fairshare_view.factor_notes import FactorInputs, FactorNotes
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors

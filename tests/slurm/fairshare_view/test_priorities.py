@@ -7,7 +7,7 @@ from msgspec import structs
 
 from fairbank.cluster.share import ShareRow
 from fairbank.priority.settings import Flag, MultifactorSettings, PriorityWeights
-from fairbank.report.sprio import PriorityRow
+from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.slurm.fairshare_view.priorities import (
     PriorityInputs,
     compute_priorities,

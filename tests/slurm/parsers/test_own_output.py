@@ -12,9 +12,9 @@ from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.settings import MultifactorSettings
 from fairbank.priority.settings import PriorityWeights as Weighed
-from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
-from fairbank.report.sprio import lines as lines_of_ranks
-from fairbank.report.sshare import LineFormat, default_fields, lines, parse_fields
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow, parse_format, sort_rows
+from fairbank.report.slurm.sprio import lines as lines_of_ranks
+from fairbank.report.slurm.sshare import default_fields, lines, parse_fields
 from fairbank.slurm.fairshare_view.priorities import consistent_rows, priority_row
 from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import sprio, sshare
@@ -69,7 +69,7 @@ def test_sshare_output_round_trips(rows: list[ShareRow]) -> None:
     text = "".join(
         f"{line}\n"
         for line in lines(
-            ordered, parse_fields(",".join(sshare.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
+            ordered, parse_fields(",".join(sshare.SHARE_COLUMNS)), delimiter="|", header=False
         )
     )
     parsed = sshare.read_shares(text)

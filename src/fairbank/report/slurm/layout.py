@@ -1,8 +1,8 @@
 """Layout of Slurm's tables: columns, formats and lines.
 
-squeue and sinfo place columns in a text, each padded or cut to its width. sacct and sstat put a
-blank after each column and dashes under the header, mark a cut with +, and can print whole cells
-with delimiters. Widths count bytes.
+squeue and sinfo place columns in a text, each padded or cut to its width. sacct, sstat and sshare
+put a blank after each column and dashes under the header, mark a cut with +, and can print whole
+cells with delimiters. Widths count bytes.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def widths_format(columns: Columns, widths: Mapping[str, int]) -> str:
     return ",".join(f"{columns[name].name}:{width}" for name, width in widths.items())
 
 
-# --- sacct and sstat ---
+# --- sacct, sstat and sshare ---
 
 _FIELD = re.compile(r"([^%]*)(?:%(-?\d{1,4})?.*)?", re.DOTALL)
 
@@ -218,10 +218,16 @@ def parse_fields(form: str, columns: Columns) -> list[SlurmColumn]:
     return fields
 
 
+def cells_of(
+    rows: Iterable[Any], fields: Sequence[SlurmColumn], notation: Notation
+) -> Iterator[list[Written]]:
+    """Yield the cells of each row."""
+    return ([field.cell(row, notation) for field in fields] for row in rows)
+
+
 def field_lines(
-    rows: Iterable[Any],
+    rows: Iterable[list[Written]],
     fields: Sequence[SlurmColumn],
-    notation: Notation,
     *,
     delimiter: str = "",
     is_ended: bool = False,
@@ -230,19 +236,16 @@ def field_lines(
     """Yield the lines without line ends.
 
     Args:
-        rows: rows of the command, in order.
+        rows: cells of the rows, in order.
         fields: columns.
-        notation: how values are written.
         delimiter: text between whole cells; empty for padded columns.
         is_ended: put the delimiter after the last cell too, as with --parsable.
         header: begin with the header.
     """
     heads: list[Written] = [Unmarked(field.name) for field in fields]
-    cells = ([field.cell(row, notation) for field in fields] for row in rows)
-    for texts in chain([heads] if header else [], cells):
+    for texts in chain([heads] if header else [], rows):
         if delimiter:
-            whole = delimiter.join("" if text is None else str(text) for text in texts)
-            yield whole + (delimiter if is_ended else "")
+            yield delimiter.join(map(whole, texts)) + (delimiter if is_ended else "")
             continue
         yield "".join(
             f"{_fitted(text, field.width)} " for text, field in zip(texts, fields, strict=True)
@@ -251,10 +254,23 @@ def field_lines(
             yield "".join(f"{'-' * abs(field.width)} " for field in fields)
 
 
+def whole(cell: Written) -> str:
+    """Return a cell at full length."""
+    if cell is None:
+        return ""
+    return f"{cell:f}" if isinstance(cell, float) else str(cell)
+
+
 def _fitted(cell: Written, width: int) -> str:
-    """Fit a cell to its column: a text is cut, with + at the end, and a number widens it."""
-    shown, size = "" if cell is None else str(cell), abs(width)
-    if isinstance(cell, str) and not isinstance(cell, Uncut) and len(shown.encode()) > size:
+    """Fit a cell to its column: a text is cut, with + at the end, a figure gets an exponent, and a
+    whole number widens its column.
+    """
+    shown, size = whole(cell), abs(width)
+    is_long = len(shown if shown.isascii() else shown.encode()) > size
+    if is_long and isinstance(cell, float):
+        # Never padded; C takes a precision below 0 for none.
+        return f"{cell:.{size - 6}e}" if size >= 6 else f"{cell:e}"
+    if is_long and isinstance(cell, str) and not isinstance(cell, Uncut):
         shown = _cut(shown, size) if isinstance(cell, Unmarked) else _cut(shown, size - 1) + "+"
     return _padded(shown, width)
 

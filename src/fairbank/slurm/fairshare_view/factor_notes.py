@@ -17,12 +17,12 @@ from fairbank.priority.settings import FairShare, Flag, MultifactorSettings
 from fairbank.report.cells import counted
 from fairbank.report.fair_share import association_name
 from fairbank.report.priorities import FactorNote
-from fairbank.report.sprio import PriorityRow
+from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors
 
 AGE, ASSOCIATION, FAIR_SHARE, QOS = "age", "association", "fair_share", "qos"
-"""Fields of factors (`report.sprio.FACTORS`)."""
+"""Fields of factors (`report.slurm.sprio.FACTORS`)."""
 FIRST_PASS_SECONDS = 60
 """Time after a submission up to which nothing but the scheduler's pass delayed the age."""
 

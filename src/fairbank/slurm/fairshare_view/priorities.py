@@ -21,7 +21,7 @@ from fairbank.priority.settings import (
     PrioritySettings,
     PriorityWeights,
 )
-from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import (
     COMMAND,

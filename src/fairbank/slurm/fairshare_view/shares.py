@@ -30,7 +30,7 @@ from fairbank.priority.fairshare.tree import (
 from fairbank.priority.settings import Algorithm, FairShare, MultifactorSettings
 from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.share_forecast import LevelAfter, Recovery
-from fairbank.report.sprio import FACTORS
+from fairbank.report.slurm.sprio import FACTORS
 from fairbank.slurm.fairshare_view.priorities import weights_of
 
 RANKED_USERS_MAX = 500_000

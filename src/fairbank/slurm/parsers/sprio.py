@@ -12,7 +12,9 @@ import msgspec
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
-from fairbank.report.sprio import PriorityRow
+from fairbank.report.slurm import sprio as columns
+from fairbank.report.slurm.notation import NULL
+from fairbank.report.slurm.sprio import NO_JOBS, PriorityRow
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, read_rows, split_records
 from fairbank.slurm.parsers.config import Version
@@ -25,19 +27,11 @@ normalised; nice; TRES weighted and normalised.
 """
 NAMES = "on"
 """Account and QOS, which sprio prints since NAMED_SINCE."""
-FACTORS = {
-    "a": "age",
-    "b": "association",
-    "f": "fair_share",
-    "j": "job_size",
-    "p": "partition",
-    "q": "qos",
-}
+FACTORS = {factor.letter.lower(): factor.field for factor in columns.FACTORS}
 """Fields of a row by the columns of the factors."""
-FACTOR_DIGITS, TRES_DIGITS = 7, 2
+FACTOR_DIGITS, TRES_DIGITS = columns.FACTOR_DIGITS, columns.TRES_DIGITS
 """Decimals of normalised values."""
 NAMED_SINCE = Version(23, 2, 0)
-_NONE = "Unable to find jobs matching"
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
 _PAIR = re.compile(r"([^\s=,]+)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
@@ -76,7 +70,7 @@ def letters_in(text: str) -> str:
 
 def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
     """Read the lines in sprio's order; none if it prints that no job is pending."""
-    if text.startswith(_NONE):
+    if text.startswith(NO_JOBS):
         return ParsedRows(())
     there: set[tuple[object, ...]] = set()
 
@@ -139,7 +133,7 @@ def _line(padded: Cells) -> SprioLine:
             user=words.user(cells["u"], "USER"),
             account=account and words.name(account, "ACCOUNT"),
             qos_name=words.name_or_blank(cells.get("n", ""), "QOSNAME"),
-            cluster=None if cells["c"] in ("", "(null)") else words.name(cells["c"], "CLUSTER"),
+            cluster=None if cells["c"] in ("", NULL) else words.name(cells["c"], "CLUSTER"),
             **weighted,
             tres=_pairs(cells["T"]),
             site=_signed(cells["S"], "SITE"),

@@ -9,6 +9,9 @@ import msgspec
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.report.slurm.layout import names_in
+from fairbank.report.slurm.notation import PARENT
+from fairbank.report.slurm.sshare import COLUMNS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Records, Table, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
@@ -36,10 +39,13 @@ def _account_usage(cells: Cells) -> ShareUsage | None:
     )
 
 
-USAGE = Table("sshare", ("Account", "User", "RawUsage", "TRESRunMins"), _account_usage, PIPE)
+USAGE = Table(
+    "sshare", names_in(COLUMNS, "Account", "User", "RawUsage", "TRESRunMins"), _account_usage, PIPE
+)
 
 
-SHARE_COLUMNS = (
+SHARE_COLUMNS = names_in(
+    COLUMNS,
     "Account",
     "Cluster",
     "User",
@@ -155,4 +161,4 @@ def _share(cells: Cells, account: str, parent: str) -> ShareRow:
 
 
 def _raw_shares(text: str, field: str) -> int:
-    return ON_PARENT if text == "parent" else words.number(text, field, most=SHARES_MAX)
+    return ON_PARENT if text == PARENT else words.number(text, field, most=SHARES_MAX)

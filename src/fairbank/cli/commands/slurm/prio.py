@@ -24,6 +24,7 @@ from fairbank.report.columns import Column, DisplayFormat, text
 from fairbank.report.priorities import (
     as_data,
     best_rows,
+    csv_lines,
     explain_priority,
     explained_data,
     partition_queues,
@@ -32,9 +33,8 @@ from fairbank.report.priorities import (
     undated_note,
     unnamed_note,
 )
-from fairbank.report.sprio import (
+from fairbank.report.slurm.sprio import (
     FIELDS,
-    csv_lines,
     default_format,
     lines,
     parse_format,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.report.sprio import PriorityRow
+    from fairbank.report.slurm.sprio import PriorityRow
     from fairbank.slurm.fairshare_view.factor_notes import FactorNotes
     from fairbank.slurm.rankings import Priorities
 

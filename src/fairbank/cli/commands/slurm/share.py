@@ -23,7 +23,7 @@ from fairbank.core.time import iso, parse_moment
 from fairbank.core.units import parse_su, show_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
-from fairbank.report.fair_share import TREE_COLUMNS, reading_guide, tree_data, tree_rows
+from fairbank.report.fair_share import TREE_COLUMNS, csv_lines, reading_guide, tree_data, tree_rows
 from fairbank.report.share_forecast import (
     FACTOR_COLUMNS,
     FORECAST_COLUMNS,
@@ -34,14 +34,8 @@ from fairbank.report.share_forecast import (
     level_assumptions,
     level_rows,
 )
-from fairbank.report.sshare import (
-    FIELDS,
-    LineFormat,
-    default_fields,
-    lines,
-    parse_fields,
-    select_rows,
-)
+from fairbank.report.slurm.notation import PIPE
+from fairbank.report.slurm.sshare import COLUMNS, default_fields, lines, parse_fields, select_rows
 from fairbank.report.tables import table
 
 if TYPE_CHECKING:
@@ -67,7 +61,6 @@ FORMS = {
     "-p, --bars": "whole cells, each followed by |: sshare's -p",
     "-P, --parsable, --parsable2": "pipe-separated, no trailing delimiter",
 }
-LINE_FORMATS = {"csv": LineFormat.COMMAS, "bars": LineFormat.BAR, "parsable": LineFormat.BETWEEN}
 COLUMNS_ONLY = ("format", "long", "partition")
 """Options of the output like sshare only."""
 
@@ -177,8 +170,15 @@ def run(context: Context, options: Namespace) -> int:
         fields = fields or default_fields(
             long=options.long, partitions=options.partition, fair_tree=shares.rule.fair_tree
         )
-        form = LINE_FORMATS.get(options.form, LineFormat.PADDED)
-        context.print_lines(lines(rows, fields, form, header=not options.noheader))
+        header = not options.noheader
+        if options.form == "csv":
+            context.print_lines(csv_lines(rows, fields, header=header))
+        else:
+            delimiter = PIPE if options.form in ("bars", "parsable") else ""
+            is_ended = options.form == "bars"
+            context.print_lines(
+                lines(rows, fields, delimiter=delimiter, is_ended=is_ended, header=header)
+            )
     return code
 
 
@@ -282,7 +282,7 @@ COMMAND = Noun(
             run,
             reads=False,
             asks=False,
-            columns=[Column(field.name, text(field.name)) for field in FIELDS],
+            columns=[Column(name, text(name)) for name in COLUMNS],
         ),
         "record": Command(
             "store today's figures in the bank, once per day and cluster",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import PRIORITY_MAX
-from fairbank.report.cells import csv_line
+from fairbank.report.slurm.notation import NULL
 
 
 class WeightRow(NamedTuple):
@@ -96,6 +96,11 @@ class PriorityFactor(NamedTuple):
         return self.value(row) / weight if weight else 0.0
 
 
+NO_JOBS = "Unable to find jobs matching"
+"""Begin of the sentence in place of an empty list."""
+FACTOR_DIGITS, TRES_DIGITS = 7, 2
+"""Decimals of normalised values."""
+
 # In the order in which sprio lists and adds them.
 FACTORS = (
     PriorityFactor("A", "AGE", "age", "age"),
@@ -133,7 +138,7 @@ def _factor_fields(factor: PriorityFactor) -> Iterator[tuple[str, PriorityField]
 
     def normal(row: PriorityRow, weights: WeightRow) -> str:
         is_short = row.short_zeros and row.direct is not None
-        return "0" if is_short else f"{factor.normal(row, weights):.7f}"
+        return "0" if is_short else f"{factor.normal(row, weights):.{FACTOR_DIGITS}f}"
 
     yield (
         factor.letter,
@@ -161,7 +166,7 @@ def _pairs(values: Mapping[str, float], decimals: int) -> str:
 FIELDS: Mapping[str, PriorityField] = {
     "i": _plain("JOBID", lambda row: row.job, "Weights"),
     "r": _plain("PARTITION", lambda row: row.partition_name),
-    "c": _plain("CLUSTER", lambda row: "(null)" if row.cluster is None else row.cluster),
+    "c": _plain("CLUSTER", lambda row: NULL if row.cluster is None else row.cluster),
     "u": _plain("USER", lambda row: row.user),
     "o": _plain("ACCOUNT", lambda row: row.account),
     "n": _plain("QOSNAME", lambda row: row.qos_name),
@@ -186,12 +191,12 @@ FIELDS: Mapping[str, PriorityField] = {
     "T": PriorityField(
         "TRES",
         lambda row, weights: _pairs(row.tres, 0),
-        lambda weights: weights.tres_text or "(null)",
+        lambda weights: weights.tres_text or NULL,
         lambda row, weights: sum(row.tres.values()),
     ),
     "t": PriorityField(
         "TRES",
-        lambda row, weights: _pairs(_normal_tres(row, weights), 2),
+        lambda row, weights: _pairs(_normal_tres(row, weights), TRES_DIGITS),
         lambda weights: "",
         lambda row, weights: sum(_normal_tres(row, weights).values()),
     ),
@@ -352,22 +357,6 @@ def lines(
         _line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows
     ]
     return [*_header(format_, header=header), *made]
-
-
-def csv_lines(
-    rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
-) -> list[str]:
-    """Return the same columns as CSV, without line ends.
-
-    Args:
-        rows: rows of jobs, in order.
-        weights: the weights of the factors.
-        format_: columns; their widths do not count.
-        header: begin with the header.
-    """
-    header_line = [[cell.field.head for cell in format_.cells]] if header else []
-    made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]
-    return [csv_line(cells) for cells in header_line + made]
 
 
 def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) -> list[str]:

@@ -13,14 +13,7 @@ import pytest
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.sshare import (
-    FIELDS,
-    LineFormat,
-    default_fields,
-    lines,
-    parse_fields,
-    select_rows,
-)
+from fairbank.report.slurm.sshare import COLUMNS, default_fields, lines, parse_fields, select_rows
 from tests.support.fairshare_recordings import printed, recorded_commands, standings
 
 RULES = ("fair-tree", "classic")
@@ -50,16 +43,14 @@ def test_output_equals_that_of_slurm(rule: str, name: str) -> None:
         accounts=result["-A"].split(",") if "-A" in words else None,
         users_only="-U" in words,
     )
-    ending = (
-        LineFormat.BAR
-        if "-p" in words
-        else LineFormat.BETWEEN
-        if "-P" in words
-        else LineFormat.PADDED
+    made = lines(
+        rows,
+        fields,
+        delimiter="|" if {"-p", "-P"} & set(words) else "",
+        is_ended="-p" in words,
+        header=not {"-n", "-h"} & set(words),
     )
-    output = "".join(
-        f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words))
-    )
+    output = "".join(f"{line}\n" for line in made)
     assert output == printed(rule, f"sshare-{name}")
 
 
@@ -196,7 +187,7 @@ def test_unknown_column_is_reported_with_the_known_ones(wrong: str) -> None:
 
 
 def test_widths_of_the_columns() -> None:
-    assert {field.name: field.width for field in FIELDS} == {
+    assert {field.name: field.width for field in COLUMNS.values()} == {
         "Account": -20, "Cluster": 10, "EffectvUsage": 13, "FairShare": 10, "GrpTRESMins": 30,
         "GrpTRESRaw": 30, "ID": 6, "LevelFS": 10,
         "NormShares": 11, "NormUsage": 11, "Partition": 12, "RawShares": 10, "RawUsage": 11,

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.report.sprio import (
+from fairbank.report.slurm.sprio import (
     FIELDS,
     PriorityRow,
     WeightRow,

@@ -1,0 +1,151 @@
+"""Fair share in the output format of Slurm's sshare, byte for byte.
+
+Source: docs/reference/slurm-rules.md, "sshare output". The origin of the figures does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from fairbank.core.errors import InvalidInput
+from fairbank.report.slurm.layout import SlurmColumn, cells_of, field_lines, table, whole
+from fairbank.report.slurm.notation import Notation, Written, plain
+
+if TYPE_CHECKING:
+    from fairbank.cluster.share import ShareRow
+
+# In the order in which a name that was cut short is looked for.
+COLUMNS = table(
+    SlurmColumn("Account", "account", plain, width=-20),
+    SlurmColumn("Cluster", "cluster", plain, width=10),
+    SlurmColumn("EffectvUsage", "effective", plain, width=13),
+    SlurmColumn("FairShare", "factor", plain, width=10),
+    SlurmColumn("GrpTRESMins", "limits", plain, width=30),
+    SlurmColumn("GrpTRESRaw", "used", plain, width=30),
+    SlurmColumn("ID", "number", plain, width=6),
+    SlurmColumn("LevelFS", "level", plain, width=10),
+    SlurmColumn("NormShares", "norm_shares", plain, width=11),
+    SlurmColumn("NormUsage", "norm_usage", plain, width=11),
+    SlurmColumn("Partition", "partition", plain, width=12),
+    SlurmColumn("RawShares", "shown_shares", plain, width=10),
+    SlurmColumn("RawUsage", "usage", lambda usage, notation: int(usage), width=11),
+    SlurmColumn("TRESRunMins", "running", plain, width=30),
+    SlurmColumn("User", "user", plain, width=10),
+)
+_WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
+
+
+def default_fields(
+    *, long: bool = False, partitions: bool = False, fair_tree: bool = True
+) -> list[SlurmColumn]:
+    """Return the default columns of sshare.
+
+    Args:
+        long: as with -l: normalised usage, level and minutes of TRES too.
+        partitions: as with -m: the partition too.
+        fair_tree: False leaves out LevelFS of -l, which only Fair Tree has.
+    """
+    names = ["Account", "User", *(["Partition"] if partitions else [])]
+    names += ["RawShares", "NormShares", "RawUsage", *(["NormUsage"] if long else [])]
+    names += ["EffectvUsage", "FairShare"]
+    if long:
+        names += [*(["LevelFS"] if fair_tree else []), "GrpTRESMins", "TRESRunMins"]
+    return [COLUMNS[name] for name in names]
+
+
+def parse_fields(text: str) -> list[SlurmColumn]:
+    """Parse `account%30,user,lev%-12`: possibly abbreviated names, widths. Raises InvalidInput."""
+    fields = []
+    for wanted in filter(None, text.split(",")):
+        match = _WANTED.fullmatch(wanted)
+        if match is None:
+            raise InvalidInput(
+                f"{wanted[:40]!r} is not a column",
+                field="--format",
+                remedy="write NAME or NAME%WIDTH, as in account%30,user",
+            )
+        field = _field_named(match[1])
+        fields.append(field if match[2] is None else field._replace(width=int(match[2])))
+    return fields
+
+
+def _field_named(name: str) -> SlurmColumn:
+    for field in COLUMNS.values():
+        if field.name.lower().startswith(name.lower()):
+            return field
+    there = ",".join(COLUMNS)
+    raise InvalidInput(
+        f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}"
+    )
+
+
+def lines(
+    rows: Sequence[ShareRow],
+    fields: Sequence[SlurmColumn],
+    *,
+    delimiter: str = "",
+    is_ended: bool = False,
+    header: bool = True,
+) -> Iterator[str]:
+    """Yield the lines without line ends.
+
+    Args:
+        rows: rows of associations, an account before what is below it.
+        fields: columns.
+        delimiter: text between whole cells; empty for padded columns.
+        is_ended: put the delimiter after the last cell too, as with --parsable.
+        header: begin with the header.
+    """
+    cells = cells_of(rows, fields, Notation())
+    return field_lines(
+        map(_indented, cells, repeat([field.name for field in fields]), _depths(rows)),
+        fields,
+        delimiter=delimiter,
+        is_ended=is_ended,
+        header=header,
+    )
+
+
+def _indented(cells: list[Written], names: Sequence[str], depth: int) -> list[Written]:
+    """Return the cells with the account's name indented."""
+    return [
+        " " * depth + whole(cell) if name == "Account" else cell
+        for cell, name in zip(cells, names, strict=True)
+    ]
+
+
+def _depths(rows: Sequence[ShareRow]) -> Iterator[int]:
+    """Yield the depth of each account in the tree, and of users one level deeper."""
+    depths: dict[str, int] = {}
+    for row in rows:
+        if row.user:
+            yield depths.get(row.account, -1) + 1
+        else:
+            yield depths.setdefault(row.account, depths.get(row.parent, -1) + 1)
+
+
+def select_rows(
+    rows: Sequence[ShareRow],
+    *,
+    users: Collection[str] | None = None,
+    accounts: Collection[str] | None = None,
+    users_only: bool = False,
+) -> list[ShareRow]:
+    """Return the rows that fit all of the selections.
+
+    Args:
+        rows: rows of associations.
+        users: names of users; None selects all. Rows of accounts stay.
+        accounts: names of accounts; None selects all.
+        users_only: leave out the rows of accounts.
+    """
+    return [
+        row
+        for row in rows
+        if (not row.user or users is None or row.user in users)
+        and (accounts is None or row.account in accounts)
+        and (row.user or not users_only)
+    ]
