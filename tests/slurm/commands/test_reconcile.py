@@ -229,6 +229,25 @@ def test_fix_names_what_was_charged_and_what_was_written_off(site: CommandSite) 
     assert (row["amount"], row["charged"], row["written_off"]) == (40, 0, 40)
 
 
+def test_amounts_of_two_resources_are_not_added(site: CommandSite) -> None:
+    """An hour of 4 CPUs costs 4 SU of cpu, one of a GPU 12 SU of gpu. Of 10 SU of gpu 6 are held."""
+    (chem,) = site.client.get("/project", {"account": "chem"})["data"]
+    start, end = (iso(site.now + days * DAY) for days in (-30, 30))
+    grant = {"category": "test", "start": start, "end": end, "amount": 600, "comment": "a test"}
+    site.client.post("/alloc", {"project": chem["id"], "resource": "gpu", **grant})
+    gpu = {"partition": "gpu", "tres": "cpu=1,mem=4000M,node=1,gres/gpu=1"}
+    for job in (site.job(1), site.job(2, limit_seconds=1_800, **gpu)):
+        site.report(job)  # lost in Slurm; holds of 4 SU of cpu and 6 SU of gpu
+    long = {"submitted": site.now - 3 * HOUR, "elapsed": HOUR}
+    site.set_accounting(site.job(3, **long), site.job(4, **long, **gpu))
+    planned = site.run("reconcile", code=8).out
+    assert "would charge cpu 4 SU; gpu 12 SU\n" in planned
+    assert "would release cpu 4 SU; gpu 6 SU\n" in planned
+    fixed = site.run("reconcile", "--fix", code=0).out
+    assert "released cpu 4 SU; gpu 6 SU\n" in fixed
+    assert "charged cpu 4 SU; gpu 4 SU, 8 SU beyond the credit written off\n" in fixed
+
+
 def test_fix_counts_no_released_hold_as_charged(site: CommandSite) -> None:
     """Two ends cost nothing and release holds of 6 SU: in a free state, and without any time."""
     failed = site.job(1, state="NODE_FAIL")
