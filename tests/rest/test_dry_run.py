@@ -145,7 +145,8 @@ def test_dry_run_of_terms_shows_the_changes(world: World) -> None:
         event="freeze",
         **WHY,
     )
-    assert entry(planned)["changed"] == {"credit_limit": 60, "state": "frozen"}
+    texts = {"credit_limit": "1"}
+    assert entry(planned)["changed"] == {"credit_limit": 60, "state": "frozen", "display": texts}
 
 
 def test_dry_run_lists_no_entries_for_a_repeated_request(world: World) -> None:

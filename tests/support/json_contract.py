@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from fairbank.core.units import AMOUNTS
@@ -50,9 +50,9 @@ def _types(field: dict[str, Any]) -> set[str]:
     return types.union(*map(_types, field.get("anyOf", [])))
 
 
-def check_json(document: Any, *, without_texts: Collection[str] = ()) -> None:
-    """Check an answer or a problem: each amount is a whole number, with its display text beside it,
-    except in the fields `without_texts`.
+def check_json(document: Any) -> None:
+    """Check an answer or a problem: each amount is a whole number, with its display text beside
+    it.
     """
     if not document.keys() & {"schema", "type"}:
         return  # /health, /openapi.json and the status of the agent
@@ -60,27 +60,25 @@ def check_json(document: Any, *, without_texts: Collection[str] = ()) -> None:
     assert problem or document.keys() >= ENVELOPE, document.keys()
     if not problem or "refusal" in document:
         assert document["amounts_in"] == "SU-minutes"
-    faults = list(_faults(document, frozenset(without_texts), "$"))
+    faults = list(_faults(document, "$"))
     assert not faults, faults
 
 
-def _faults(value: Any, skipped: frozenset[str] | None, place: str) -> Iterator[str]:
-    """Yield the faults of a value; `skipped` is None where no texts are expected."""
+def _faults(value: Any, place: str) -> Iterator[str]:
     if isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _faults(item, skipped, f"{place}[{number}]")
+            yield from _faults(item, f"{place}[{number}]")
     if not isinstance(value, dict):
         return
     amounts = {name: part for name, part in value.items() if name in AMOUNTS and _is_value(part)}
     for name, part in amounts.items():
         if type(part) is not int:
             yield f"{place}.{name} is no whole number: {part!r}"
-    if skipped is not None and amounts.keys() != value.get("display", {}).keys():
+    if amounts.keys() != value.get("display", {}).keys():
         yield f"{place} has no display text of {sorted(amounts)}"
     for name, part in value.items():
         if name != "display":
-            inside = None if skipped is None or name in skipped else skipped
-            yield from _faults(part, inside, f"{place}.{name}")
+            yield from _faults(part, f"{place}.{name}")
 
 
 def _is_value(value: Any) -> bool:

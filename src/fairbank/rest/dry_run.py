@@ -11,6 +11,7 @@ from typing import Any, cast
 from litestar import Request, Response
 
 from fairbank.bank.entry import facts_of
+from fairbank.core.units import with_texts
 from fairbank.rest.context import AppContext
 from fairbank.rest.request import DRY_RUN
 from fairbank.rest.schemas.alloc import changed_terms
@@ -70,9 +71,9 @@ def _row(planned: DryRunEntry) -> PlannedEntry:
         name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)
     }
     return PlannedEntry(
-        **{**fields, "details": _details(planned)},
+        **{**fields, "details": with_texts(_details(planned))},
         allocation=None if planned.opens else entry.allocation or None,
-        changed=changed_terms(planned.changed),
+        changed=with_texts(changed_terms(planned.changed)),
     )
 
 

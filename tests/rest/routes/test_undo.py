@@ -85,7 +85,10 @@ def test_dry_run_of_an_undo_shows_changed_terms(world: World) -> None:
         world, SUPERUSER, "PATCH", f"/alloc/{world.own['allocation']}", credit_limit=60, **WHY
     )
     (planned,) = dry_run_undo(world, SUPERUSER, number).json()["data"]
-    assert (planned["changed"], planned["credit_limit"]) == ({"credit_limit": 0}, 0)
+    assert (planned["changed"], planned["credit_limit"]) == (
+        {"credit_limit": 0, "display": {"credit_limit": "0"}},
+        0,
+    )
 
 
 def test_undo_requires_the_permission_of_the_opposite(world: World) -> None:

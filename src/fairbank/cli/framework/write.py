@@ -197,7 +197,8 @@ def _readable_entries(
         home = home if new else _home(context, row)
         details = dict(row["details"] or {})
         if in_words:
-            job = {"job": row["job_id"], "cluster": row["cluster"], **_details(context, row)}
+            shown = {**row, **{name: _without_texts(row[name]) for name in ("details", "changed")}}
+            job = {"job": row["job_id"], "cluster": row["cluster"], **_details(context, shown)}
             details = {key: value for key, value in job.items() if value is not None}
         rows.append(
             {
@@ -210,6 +211,13 @@ def _readable_entries(
             }
         )
     return rows
+
+
+def _without_texts(value: Any) -> Any:
+    """Return fields without the texts of their amounts: the columns show them in another unit."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_texts(part) for name, part in value.items() if name != "display"}
 
 
 def _home(context: Context, row: Row) -> Row:

@@ -49,6 +49,7 @@ from fairbank.rest.schemas.envelope import (
     item_response,
     list_response,
     page_response,
+    set_texts,
     split_page,
 )
 from fairbank.rest.schemas.job import (
@@ -213,7 +214,9 @@ _REPORT_FIELDS = fields_of_body(RunReport)
 def _report_answer(result: Outcome | FairbankError, known: RemedyFacts) -> ReportAnswer:
     match result:
         case Done():
-            return ReportAnswer(status=200 if result.again else 201, granted=granted_answer(result))
+            granted = granted_answer(result)
+            set_texts(granted)
+            return ReportAnswer(status=200 if result.again else 201, granted=granted)
         case Refusal():
             problem = problem_of_refusal(result, known, fields=_REPORT_FIELDS)
             return ReportAnswer(

@@ -63,8 +63,7 @@ def list_response(
         data: the rows.
         next_: the cursor of the next page, if there is one.
     """
-    # The rows of a list are of one type. Answers to reports have no texts: agents send thousands.
-    if data and isinstance(data[0], Amounts):
+    if data and isinstance(data[0], Amounts):  # the rows of a list are of one type
         set_texts(*data)
     return ListResponse(**envelope(schema, context), data=data, next=next_)
 
