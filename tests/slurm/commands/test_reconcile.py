@@ -230,7 +230,7 @@ def test_fix_names_what_was_charged_and_what_was_written_off(site: CommandSite) 
 
 
 def test_amounts_of_two_resources_are_not_added(site: CommandSite) -> None:
-    """An hour of 4 CPUs costs 4 SU of cpu, one of a GPU 12 SU of gpu. Of 10 SU of gpu 6 are held."""
+    """An hour of 4 CPUs costs 4 SU of cpu, one of a GPU 12 of gpu. Of 10 SU of gpu 6 are held."""
     (chem,) = site.client.get("/project", {"account": "chem"})["data"]
     start, end = (iso(site.now + days * DAY) for days in (-30, 30))
     grant = {"category": "test", "start": start, "end": end, "amount": 600, "comment": "a test"}
