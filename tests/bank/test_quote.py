@@ -8,7 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.bank.pricing import OBSERVED, Bill, Quote, cost, longest_paid, quote, remarks
+from fairbank.bank.pricing import (
+    OBSERVED,
+    Bill,
+    Quote,
+    cost,
+    longest_paid,
+    quote,
+    remarks,
+    unpriced_qos,
+)
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
@@ -126,6 +135,12 @@ def test_quote_names_ignored_options(
         cluster="darwin", partition=partition, counts=parse_counts(tres), limit_seconds=60, qos=qos
     )
     assert list(remarks(request, CLUSTER)) == expected
+
+
+def test_qos_with_a_resource_of_its_own_needs_no_factor() -> None:
+    assert list(unpriced_qos(["debug", "hihg"], "darwin", ["low"], ["debug"])) == [
+        "QOS hihg has no price factor on cluster darwin, so it counts as 1; those with one: low"
+    ]
 
 
 @given(st.fractions(0, 100), st.integers(-100, 10_000))

@@ -71,6 +71,7 @@ def test_padding_adds_only_spaces(original: str, columns: int, right: bool) -> N
         ("\uff1d1", "'\uff1d1"),
         ("-1.50", "-1.50"),
         ("-12", "-12"),
+        ("-", "-"),
         ("36%", "36%"),
         ("a,b", '"a,b"'),
         ("chem_qmc", "chem_qmc"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.policy import Policy
+from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -51,8 +51,8 @@ def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
 
 
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
-    """A token for the agent of an unknown cluster is named too; neither is an error, because both
-    may be added later.
+    """A category of grants and the token of an agent are named too; none of them is an error,
+    because partitions and clusters may be added later.
     """
     url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
@@ -60,6 +60,11 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         store=StoreSettings(url=url),
         server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
         secret_file=f"{tmp_path}/secret",
+        policy=Policy(
+            categories={
+                "research": GrantCategory(resources={"cpu": GrantRange(), "cpuu": GrantRange()})
+            }
+        ),
         clusters={
             "darwin": ClusterSettings(
                 partitions={"standard": PartitionSettings("cpu")}, agents=frozenset({7})
@@ -89,7 +94,8 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         if "measured use" in check.what or "no cluster of" in check.what
     ]
     assert all(result.ok for result in output)
-    (credit, agent) = (result.what for result in output)
+    (grants, credit, agent) = (result.what for result in output)
+    assert grants.startswith("category research grants cpuu, which no partition bills")
     assert credit.startswith("allocation 2 is of cpuu")
     assert agent.startswith("token 2 is for the agent of darvin")
 

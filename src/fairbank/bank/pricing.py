@@ -172,17 +172,21 @@ def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
 
 
 def unpriced_qos(
-    names: Collection[str], cluster: str, qos_factors: Collection[str]
+    names: Collection[str],
+    cluster: str,
+    qos_factors: Collection[str],
+    qos_resources: Collection[str],
 ) -> Iterator[str]:
-    """Yield a sentence for each QOS without a price factor: its name may be a typing error.
+    """Yield a sentence for each QOS that the settings do not name: it may be a typing error.
 
     Args:
         names: the QOS of jobs.
         cluster: name of their cluster.
-        qos_factors: the QOS that have a factor there.
+        qos_factors: the QOS that have a price factor there.
+        qos_resources: the QOS with a resource of their own, which need no factor.
     """
     factors = ", ".join(sorted(qos_factors)) or "none"
-    for name in sorted({*names} - {*qos_factors}):
+    for name in sorted({*names} - {*qos_factors, *qos_resources}):
         yield (
             f"QOS {name} has no price factor on cluster {cluster}, so it counts as 1; those with"
             f" one: {factors}"
@@ -197,7 +201,9 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """
     notes = list[str]()
     if request.qos is not None:
-        notes += unpriced_qos([request.qos], cluster.name, cluster.qos_factors)
+        notes += unpriced_qos(
+            [request.qos], cluster.name, cluster.qos_factors, cluster.qos_resources
+        )
     partition = cluster.partition(request.partition)
     if partition.exclusive and not request.exclusive:
         notes.append(f"each job takes whole nodes in partition {partition.name}")

@@ -88,7 +88,7 @@ def without(delimiter: str, text: str) -> str:
 
 def for_spreadsheet(text: str) -> str:
     """Return a CSV cell: quoted if needed, with ' before text that would be read as a formula."""
-    if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
+    if text.startswith(_FORMULA) and text != "-" and not _NUMBER.fullmatch(text):
         text = f"'{text}"
     return (
         '"' + text.replace('"', '""') + '"'

@@ -188,11 +188,18 @@ def _check_ledger(store: Store, clock: Clock) -> Iterator[HealthCheck]:
 
 
 def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterator[HealthCheck]:
-    """Report allocations and agent tokens that no cluster of the settings uses. This is no
+    """Report grants, allocations and agent tokens that no cluster of the settings uses. This is no
     error.
     """
     clusters = settings.cluster_map()
     billed = {resource for cluster in clusters.values() for resource in cluster.resources}
+    for name, category in sorted(settings.policy.categories.items()):
+        for resource in sorted({*category.resources} - billed):
+            yield HealthCheck(
+                f"category {name} grants {resource}, which no partition bills: only measured use"
+                " can be charged to it (fairbank storage import)",
+                True,
+            )
     now = clock.now()
     with store.reading() as reader:
         for allocation in reader.scan(Allocation):

@@ -195,7 +195,8 @@ def _qos_warnings(predicted: HistoryResult, cluster: BankCluster) -> list[str]:
 
     jobs = [outcome.finding.job for outcome in predicted.charged]
     names = {job.qos for job in jobs if job is not None and job.qos}
-    return [f"qos: {remark}" for remark in unpriced_qos(names, cluster.name, cluster.qos_factors)]
+    remarks = unpriced_qos(names, cluster.name, cluster.qos_factors, cluster.qos_resources)
+    return [f"qos: {remark}" for remark in remarks]
 
 
 COMMAND = Noun(

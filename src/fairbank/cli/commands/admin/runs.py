@@ -179,7 +179,9 @@ def _qos_warnings(options: Namespace, cluster: Row) -> list[str]:
         return []
     from fairbank.bank.pricing import unpriced_qos
 
-    remarks = unpriced_qos([options.qos], str(cluster["name"]), cluster["qos_factors"])
+    remarks = unpriced_qos(
+        [options.qos], str(cluster["name"]), cluster["qos_factors"], cluster["qos_resources"]
+    )
     return [plain(f"--qos: {remark}") for remark in remarks]
 
 
