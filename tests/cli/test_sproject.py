@@ -43,6 +43,16 @@ def test_filters_by_group_account_resource_user_and_activity(hadm: Run) -> None:
     assert hadm("allocations", "--as", STRANGER).out == ""
 
 
+def test_tables_of_amounts_name_their_unit(hadm: Run) -> None:
+    assert hadm("allocations", "--detail").out.splitlines()[0].endswith("   unit SU")
+    shown = hadm("jobs", "--units", "m").out
+    assert (shown.splitlines()[0].endswith("   unit SU-minutes"), shown.count("SU-min")) == (
+        True,
+        1,
+    )
+    assert "unit" not in hadm("projects").out
+
+
 def test_projects_by_resource_and_activity(hadm: Run) -> None:
     assert {row["account"] for row in rows(hadm, "projects", "-r", "gpu")} == {
         "chem_qmc",

@@ -191,7 +191,7 @@ class View(NamedTuple):
             more = f"There are more; this shows {options.limit}."
             context.later_notes.append(f"{more} To see them, add --limit {10 * options.limit}")
         schema = BY_USER_SCHEMA if self.by_user and options.by_user else self.schema
-        heading = caption(context, unit=False)
+        heading = caption(context, unit=any(isinstance(column.show, Amount) for column in columns))
         return show(context, Listing(schema, columns, rows, heading, empty=self.empty))
 
 
