@@ -13,6 +13,9 @@ from tools.dependencies.graph import Graph, Module
 
 # Modules that no product code imports, and their next user.
 NEXT_USERS: Mapping[str, str] = {
+    "wlm.config.loader": "the workload manager",
+    "wlm.config.comparison": "the workload manager",
+    "wlm.config.default_file": "the workload manager",
     "core.submission.file_patterns": "the workload manager",
     "report.slurm.sinfo": "the workload manager",
     "scheduling.placement.bindings": "the workload manager",

@@ -30,6 +30,7 @@ PURE: Mapping[str, str] = {
     "slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
+    "wlm.config": "core core.submission cluster priority scheduling slurm.parsers",
 }
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
@@ -51,6 +52,7 @@ SHELLS: Mapping[str, str] = {
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
     "slurm.health",
     "cli": "core core.submission bank report report.slurm rest.client",
+    "wlm": "",
     "setup": "*",  # any package
 }
 PACKAGES = {**PURE, **SHELLS}

@@ -12,11 +12,13 @@ from tools.reference.pages.refusals import refusals_page
 from tools.reference.pages.routes import routes_page
 from tools.reference.pages.settings import settings_page, site_page
 from tools.reference.pages.states import states_page
+from tools.reference.pages.wlm_settings import wlm_settings_page
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings_page,
     "slurm": site_page,
     "client": client_page,
+    "wlm-settings": wlm_settings_page,
     "agent": agent_page,
     "routes": routes_page,
     "commands": commands_page,

@@ -1,0 +1,108 @@
+"""Comparison of settings before and after a change: what differs, and what must not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.cluster.node import Node
+from fairbank.core.hostlist import compress
+from fairbank.wlm.config.keywords import SETTINGS
+from fairbank.wlm.config.settings import WlmSettings
+
+_AT_START = frozenset(
+    f"cluster.{field}"
+    for field in (
+        "cluster_name slurmctld_host slurmctld_port slurmd_port slurmd_spool_dir"
+        " state_save_location slurm_user"
+    ).split()
+)
+"""Settings that the daemons use once, at their start."""
+_KEYWORDS = {field: keyword.name for keyword in SETTINGS for field in keyword.targets}
+
+
+class InUse(NamedTuple):
+    """Resources of jobs: CPUs and MiB by node, for those that run; partitions, also for those that
+    wait.
+    """
+
+    cpus: Mapping[str, int] = {}
+    memory: Mapping[str, int] = {}
+    partitions: frozenset[str] = frozenset()
+
+
+class Comparison(NamedTuple):
+    """Names of what changes: keywords, nodes as a hostlist, partitions. Sentences on what cannot
+    change; if there are any, nothing may.
+    """
+
+    keywords: Sequence[str]
+    nodes: str
+    partitions: Sequence[str]
+    refused: Sequence[str]
+
+
+def compare(old: WlmSettings, new: WlmSettings, in_use: InUse) -> Comparison:
+    """Compare the settings of a running controller with those that it is asked to take."""
+    before = {node.name: node for node in old.nodes}
+    after = {node.name: node for node in new.nodes}
+    rules = {partition.name: partition for partition in old.partitions}
+    new_rules = {partition.name: partition for partition in new.partitions}
+    fields = [
+        field
+        for group in WlmSettings.__struct_fields__
+        if group not in ("nodes", "partitions")
+        for field in _changed_fields(getattr(old, group), getattr(new, group), group)
+    ]
+    refused = [
+        f"{_KEYWORDS[field]} cannot change while the controller runs: stop it first"
+        for field in fields
+        if field in _AT_START
+    ]
+    refused += (
+        fault
+        for name in sorted(in_use.cpus.keys() | in_use.memory.keys())
+        if name in before
+        for fault in _node_faults(before[name], after.get(name), in_use)
+    )
+    refused += (
+        f"partition {name} cannot be removed: it has jobs"
+        for name in sorted(in_use.partitions & rules.keys() - new_rules.keys())
+    )
+    return Comparison(
+        keywords=list(dict.fromkeys(_KEYWORDS.get(field, field) for field in fields)),
+        nodes=compress(_different(before, after)),
+        partitions=_different(rules, new_rules),
+        refused=refused,
+    )
+
+
+def _different(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """Return the names whose values differ, in the order of the old and then the new ones."""
+    return [name for name in {**old, **new} if old.get(name) != new.get(name)]
+
+
+def _changed_fields(old: object, new: object, path: str) -> Iterator[str]:
+    if old == new:
+        return
+    if path in _KEYWORDS or not isinstance(old, msgspec.Struct):
+        yield path
+        return
+    for field in old.__struct_fields__:
+        yield from _changed_fields(getattr(old, field), getattr(new, field), f"{path}.{field}")
+
+
+def _node_faults(old: Node, new: Node | None, in_use: InUse) -> Iterator[str]:
+    """Yield why a node with jobs cannot change. A job keeps the cores that it has by number."""
+    cpus, memory = in_use.cpus.get(old.name, 0), in_use.memory.get(old.name, 0)
+    if new is None:
+        yield f"node {old.name} cannot be removed: it has jobs"
+        return
+    if new.cpus < cpus:
+        yield f"node {old.name} cannot have {new.cpus} CPUs: its jobs have {cpus}"
+    if new.threads != old.threads:
+        yield f"node {old.name} cannot change ThreadsPerCore: it has jobs"
+    if new.memory < memory:
+        yield f"node {old.name} cannot have {new.memory} MiB: its jobs have {memory}"

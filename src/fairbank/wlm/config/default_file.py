@@ -1,0 +1,76 @@
+"""Text of the wlm.toml that `fairbank cluster up` writes for a machine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairbank.core.settings_file import toml_string
+
+
+class MachineSize(NamedTuple):
+    """Size of a host: CPUs of all sockets, memory in MiB, sockets, and CPUs of a core."""
+
+    cpus: int
+    memory: int
+    sockets: int = 1
+    threads: int = 1
+
+
+def default_file(host: str, size: MachineSize, *, nodes: int = 1, agent: str = "") -> str:
+    """Return a wlm.toml for one host.
+
+    Jobs without a request for memory get the part of their CPUs, or the first one would have all
+    of it. They have a time limit, because the bank holds credit only for a limit.
+
+    Args:
+        host: name of the host, which is the name of the cluster and of its node.
+        size: size of the host.
+        nodes: number of virtual nodes; with several they have numbers, as in `host-[1-4]`.
+        agent: socket of the bank's agent; empty: no bank.
+    """
+    cores = size.cpus // size.threads
+    # Virtual nodes have cores of their own if there are enough; else nothing is bound.
+    has_own_cores = cores >= nodes
+    cpus = cores // nodes * size.threads if has_own_cores else 1
+    memory = max(size.memory // nodes, 1)
+    names = host if nodes == 1 else f"{host}-[1-{nodes}]"
+    lines = [
+        "# Settings of the workload manager: docs/reference/wlm-settings.md",
+        "",
+        "[cluster]",
+        f"cluster_name = {toml_string(host)}",
+        f"slurmctld_host = {toml_string(host)}",
+        "",
+        "[scheduling]",
+        f"def_mem_per_cpu = {max(memory // cpus, 1)}",
+        f'task_plugin = "task/{"affinity" if has_own_cores else "none"}"',
+        "",
+        "[priority]",
+        'priority_type = "priority/multifactor"',
+        "priority_weight_age = 1000",
+        "priority_weight_fairshare = 10000",
+        "",
+        *(["[bank]", f"agent = {toml_string(agent)}", ""] if agent else []),
+        "[[nodes]]",
+        f"node_name = {toml_string(names)}",
+        f"cpus = {cpus}",
+        *_sockets(size, nodes),
+        *([f"threads_per_core = {size.threads}"] if has_own_cores else []),
+        f"real_memory = {memory}",
+        "",
+        "[[partitions]]",
+        'partition_name = "main"',
+        'nodes = "ALL"',
+        "default = true",
+        'default_time = "1-00:00:00"',
+        'max_time = "30-00:00:00"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sockets(size: MachineSize, nodes: int) -> list[str]:
+    """Return the sockets of a host that is one node; their cores may not be the same number."""
+    cores, rest = divmod(size.cpus, size.sockets * size.threads)
+    if nodes > 1 or rest or not cores:
+        return []
+    return [f"sockets = {size.sockets}", f"cores_per_socket = {cores}"]

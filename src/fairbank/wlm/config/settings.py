@@ -1,0 +1,156 @@
+"""Settings of the workload manager, with the defaults of Slurm where Slurm has the setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.core.submission.values import resource_limits
+from fairbank.core.tres import BillingRule
+from fairbank.priority.fairshare.tree import ShareAssociation
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.usage import LimitRecord, QosLimits
+from fairbank.priority.settings import PrioritySettings
+from fairbank.scheduling.machines.nodes import Preemption
+from fairbank.scheduling.slurm.parameters import KILL_WAIT, SchedulerParameters
+from fairbank.wlm.config.cluster_forms import SCRIPT_MAX
+
+# The fields of `DaemonSettings` and `JobSettings` are the keys of [cluster] and [jobs].
+
+
+class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the daemons. Times are in seconds.
+
+    The first of `slurmctld_host` is the controller; empty: this host. An empty path stands for one
+    in the directory of the cluster, an empty `slurm_user` for the user who starts the daemons.
+    """
+
+    cluster_name: str = "cluster"
+    slurmctld_host: tuple[str, ...] = ()
+    slurmctld_port: int = 6_817
+    slurmctld_timeout: int = 120
+    slurmctld_debug: str = "info"
+    slurmctld_log_file: str = ""
+    slurmd_port: int = 6_818
+    slurmd_timeout: int = 300
+    slurmd_debug: str = "info"
+    slurmd_log_file: str = ""
+    slurmd_spool_dir: str = ""
+    state_save_location: str = ""
+    slurm_user: str = ""
+    private_data: frozenset[str] = frozenset()
+    min_job_age: int = 300
+    max_job_count: int = 10_000
+    max_array_size: int = 1_001
+    first_job_id: int = 1
+    max_job_id: int = 67_043_328
+    return_to_service: int = 0
+    message_timeout: int = 10
+
+
+class SchedulingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the scheduler. Memory is in MiB.
+
+    backfill          SchedulerType
+    whole_nodes       every job gets whole nodes (SelectType=select/linear)
+    counts_memory     jobs request memory (SelectTypeParameters with _Memory)
+    by_core           jobs get whole cores; else single CPUs (CR_CPU)
+    part_limits       EnforcePartLimits
+    memory_per_cpu, _per_node, max_memory_per_cpu, _per_node
+                      of partitions that have none of their own, which have these already
+    licences          number of each
+    affinity          jobs are bound to their cores (TaskPlugin)
+    actual_resources  nodes have what they register, not what is configured
+    """
+
+    backfill: bool = True
+    parameters: SchedulerParameters = SchedulerParameters()
+    holds_after_prolog: bool = True
+    script_max: int = SCRIPT_MAX
+    whole_nodes: bool = False
+    counts_memory: bool = True
+    by_core: bool = True
+    preemption: Preemption = Preemption(mode=PreemptMode.OFF)
+    part_limits: str = "NO"
+    memory_per_cpu: int | None = None
+    memory_per_node: int | None = None
+    max_memory_per_cpu: int | None = None
+    max_memory_per_node: int | None = None
+    licences: Mapping[str, int] = {}
+    affinity: bool = False
+    actual_resources: bool = False
+
+
+class AccountingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of accounts, QOS and their limits.
+
+    `needs_association`: a job needs an account that its user may use. `needs_qos`: it needs a QOS
+    that its account may use. `tres` are counted beside Slurm's own. Shares and limits are in the
+    order of the file; a QOS has its rules of preemption in `SchedulingSettings`.
+    """
+
+    enforced: Enforced = Enforced(limits=False)
+    needs_association: bool = False
+    needs_qos: bool = False
+    tres: tuple[str, ...] = ()
+    billing_rule: BillingRule = BillingRule.SUM
+    qos: tuple[QosLimits, ...] = ()
+    qos_flags: Mapping[str, frozenset[str]] = {}
+    usage_thresholds: Mapping[str, float] = {}
+    associations: tuple[LimitRecord, ...] = ()
+    shares: tuple[ShareAssociation, ...] = ()
+
+
+class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of starts and ends of jobs. Times are in seconds, None for no limit.
+
+    An empty path stands for no program.
+    """
+
+    kill_wait: int = KILL_WAIT
+    over_time_limit: int | None = 0
+    job_requeue: bool = True
+    max_batch_requeue: int = 5
+    requeue_exit: frozenset[int] = frozenset()
+    requeue_exit_hold: frozenset[int] = frozenset()
+    job_file_append: bool = False
+    prolog: str = ""
+    epilog: str = ""
+    prolog_timeout: int | None = None
+    epilog_timeout: int | None = None
+    unkillable_step_timeout: int = 60
+    unkillable_step_program: str = ""
+    batch_start_timeout: int = 10
+    complete_wait: int = 0
+    propagate_resource_limits: frozenset[str] = resource_limits("ALL", "")
+    propagate_resource_limits_except: frozenset[str] = frozenset()
+    job_acct_gather_frequency: int = 30
+
+
+class BankLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Way to the bank: socket of the agent, empty for no bank; `holds_without_agent`: without an
+    answer jobs wait, else they run.
+    """
+
+    socket: str = ""
+    holds_without_agent: bool = False
+
+
+class WlmSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings of the workload manager.
+
+    `operators` are users who may change what belongs to others.
+    """
+
+    operators: frozenset[str] = frozenset()
+    cluster: DaemonSettings = DaemonSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
+    priority: PrioritySettings = PrioritySettings()
+    accounting: AccountingSettings = AccountingSettings()
+    jobs: JobSettings = JobSettings()
+    bank: BankLink = BankLink()
+    nodes: tuple[Node, ...] = ()
+    partitions: tuple[PartitionRules, ...] = ()
