@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -14,11 +14,20 @@ from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import ZoneOffsets
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PAGE_MAX = 1_000
 """Maximum number of rows of a page. A store may read one more, to see whether more rows follow."""
 
 NO_QOS = "-"
 """Group of the runs whose QOS is not known. No QOS has this name."""
+OTHERS = "(others)"
+"""Group of a usage that has all groups which a limit leaves out."""
+_USAGE_SUMS = (
+    *("runs", "failed", "charged", "elapsed_seconds", "core_seconds", "gpu_seconds"),
+    *("waited_seconds", "cpu_seconds", "given_seconds", "wasted", "early"),
+)
 
 
 class JournalRange(msgspec.Struct, frozen=True):
@@ -279,6 +288,17 @@ class Usage(msgspec.Struct, frozen=True):
     def key(self) -> tuple[str | int, str, str]:
         """Group and unit, the order of all rows."""
         return self.group, self.resource, self.clusters
+
+    def left_over(self, parts: Iterable[Usage]) -> Usage | None:
+        """Return what the parts of this usage lack of it, as group OTHERS; None: nothing."""
+        mine = [part for part in parts if part.key[1:] == self.key[1:]]
+        rest = {
+            name: getattr(self, name) - sum(getattr(part, name) for part in mine)
+            for name in _USAGE_SUMS
+        }
+        if not any(rest.values()):
+            return None
+        return msgspec.structs.replace(self, group=OTHERS, early_exit=None, **rest)
 
 
 class ListedMember(msgspec.Struct, frozen=True):

@@ -65,7 +65,11 @@ def test_usage_has_the_total_of_each_unit(world: World) -> None:
     assert (total["charged"], total["display"]["charged"]) == (30_060, "501")
     assert [row["charged"] for row in first["data"]] == [60]
     largest = world.ask("GET", "/usage?limit=1&order=largest", PI).json()
-    assert ([row["charged"] for row in largest["data"]], largest["totals"]) == ([30_000], [total])
+    assert largest["totals"] == [total]
+    assert [(row["group"], row["charged"]) for row in largest["data"]] == [
+        (MEMBER, 30_000),
+        ("(others)", 60),
+    ]
     further = world.ask("GET", f"/usage?limit=1&after={quote(first['next'])}", PI).json()
     assert (len(further["data"]), further["totals"]) == (1, [])
 
@@ -113,8 +117,11 @@ def test_usage_is_grouped_by_qos(world: World) -> None:
     after = quote(page["next"])
     assert [row["group"] for row in data(world, f"{query}&after={after}")] == ["high", "normal"]
     largest = world.ask("GET", f"{query}&limit=2&order=largest", PI).json()
-    assert [row["group"] for row in largest["data"]] == ["high", "normal"]
+    others = {"group": "(others)", "runs": 1, "failed": 0, "charged": 4, "elapsed": 60}
+    assert [row["group"] for row in largest["data"]] == ["high", "normal", "(others)"]
+    assert largest["data"][2].items() >= others.items()
     assert largest["next"] is None
+    assert data(world, f"{query}&limit=3&order=largest")[-1]["group"] == "-", "nothing is left"
 
 
 def test_usage_counts_idle_cpus_and_early_failures(world: World) -> None:

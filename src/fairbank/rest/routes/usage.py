@@ -62,7 +62,9 @@ AfterGroup = Annotated[
 ]
 Largest = Annotated[
     Literal["group", "largest"],
-    QueryParameter(description="largest: the `limit` largest rows of each unit, without `next`"),
+    QueryParameter(
+        description="largest: the `limit` largest rows of each unit and the others, without `next`"
+    ),
 ]
 
 
@@ -88,6 +90,9 @@ def show_usage(
     A group has a row for each unit: `resource` and `clusters`, which have the same prices. Do not
     add amounts of different units. Measured use of a resource that no cluster bills is one unit,
     with empty `clusters`.
+
+    With `order=largest` the last rows have the group `(others)`: in each unit what the limit leaves
+    out, so that the rows add up to `totals`.
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
@@ -115,6 +120,8 @@ def show_usage(
     }
     # Further pages may be many, and each sum reads all runs.
     units = [] if after else runs.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
+    if page.largest:
+        rows = [*rows, *filter(None, (unit.left_over(rows) for unit in units))]
     return UsageResponse(
         **envelope("usage", request.context),
         data=[usage_row(row, names.get(row.group, row.group)) for row in rows],

@@ -129,7 +129,8 @@ def _read_usage(
             pages = [context.get("/usage", {**one, **more, **top})]
         else:
             pages = list(context.pages("/usage", {**one, **more}))
-        rows += [row for page in pages for row in page["data"]]
+        # The table has the rest of all its rows, also where accounts are asked one by one.
+        rows += [row for page in pages for row in page["data"] if row["group"] != usage.OTHERS]
         sums = pages[0]["totals"]
         totals += sums
         seen |= {one["account"], one["resource"]} if sums else set()
