@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import Summand, with_minutes, with_unit
+from fairbank.report.columns import Amount, Summand, with_minutes, with_unit
 from fairbank.report.tables import adds_columns, choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
@@ -182,6 +182,11 @@ def caption(context: Context, *, unit: bool = True) -> str:
     if unit:
         parts.append(f"unit {context.format.unit}")
     return "   ".join(parts)
+
+
+def caption_of(context: Context, columns: Sequence[Column]) -> str:
+    """Return the caption of a table, which names the unit if a column has amounts."""
+    return caption(context, unit=any(isinstance(column.show, Amount) for column in columns))
 
 
 def source_line(context: Context) -> list[str]:

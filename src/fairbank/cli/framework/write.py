@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.framework.exit_codes import NOT_DONE
-from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.output import Listing, caption_of, show
 from fairbank.core.errors import Unavailable
 from fairbank.core.time import show_duration
 from fairbank.report.cells import plain
@@ -181,7 +181,7 @@ def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
         return
     form = context.format
     columns = [column for column in ENTRY_COLUMNS if any(column.cell(row, form) for row in entries)]
-    heading = f"{caption(context, unit=False)}\nNothing is changed. This would be posted:"
+    heading = f"{caption_of(context, columns)}\nNothing is changed. This would be posted:"
     show(context, Listing("fairbank.entry/1", columns, entries, heading, exact=True))
 
 

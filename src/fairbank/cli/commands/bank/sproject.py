@@ -10,7 +10,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import add_group, add_limit, add_option, add_period, printable
-from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.output import Listing, caption_of, show
 from fairbank.cli.framework.screen import Shown
 from fairbank.cli.framework.selectors import (
     check_accounts,
@@ -191,7 +191,7 @@ class View(NamedTuple):
             more = f"There are more; this shows {options.limit}."
             context.later_notes.append(f"{more} To see them, add --limit {10 * options.limit}")
         schema = BY_USER_SCHEMA if self.by_user and options.by_user else self.schema
-        heading = caption(context, unit=any(isinstance(column.show, Amount) for column in columns))
+        heading = caption_of(context, columns)
         return show(context, Listing(schema, columns, rows, heading, empty=self.empty))
 
 
