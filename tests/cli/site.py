@@ -11,6 +11,8 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import msgspec
+
 from fairbank.bank.policy import GrantCategory, Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import Refusal
@@ -246,9 +248,11 @@ def _open(
 
 
 def build_context() -> AppContext:
-    """Return the site in memory. With SITE_OBSERVES its bank lets all jobs run. SITE_CATEGORIES
-    are the categories of its settings. With MUNGE, whose credentials age, the clock is the
-    system's.
+    """Return the site in memory.
+
+    With SITE_OBSERVES its bank lets all jobs run. SITE_CATEGORIES are the categories of its
+    settings, SITE_CLUSTERS further clusters with the prices of darwin. With MUNGE, whose
+    credentials age, the clock is the system's.
     """
     munge = (
         Munge(socket=os.environ["SITE_MUNGE"], library=os.environ["SITE_LIBMUNGE"])
@@ -259,7 +263,11 @@ def build_context() -> AppContext:
         MemoryStore(),
         clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
-        clusters=CLUSTERS,
+        clusters=CLUSTERS
+        | {
+            name: msgspec.structs.replace(CLUSTERS["darwin"], name=name)
+            for name in os.environ.get("SITE_CLUSTERS", "").split()
+        },
         policy=Policy(
             enforce="SITE_OBSERVES" not in os.environ,
             categories={

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.output import source_line
-from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.hostlist import compress
 from fairbank.core.time import iso, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
@@ -16,12 +16,24 @@ from fairbank.report.explanation import labelled
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
     from fairbank.slurm.parsers.jobs import SlurmJob
     from fairbank.slurm.queue_explanation import NotListed, NotPending
+
+
+class SeveralClusters(InvalidInput):
+    """Jobs of several clusters have this number."""
+
+    def __init__(self, number: str, clusters: Sequence[str]) -> None:
+        names = plain(", ".join(clusters))
+        super().__init__(
+            f"several clusters have a job {number}: {names}",
+            field="--clusters",
+            remedy=f"name its cluster with -M: {names}",
+        )
 
 
 def show_state(
@@ -30,7 +42,7 @@ def show_state(
     """Show what Slurm and the bank know of a job that does not wait.
 
     The bank is asked for the cluster of Slurm's output only, whose job it is: every cluster has a
-    job of this number.
+    job of this number. Without output it is that of -M or the settings, else the only one with it.
 
     Args:
         context: of the command.
@@ -53,6 +65,8 @@ def show_state(
             if answers and cluster is None:
                 raise cluster_missing(options.directory)
             run, refusal = _in_bank(context, number, cluster)
+    except SeveralClusters:
+        raise
     except FairbankError as problem:
         unknown = problem
     if runs is None and run is None and refusal is None:
@@ -110,12 +124,21 @@ def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | 
     Args:
         context: of the command. Its answer names the cluster.
         number: of the job.
-        cluster: name of the job's cluster; None for the bank's only one.
+        cluster: name of the job's cluster; None if it is not known.
 
-    Raises FairbankError, NotFound if the bank does not have the cluster.
+    Raises FairbankError, NotFound if the bank does not have the cluster, SeveralClusters.
     """
     from fairbank.slurm.bank import BankClient
 
+    if cluster is None:
+        query = {"job_id": number}
+        rows = [row for path in ("/job", "/failure") for row in context.rows(path, query)]
+        clusters = sorted({row["cluster"] for row in rows})
+        if not clusters:
+            return None, None
+        if len(clusters) > 1:
+            raise SeveralClusters(number, clusters)
+        cluster = clusters[0]
     context.cluster = BankClient(context.client).cluster(cluster).name
     query = {"job_id": number, "cluster": context.cluster}
     run = next(iter(context.rows("/job", query, 1)), None)

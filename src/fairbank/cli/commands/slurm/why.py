@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
 from fairbank.cli.commands.slurm.slurm_options import add_directory, print_json, print_unreadable
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_forms, add_option, count, file_read
+from fairbank.cli.framework.options import add_clusters, add_forms, add_option, count, file_read
 from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
@@ -39,6 +39,7 @@ def add(parser: Parser) -> None:
         " a component of a heterogeneous job"
     )
     add_option(parser, "job JOBID", about)
+    add_clusters(parser, "the job's cluster (default: that of Slurm here, or the one with the job)")
     add_directory(parser)
     about = "do not search changes that would start it sooner"
     add_option(parser, "--no-advice", about, dest="advice", action="store_false")
@@ -97,7 +98,11 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     except (NotPending, NotListed, Unavailable) as error:
         from fairbank.cli.commands.slurm.job_state import show_state
 
-        return show_state(context, options, error)
+        return show_state(context, options, _of_other_cluster(options, error) or error)
+    if other := _of_other_cluster(options, explanation):
+        from fairbank.cli.commands.slurm.job_state import show_state
+
+        return show_state(context, options, other)
     commands = "scontrol show job, node, partition, reservation"
     code = print_unreadable(context, explanation.unreadable, commands)
     row = explanation.row
@@ -107,6 +112,18 @@ def _at_slurm(context: Context, options: Namespace) -> int:
         context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)]
     )
     return code
+
+
+def _of_other_cluster(options: Namespace, answer: object) -> Unavailable | None:
+    """Return the error for an answer of Slurm about another cluster than that of -M, else None."""
+    cluster = getattr(answer, "cluster", None)
+    if cluster is None or options.cluster in (None, cluster):
+        return None
+    return Unavailable(
+        f"here it is that of cluster {cluster}",
+        field="--clusters",
+        remedy=f"for a job that waits, run this on a host of cluster {options.cluster}",
+    )
 
 
 def _whole_array(name: str) -> str:
@@ -147,6 +164,7 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
 
 def _in_trace(context: Context, options: Namespace) -> int:
     useless = {
+        "--clusters": options.cluster is not None,
         "--from": options.directory is not None,
         "--no-advice": not options.advice,
         "--no-likely": not options.likely,

@@ -1,0 +1,92 @@
+"""Commands at a bank with two clusters: both have a job 812301, only darwin has a job 812222."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.cli import main
+from fairbank.core.time import parse_instant
+from fairbank.rest.client import Client, parse_address
+from tests.cli.conftest import CommandResult, Run, runner
+from tests.cli.output_values import fold
+from tests.cli.served_site import serve_site
+from tests.cli.site import AYLA
+from tests.cli.test_why_at_slurm import JOBS, renamed_queue
+
+STARTED = parse_instant("2026-11-21T08:00:00Z")
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Serve a site with the clusters darwin and wolf. On wolf job 812301 ran for an hour: 8 SU."""
+    with serve_site(SITE_CLUSTERS="wolf") as bank:
+        client = Client(parse_address(bank.unix))
+        job = {
+            "cluster": "wolf",
+            "job_id": 812_301,
+            "submitted": STARTED,
+            "start": STARTED,
+            "owner_uid": AYLA,
+            "account": "chem_qmc",
+            "partition": "idle-std",
+            "tres": "cpu=8",
+        }
+        client.post("/job", {**job, "do": "hold", "time_limit": 2 * HOUR})
+        ended = {"end": STARTED + HOUR, "elapsed": HOUR, "state": "COMPLETED"}
+        client.post("/job", {**job, **ended, "do": "complete"})
+        yield bank.unix
+
+
+@pytest.fixture
+def two_clusters(
+    address: str, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Run commands against the bank, where Slurm does not answer."""
+    clean_env.setenv("FAIRBANK_SERVER", address)
+    clean_env.setenv("PATH", "/nonexistent")
+    return runner(main.run, capsys)
+
+
+def failure(result: CommandResult, code: int) -> str:
+    """Return the message of a command that failed, as one line."""
+    assert (result.code, result.out) == (code, ""), result
+    return fold(result.err)
+
+
+def test_why_answers_without_a_cluster_where_one_has_the_job(two_clusters: Run) -> None:
+    result = two_clusters("why", 812_222)
+    assert "120 SU were charged to allocation 1" in fold(result.out), result
+    assert "cluster darwin" in result.out
+
+
+def test_why_names_the_option_where_two_clusters_have_the_job(two_clusters: Run) -> None:
+    message = failure(two_clusters("why", 812_301), 2)
+    assert "several clusters have a job 812301: darwin, wolf" in message
+    assert "name its cluster with -M: darwin, wolf" in message
+
+
+@pytest.mark.parametrize(("cluster", "charged"), [("darwin", "301 SU"), ("wolf", "8 SU")])
+def test_why_takes_a_cluster(two_clusters: Run, cluster: str, charged: str) -> None:
+    result = two_clusters("why", 812_301, "-M", cluster)
+    assert f"{charged} were charged to allocation 1" in fold(result.out), result
+    (row,) = json.loads(two_clusters("why", 812_301, "-M", cluster, "--json").out)["data"]
+    assert row["run"]["cluster"] == cluster
+
+
+def test_why_never_takes_a_job_of_slurm_here_for_that_of_another_cluster(
+    two_clusters: Run, tmp_path: Path
+) -> None:
+    """The queue is that of darwin; the job `second` waits there."""
+    queue = renamed_queue(tmp_path / "queue")
+    ended = two_clusters("why", 812_301, "-M", "wolf", "--from", queue)
+    assert "8 SU were charged to allocation 1" in fold(ended.out), ended
+    waiting = two_clusters("why", JOBS["second"], "-M", "wolf", "--from", queue)
+    message = failure(waiting, 6)
+    assert f"the bank knows no job {JOBS['second']} that you may see" in message
+    assert "here it is that of cluster darwin" in message
+    assert "run this on a host of cluster wolf" in message
