@@ -218,6 +218,17 @@ WITHOUT_BANK = {"quote", "status", "token list", "audit verify", "audit heads", 
 """The price of one job, checks of a host, and lists that are empty here."""
 
 
+ASKS_NO_BANK = {"audit verify", "audit heads", "doctor"}
+"""These read the store of the bank's host."""
+
+
+@pytest.mark.parametrize("name", READING)
+def test_answer_of_a_bank_has_its_time(fairbank: Run, name: str) -> None:
+    words = (*name.split(), *READING[name], "--json")
+    document = json.loads(fairbank(*words, services=FakeServices()).out)
+    assert (document["as_of"] is None) == (name in ASKS_NO_BANK)
+
+
 NAMES_CLUSTER = {"quote", "queue"}
 """Answers about one cluster without -M. That of a member of this list is read or the default."""
 

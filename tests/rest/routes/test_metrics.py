@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.core.time import iso
 from tests.rest.responses import data
-from tests.rest.world import ADMIN, AGENT, COORDINATOR, MEMBER, PI, STRANGER, World, report
+from tests.rest.world import ADMIN, AGENT, COORDINATOR, MEMBER, NOW, PI, STRANGER, World, report
 
 
 def test_whoami_shows_user_roles_and_scopes(shared_world: World) -> None:
@@ -67,4 +68,6 @@ def test_head_requires_the_same_permissions(shared_world: World) -> None:
 
 
 def test_health_shows_no_data(shared_world: World) -> None:
-    assert shared_world.ask("GET", "/health").text == '{"status":"ok","bank":"fairbank"}\n'
+    assert shared_world.ask("GET", "/health").text == (
+        f'{{"status":"ok","bank":"fairbank","as_of":"{iso(NOW)}"}}\n'
+    )

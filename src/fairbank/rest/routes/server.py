@@ -12,6 +12,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath, JSONBody
 
 from fairbank.core.errors import Forbidden
+from fairbank.core.time import iso
 from fairbank.rest.metrics import CONTENT_TYPE
 from fairbank.rest.parameters import PAGE, Number, OnePage, OneUid
 from fairbank.rest.request import ApiRequest
@@ -44,8 +45,8 @@ from fairbank.service.access.tokens import unknown_cluster_warnings
 
 @open_route("/health", sync_to_thread=False)
 def show_health(request: ApiRequest) -> Health:
-    """Confirm that the server answers. Of the bank, the response contains only the name."""
-    return Health(bank=request.context.name)
+    """Confirm that the server answers. Of the bank, the response contains only name and time."""
+    return Health(bank=request.context.name, as_of=iso(request.services.clock.now()))
 
 
 @read_route("/whoami", opt={"scope": "none"})

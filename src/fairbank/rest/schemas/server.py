@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """The server answers. `bank` is its name (`server.name`)."""
+    """The server answers. `bank` is its name (`server.name`), `as_of` its time."""
 
     status: Literal["ok"] = "ok"
     bank: str
+    as_of: str
 
 
 def myself(identity: Identity, user: str | None) -> Myself:
