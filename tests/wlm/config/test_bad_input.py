@@ -49,6 +49,8 @@ BAD_LINES = [
     ("path", "Prolog=prolog.sh", "Prolog: 'prolog.sh' is not an absolute path", "absolute path"),
     ("weights", "PriorityWeightTRES=cpu", "'cpu' is not NAME=NUMBER", "TRES, such as"),
     ("parameter", "SchedulerParameters=bf_x", "'bf_x' is not a parameter", "such as bf_window"),
+    ("bounds", "SchedulerParameters=bf_window=0", "0 is not a bf_window (a whole", "bf_window"),
+    ("billing", "PriorityWeightTRES=billing=1", "billing has no weight", "TRES, such as"),
     ("flag", "PriorityFlags=MAX_FOO", "PriorityFlags: 'MAX_FOO' is unknown", "MAX_TRES"),
     ("codes", "RequeueExit=1-999", "RequeueExit: '1-999' is not a list", "from 0 to 255"),
     ("endless", "PriorityDecayHalfLife=0", "usage never fades", "PriorityUsageResetPeriod"),

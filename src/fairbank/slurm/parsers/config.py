@@ -186,7 +186,7 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
                     name: _whole(settings, f"PriorityWeight{word}", 0, U32_MAX)
                     for name, word in WORDS.items()
                 },
-                tres=_tres_weights(settings),
+                tres=read_tres_weights(settings.get(TRES.lower(), "")),
             ),
             flags=read_flags(flags),
             max_age_seconds=_seconds(settings, "PriorityMaxAge"),
@@ -288,8 +288,8 @@ def _whole(settings: Config, name: str, least: int, most: int) -> int:
     )
 
 
-def _tres_weights(settings: Config) -> dict[str, float]:
-    text = settings.get(TRES.lower(), "")
+def read_tres_weights(text: str) -> dict[str, float]:
+    """Return the weights of PriorityWeightTRES. Raises InvalidInput."""
     weights = parse_weights(text, field=TRES) if text else {}
     if "billing" in weights:
         remedy = "weigh cpu, mem, node or a gres; a job that waits has no billing yet"

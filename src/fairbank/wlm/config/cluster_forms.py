@@ -7,6 +7,7 @@ import re
 from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PartitionState, PreemptMode
 from fairbank.core import ids
+from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import GPU, parse_gres
 from fairbank.core.hostlist import expand
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
@@ -20,6 +21,7 @@ from fairbank.slurm.parsers.config import (
     read_algorithm,
     read_billing_rule,
     read_flags,
+    read_tres_weights,
     split_list,
     split_parameters,
 )
@@ -98,10 +100,6 @@ def _tres_counts(text: str, field: str) -> dict[str, int]:
     return {name: int(count) for name, count in parse_quantities(text, field=field).items()}
 
 
-def _tres_weights(text: str, field: str) -> dict[str, float]:
-    return {name: float(exact) for name, exact in parse_weights(text, field=field).items()}
-
-
 _FLAG_WORDS = list_of(
     " ".join(flag.value for flag in Flag)
     + " NO_NORMAL_ALL MAX_TRES MAX_TRES_GRES FAIR_TREE NO_FAIR_TREE DEPTH_OBLIVIOUS"
@@ -126,13 +124,14 @@ def _parameters(text: str, field: str) -> tuple[SchedulerParameters, bool, int]:
     """Return SchedulerParameters, and those that do not concern a pass: whether a job whose prolog
     fails is held, and the largest script.
     """
-    words_given = split_parameters(text.lower())
-    size = words_given.get("max_script_size", f"{SCRIPT_MAX}")
-    return (
-        parse_parameters(text, field=field),
-        "nohold_on_prolog_fail" not in words_given,
-        whole(1, 512 << 20, "bytes").read(size, "max_script_size"),
-    )
+    try:
+        parameters = parse_parameters(text, field=field)
+    except InvalidInput as bad:  # whose remedy is about one parameter, unlike that of the form
+        raise InvalidInput(f"{bad.message} ({bad.remedy})", field=field) from bad
+    others = split_parameters(text.lower())
+    size = others.get("max_script_size", f"{SCRIPT_MAX}")
+    script_max = whole(1, 512 << 20, "bytes").read(size, field)
+    return parameters, "nohold_on_prolog_fail" not in others, script_max
 
 
 def _licences(text: str, field: str) -> dict[str, int]:
@@ -174,7 +173,9 @@ PARAMETERS = ValueForm(
 GPUS = ValueForm("GPUs, such as gpu:2 or gpu:a100:4", _gpus)
 TRES_NAMES = ValueForm("TRES, such as gres/gpu,license/matlab", _tres_names)
 TRES_COUNTS = ValueForm("TRES, such as cpu=16,mem=64G,gres/gpu=2", _tres_counts)
-TRES_WEIGHTS = ValueForm("TRES, such as cpu=1000,gres/gpu=5000", _tres_weights)
+TRES_WEIGHTS = ValueForm(
+    "TRES, such as cpu=1000,gres/gpu=5000", lambda text, field: read_tres_weights(text)
+)
 BILLING_WEIGHTS = ValueForm(
     "TRES, such as cpu=1,mem=0.25G", lambda text, field: parse_weights(text, field=field)
 )

@@ -157,9 +157,9 @@ def one_of(accepted: str, refused: str = "", why: str = "") -> ValueForm:
     return ValueForm(f"one of {', '.join(accepted.split())}", read)
 
 
-def list_of(accepted: str, refused: str = "", why: str = "") -> ValueForm:
+def list_of(accepted: str) -> ValueForm:
     """Return the form of several of these words: a frozen set."""
-    word = one_of(accepted, refused, why)
+    word = one_of(accepted)
     return ValueForm(
         f"list of {', '.join(accepted.split())}",
         lambda text, field: frozenset(word.read(part, field) for part in split_list(text)),

@@ -17,7 +17,6 @@ NODES, PARTITIONS, QOS, ASSOCIATIONS = "nodes", "partitions", "qos", "associatio
 NAMES = {NODES: "NodeName", PARTITIONS: "PartitionName", QOS: "name", ASSOCIATIONS: "account"}
 """Groups that are there once for each of a kind, with the keyword of the name."""
 
-
 MACHINES = "clusters of several machines are"
 NO_GPUS = "GPUs are"
 """Subjects of the note of `later`."""

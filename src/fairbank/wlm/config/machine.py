@@ -19,7 +19,6 @@ NODES_MAX = 65_536
 Report = Callable[[FileEntry], None]
 """Receiver of entries that have no effect."""
 
-
 _NAME_FIELDS = {ASSOCIATIONS: "account"}
 
 
