@@ -80,7 +80,8 @@ class Quotes(UseCases):
             request: the job; its partition is not used.
             partitions: where it may run, with commas; None: the default partition of the cluster.
             tasks: of an array, which must all be paid.
-            owner: user of the job, whose cap counts; None: the user who asks.
+            owner: user of the job; None: the user who asks. The cap of another owner counts where
+                the user who asks may read the whole journal of the paying allocation.
 
         Raises:
             NotFound: no such project, cluster or partition.
@@ -95,9 +96,11 @@ class Quotes(UseCases):
                 field="account",
                 remedy="list yours with: fairbank project list",
             )
-        uid = identity.uid if owner is None else owner
         fitting, unfit = _fitting_requests(request, cluster, cluster.partition_names(partitions))
-        offers = [self._offer(project, candidate, cluster, tasks, uid) for candidate in fitting]
+        offers = [
+            self._offer(project, candidate, cluster, tasks, identity, owner)
+            for candidate in fitting
+        ]
         quotes = [offer.quote for offer in offers]
         decided = deciding(quotes)
         refusal = next(offer.refusal for offer in offers if offer.quote is decided)
@@ -111,12 +114,24 @@ class Quotes(UseCases):
         return QuotedJob(cheapest_first(quotes), decided, refusal, cheaper, list(notes))
 
     def _offer(
-        self, project: Project, request: JobRequest, cluster: Cluster, tasks: int, uid: int
+        self,
+        project: Project,
+        request: JobRequest,
+        cluster: Cluster,
+        tasks: int,
+        identity: Identity,
+        owner: int | None,
     ) -> _Offer:
         """Return the quote in one partition, and the refusal of its deciding allocation."""
         priced = bill(request, cluster)
         project_chain, now = self._project_cache.project_chain(project), self._clock.now()
+        uid = identity.uid if owner is None else owner
         (offers,) = available_credit(self._store, [project_chain], priced.resource, uid, now)
+        # Without this a member could read a colleague's cap and running jobs from a quote.
+        offers = [
+            (allocation, sums if _shows_owner(identity, uid, allocation) else UserSums())
+            for allocation, sums in offers
+        ]
         offer = quote(priced, offers, self._context.policy, tasks)
         notes = (*offer.notes, *remarks(request, cluster))
         payer = next(
@@ -131,12 +146,17 @@ class Quotes(UseCases):
             allocation=offer.allocation,
             project=project.id,
             resource=priced.resource,
-            owner=uid,
+            owner=uid if payer is None or _shows_owner(identity, uid, payer[0]) else None,
             start=now if reason is Reason.NO_ALLOCATION else None,
             billing=str(priced.billing * priced.factor * tasks),
             limit_seconds=priced.seconds,
         )
         return _Offer(msgspec.structs.replace(offer, notes=notes), refusal)
+
+
+def _shows_owner(identity: Identity, owner: int, payer: Allocation) -> bool:
+    """Return True if a user may learn the cap and the holds of an owner in the allocation."""
+    return owner == identity.uid or identity.journal_visibility.can_see(payer.project)
 
 
 def _fitting_requests(

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.requests import SetMember
+from fairbank.bank.requests import Amend, CreateProject, SetCap, SetMember
+from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import VisibleJobs
 from tests.rest.operations import OWN, call, operations, share_of
 from tests.rest.world import (
@@ -29,6 +30,7 @@ from tests.rest.world import (
     SUPERUSER,
     World,
     create_world,
+    done,
     report,
 )
 
@@ -159,3 +161,50 @@ def test_jobs_that_hold_credit_of_a_parent_are_counted_for_those_who_see_them(
         ):
             assert ("1 held by 1 running job," in text) == is_named
             assert ("1 held." in text) != is_named
+
+
+# Users who learn the cap and the holds of a member from a quote for the member's job. The child is
+# a member of a project that uses the allocation of its parent chem.
+QUOTES = """
+# seen     for a job of chem             for a job of the child project
+own        owner lead staff              staff
+project    owner colleague lead staff    staff
+all        owner colleague lead staff    staff
+"""
+QUOTE_ROWS = [re.split(r"\s{2,}", line) for line in QUOTES.strip().splitlines()[1:]]
+
+
+@pytest.mark.parametrize(("seen", "of_chem", "of_child"), QUOTE_ROWS)
+def test_quote_shows_cap_of_another_user_only_to_readers_of_the_journal(
+    seen: str, of_chem: str, of_child: str
+) -> None:
+    """The member is 1 SU below the cap; the job of 2 SU fits for all who may not learn that."""
+    staff = msgspec.structs.replace(STAFF, visible_jobs=VisibleJobs(seen))
+    with create_world(staff=staff) as world:
+        chem, child = world.own["project"], 7_777
+        made = world.request(CreateProject(gname="child", gid=child, account="child", parent=chem))
+        world.request(
+            SetMember(project=chem, uid=COLLEAGUE, role=Role.MEMBER),
+            SetMember(project=done(made[0]).project or 0, uid=STRANGER, role=Role.MEMBER),
+            Amend(allocation=world.own["allocation"], project=chem, resource="cpu", shared=True),
+            SetCap(allocation=world.own["allocation"], uid=MEMBER, cap=SuMinutes(30_120)),
+        )
+        world.context.services.project_cache.refresh()
+        users = {**USERS, "other": (STRANGER,)}
+        for account, expected in (("chem", of_chem.split()), ("child", of_child.split())):
+            for name, uids in users.items():
+                for uid in uids:
+                    job: dict[str, Any] = {"account": account, "partition": "std"}
+                    job |= {"tres": "cpu=2", "time_limit": "1:00:00", "owner_uid": MEMBER}
+                    answer = world.ask("POST", "/quote", uid, json=job)
+                    if answer.status_code == 404:
+                        assert name not in expected
+                        continue
+                    quoted = answer.json()["data"]
+                    assert quoted["fits"] == (name not in expected), (account, name, uid)
+                    assert ("cap" in (quoted["detail"] or "")) == (name in expected)
+                    # Nothing of the member in the refusal of a job for which nobody has credit.
+                    job["tres"] = "cpu=1000000"
+                    detail = world.ask("POST", "/quote", uid, json=job).json()["data"]["detail"]
+                    held = "1 held by 1 running job," in detail
+                    assert held == (name in expected or seen == "all"), (account, name, uid)

@@ -161,7 +161,8 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"). `cluster` may be
     omitted if the bank has only one. `partition` may list several with commas, and be omitted if
     the settings have a default partition. `tasks` is the number of tasks of an array, each of which
-    requests `tres`. `owner_uid` is the user of the job, whose cap counts; default: yourself.
+    requests `tres`. `owner_uid` is the user of the job; default: yourself. The cap of another user
+    counts only for staff and for users who may read the whole journal of the paying allocation.
 
     `exclusive` requests whole nodes: all their CPUs and GRES are priced. Memory is `mem` in `tres`,
     the total, or one of `mem` (for each node), `mem_per_cpu` and `mem_per_gpu`; 0 is all memory of
