@@ -95,7 +95,7 @@ def _find_entry(reader: Reader, identity: Identity, number: int) -> Entry:
     ):
         return role
     entries = reader.entries(
-        msgspec.structs.replace(wanted, visibility=identity.visibility), Page(1)
+        msgspec.structs.replace(wanted, visibility=identity.journal_visibility), Page(1)
     )
     if not entries:
         raise NotFound(

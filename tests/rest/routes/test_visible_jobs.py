@@ -163,6 +163,20 @@ def test_jobs_that_hold_credit_of_a_parent_are_counted_for_those_who_see_them(
             assert ("1 held." in text) != is_named
 
 
+@pytest.mark.parametrize("seen", VisibleJobs, ids=lambda seen: seen.value)
+def test_undo_of_an_entry_that_is_not_seen_looks_like_a_missing_one(seen: VisibleJobs) -> None:
+    """The table's row of list_entries says who sees the hold of the member's job."""
+    row = next(row for row in ROWS if row[0] == "list_entries")
+    expected = {"staff", *row[1 + list(VisibleJobs).index(seen)].split()}
+    with create_world(staff=msgspec.structs.replace(STAFF, visible_jobs=seen)) as world:
+        world.request(SetMember(project=world.own["project"], uid=COLLEAGUE, role=Role.MEMBER))
+        path, body = f"/entry/{world.own['job']}/undo", {"comment": "not mine"}
+        for name, uids in USERS.items():
+            for uid in uids:
+                refused = world.ask("POST", path, uid, json=body)
+                assert refused.status_code == (409 if name in expected else 404), (name, uid)
+
+
 # Users who learn the cap and the holds of a member from a quote for the member's job. The child is
 # a member of a project that uses the allocation of its parent chem.
 QUOTES = """
