@@ -295,6 +295,7 @@ FACTS: Facts = {
     "lowest": 21,
     "highest": 22,
     "days": 23,
+    "run_id": 24,
 }
 NEAREST = Allocation(
     id=5, project=1, resource="cpu", category="x", start=Instant(0), end=Instant(9)

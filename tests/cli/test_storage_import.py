@@ -247,3 +247,18 @@ def test_quota_is_compared_with_a_day_of_its_grant(changing: Run, directory: Pat
     result = changing("storage", "import", "usage.csv", "--system", "tape", "-r", "archive")
     assert (result.code, "chem_qmc, 2026-11-14: there was no" in fold(result.err)) == (FOUND, True)
     assert result.out.splitlines()[1] == "chem_qmc: 3.00 TiB on 2026-11-09, quota 10.00 TiB"
+
+
+def test_refusal_to_undo_measured_storage_names_the_command_that_refunds_it(changing: Run) -> None:
+    """The number of the project stands for the job of the charge, but may be that of a real job."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 9, "--reason", "x")
+    opened = changing("alloc", "create", "-A", "bio_fold", "-r", "vault", *term)
+    number = output_of(opened).split("allocation ")[1].split(":")[0]
+    Path("usage.csv").write_text("account,day,tib_days\nbio_fold,2026-11-18,3")
+    output_of(changing("storage", "import", "usage.csv", "-r", "vault", "--system", "archive"))
+    shown = changing("statement", number, "-P", "--noheader", "-o", "KIND,ENTRY")
+    entry = output_of(shown).split("charge|")[1].split()[0]
+    refused = fold(changing("undo", entry, "--reason", "x").err)
+    refund = refused.split("refund it: fairbank ")[1].split(" --reason")[0]
+    output_of(changing(*refund.split(), "--reason", "measured twice", "--yes"))
+    assert available(changing, int(number)) == 9 * 60

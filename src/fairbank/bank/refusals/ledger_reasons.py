@@ -92,7 +92,9 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
             Detail.ADJUST: Case(
                 "{kind}", "the time limit of the job decides the size of its hold: change that"
             ),
-            Detail.CHARGE: Case("{kind}", "refund it: fairbank refund {job} --reason '...'"),
+            Detail.CHARGE: Case(
+                "{kind}", "refund it: fairbank refund --id {run_id} --reason '...'"
+            ),
             Detail.RELEASE: Case(
                 "{kind}", "nothing was charged; if the run has a cost, its cluster reports it"
             ),

@@ -110,6 +110,7 @@ class Facts(TypedDict, total=False):
     by_entry: int
     by_user: str
     kind: str
+    run_id: int | None  # the bank's number of the run
     names: str
     projects: str
     more: int

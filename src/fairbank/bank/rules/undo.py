@@ -97,7 +97,7 @@ def _never(entry: Entry, run: Run | None) -> Refusal:
         _INSTEAD.get(entry.kind, Detail.ENTRY),
         allocation=entry.allocation or None,
         run=None if run is None else str(run),
-        facts={"kind": entry.kind.value},
+        facts={"kind": entry.kind.value, "run_id": entry.run},
     )
 
 
