@@ -1,0 +1,1 @@
+"""Protocol of the workload manager: frames, messages, and their connections."""

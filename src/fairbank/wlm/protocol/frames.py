@@ -1,0 +1,74 @@
+"""Frames: the length of the body (4 bytes), the kind (1), the number (4), and the body.
+
+All numbers have the most significant byte first. The number is that of the request, and the answer
+has the same; a message that is neither has the number 0. Standard library only, so that commands
+start fast.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+VERSION = 1
+"""Version of the protocol. A release also understands the one before."""
+BODY_MAX = 16 * 1024 * 1024
+BODY_MAX_BEFORE_HELLO = 64 * 1024
+NUMBER_MAX = 2**32 - 1
+
+_HEADER = struct.Struct("!IBI")
+
+
+class FrameError(Exception):
+    """Data that is no sequence of frames. The connection cannot go on."""
+
+
+class Frame(NamedTuple):
+    """Frame: kind of the message, number of the request, and encoded message."""
+
+    kind: int
+    number: int
+    body: bytes
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """Return the bytes of a frame. Raises FrameError if it is too long."""
+    if len(frame.body) > BODY_MAX:
+        raise FrameError(_too_long(len(frame.body), BODY_MAX))
+    return _HEADER.pack(len(frame.body), frame.kind, frame.number) + frame.body
+
+
+class FrameDecoder:
+    """Decoder of the frames of one connection.
+
+    `body_max` is the limit for a body. It is small until the peer has introduced itself, so that a
+    stranger cannot make this process allocate much memory.
+    """
+
+    def __init__(self) -> None:
+        self.body_max = BODY_MAX_BEFORE_HELLO
+        self._rest = bytearray()
+
+    @property
+    def is_within_frame(self) -> bool:
+        """True if the data so far ends within a frame."""
+        return bool(self._rest)
+
+    def decode(self, data: bytes) -> Iterator[Frame]:
+        """Yield the frames that are complete with this data. Raises FrameError."""
+        self._rest += data
+        while len(self._rest) >= _HEADER.size:
+            length, kind, number = _HEADER.unpack_from(self._rest)
+            if length > self.body_max:
+                raise FrameError(_too_long(length, self.body_max))
+            end = _HEADER.size + length
+            if len(self._rest) < end:
+                return
+            body = bytes(self._rest[_HEADER.size : end])
+            del self._rest[:end]
+            yield Frame(kind, number, body)
+
+
+def _too_long(length: int, limit: int) -> str:
+    return f"a frame of {length} bytes; at most {limit} are allowed"

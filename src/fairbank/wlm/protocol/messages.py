@@ -1,0 +1,262 @@
+"""Messages between controller and node daemon, and their kinds in frames.
+
+The node daemon is the server: it listens at the socket of each of its nodes. Both sides send Hello
+first. The controller then sends requests, and each gets one answer with the number of the request:
+what the request's class says, or an ErrorMessage. The node also sends a RunStatus with the number 0
+for each change of a run. A controller that was away gets the same from a Registration, so that no
+change is lost. The node forgets a run when the controller has stored its end and sends ForgetRun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.core.errors import FairbankError
+from fairbank.wlm.protocol.frames import VERSION, Frame, FrameError, encode_frame
+
+Role = Literal["controller", "node", "command"]
+RunState = Literal["prolog", "starting", "running", "epilog", "finished"]
+EndCause = Literal[
+    "exit", "request", "time_limit", "prolog", "launch", "step_daemon_killed", "node_failure"
+]
+# The bounds also refuse times that are no numbers or infinite.
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
+SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Message. Its types have no fields of any content, so that no body can be nested deeply."""
+
+
+class Hello(Message, frozen=True, kw_only=True):
+    """Introduction of a side: the versions that it speaks, and the name of the node or program."""
+
+    versions: tuple[int, ...] = (VERSION,)
+    role: Role
+    name: str = ""
+
+
+class ErrorMessage(Message, frozen=True, kw_only=True):
+    """Answer to a request that was refused. `kind` is the name of a class in core.errors."""
+
+    kind: str
+    message: str
+    field: str | None = None
+    remedy: str | None = None
+
+
+class Accepted(Message, frozen=True, kw_only=True):
+    """Answer to a request that was carried out, or will be."""
+
+
+class Ping(Message, frozen=True, kw_only=True):
+    """Request that does nothing. Answer: Accepted."""
+
+
+class StartJob(Message, frozen=True, kw_only=True):
+    """Request to start a batch job. Answer: Accepted when the start is stored; repeated, it does
+    nothing more.
+
+    Paths are absolute and file patterns are expanded. `environment` has entries NAME=value; the
+    node adds what only it knows. `limits` are soft limits by the names of setrlimit(2) without
+    RLIMIT_, -1 for none. `cpus` binds the job to these CPUs; empty: it is not bound. `seconds` is
+    the time that is left until the time limit. `warning` is a signal to the script, and how many
+    seconds before the limit it is sent.
+    """
+
+    run: Run
+    script: bytes
+    arguments: tuple[str, ...] = ()
+    environment: tuple[bytes, ...]
+    directory: str
+    input: str = "/dev/null"
+    output: str
+    error: str = ""
+    append: bool = False
+    umask: int = 0o022
+    nice: int = 0
+    limits: dict[str, int] = {}
+    cpus: tuple[int, ...] = ()
+    seconds: Seconds | None = None
+    warning: tuple[SignalNumber, Seconds] | None = None
+
+
+class SignalJob(Message, frozen=True, kw_only=True):
+    """Request to signal the processes of a job, or only its batch script. Answer: Accepted."""
+
+    run: Run
+    number: SignalNumber
+    only_script: bool = False
+
+
+class EndJob(Message, frozen=True, kw_only=True):
+    """Request to end a job after some seconds, in place of its time limit. Answer: Accepted.
+
+    With the reason "time limit" it is a new time limit; `seconds` may be None then: no limit.
+    """
+
+    run: Run
+    seconds: Seconds | None = 0.0
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ForgetRun(Message, frozen=True, kw_only=True):
+    """Request to forget a run that is finished, because its end is stored. Answer: Accepted."""
+
+    run: Run
+
+
+class PollNode(Message, frozen=True, kw_only=True):
+    """Request for the state of the node. Answer: Registration."""
+
+
+class PollUsage(Message, frozen=True, kw_only=True):
+    """Request for the usage of the running jobs. Answer: UsageReport."""
+
+
+class ListProcesses(Message, frozen=True, kw_only=True):
+    """Request for the processes of a job. Answer: ProcessList."""
+
+    run: Run
+
+
+class FindJob(Message, frozen=True, kw_only=True):
+    """Request for the job of a process. Answer: JobOfProcess."""
+
+    pid: int
+
+
+class Shutdown(Message, frozen=True, kw_only=True):
+    """Request to end the node daemon; its jobs go on. Answer: Accepted."""
+
+
+class RunUsage(Message, frozen=True, kw_only=True):
+    """RunUsage of all processes of a run. The CPU seconds never fall."""
+
+    cpu_seconds: float = 0.0
+    resident_kib: int = 0
+    resident_max_kib: int = 0
+    virtual_kib: int = 0
+    virtual_max_kib: int = 0
+
+
+class RunOutcome(Message, frozen=True, kw_only=True):
+    """End of a run.
+
+    `status` is that of wait(2), None if the script was not executed. `text` is the reason of the
+    request that ended it, or what went wrong. Times are seconds since 1970; `elapsed_seconds` is
+    measured on the monotonic clock.
+    """
+
+    cause: EndCause
+    status: int | None = None
+    text: str = ""
+    ended: float
+    elapsed_seconds: float = 0.0
+    usage: RunUsage = RunUsage()
+
+
+class RunStatus(Message, frozen=True, kw_only=True):
+    """State of a run on a node.
+
+    Prolog, starting, running, epilog (no process is left, `end` is known), finished. `script` is
+    the process id of the batch script. `epilog_status` is that of wait(2); other than 0, the node
+    must be drained, as after the end cause "prolog".
+    """
+
+    run: Run
+    state: RunState
+    script: int | None = None
+    end: RunOutcome | None = None
+    epilog_status: int | None = None
+
+
+class Registration(Message, frozen=True, kw_only=True):
+    """State of a node: its resources, its boot, and all runs that it knows. Memory is in MiB."""
+
+    node: str
+    release: str
+    cpus: int
+    memory: int
+    boot_id: str
+    runs: tuple[RunStatus, ...] = ()
+
+
+class UsageReport(Message, frozen=True, kw_only=True):
+    """RunUsage of the running jobs."""
+
+    runs: tuple[tuple[Run, RunUsage], ...]
+
+
+class ProcessList(Message, frozen=True, kw_only=True):
+    """Process ids of a job."""
+
+    pids: tuple[int, ...]
+
+
+class JobOfProcess(Message, frozen=True, kw_only=True):
+    """Run to which a process belongs, None if to none, and the seconds until its time limit."""
+
+    run: Run | None = None
+    seconds: float | None = None
+
+
+KINDS: Mapping[int, type[Message]] = {
+    1: Hello,
+    2: ErrorMessage,
+    3: Accepted,
+    4: Ping,
+    20: StartJob,
+    21: SignalJob,
+    22: EndJob,
+    23: ForgetRun,
+    24: PollNode,
+    25: PollUsage,
+    26: ListProcesses,
+    27: FindJob,
+    28: Shutdown,
+    40: RunStatus,
+    41: Registration,
+    42: UsageReport,
+    43: ProcessList,
+    44: JobOfProcess,
+}
+"""Types of messages by their kind in a frame. A number keeps its meaning in later versions."""
+
+_NUMBERS = {message: kind for kind, message in KINDS.items()}
+_DECODERS: Mapping[int, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(message) for kind, message in KINDS.items()
+}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_message(message: Message, number: int = 0) -> bytes:
+    """Return the frame of a message. Raises FrameError if it is too long.
+
+    Args:
+        message: the message.
+        number: number of the request; 0 for a message that is neither request nor answer.
+    """
+    return encode_frame(Frame(_NUMBERS[type(message)], number, _encode(message)))
+
+
+def decode_message(frame: Frame) -> Message:
+    """Return the message of a frame. Raises FrameError if it is none of this version."""
+    if (decoder := _DECODERS.get(frame.kind)) is None:
+        raise FrameError(f"a message of the unknown kind {frame.kind}")
+    try:
+        message: Message = decoder.decode(frame.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(f"a message of the kind {frame.kind} with bad content: {error}") from error
+    return message
+
+
+def error_message(error: FairbankError) -> ErrorMessage:
+    """Return the answer to a request that raised an error."""
+    return ErrorMessage(
+        kind=type(error).__name__, message=error.message, field=error.field, remedy=error.remedy
+    )

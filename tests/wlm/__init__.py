@@ -1,0 +1,1 @@
+"""Embedded workload manager."""

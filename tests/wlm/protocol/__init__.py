@@ -1,0 +1,1 @@
+"""Frames, messages and connections of the workload manager."""

@@ -1,0 +1,152 @@
+"""Messages: each is read back as it was written; bad content is refused and never deep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.inspect import type_info
+
+from fairbank.cluster.job import Run
+from fairbank.wlm.protocol.frames import Frame, FrameDecoder, FrameError
+from fairbank.wlm.protocol.messages import (
+    KINDS,
+    EndJob,
+    ErrorMessage,
+    FindJob,
+    ForgetRun,
+    Hello,
+    JobOfProcess,
+    ListProcesses,
+    Message,
+    ProcessList,
+    Registration,
+    RunOutcome,
+    RunStatus,
+    RunUsage,
+    SignalJob,
+    StartJob,
+    UsageReport,
+    decode_message,
+    encode_message,
+)
+
+DEPTH_MAX = 16
+RUN = Run("test", 7, 1_795_000_000, 1)
+USAGE = RunUsage(cpu_seconds=1.5, resident_kib=1, virtual_max_kib=2)
+END = RunOutcome(cause="exit", status=256, ended=1.0, usage=USAGE)
+STATUS = RunStatus(run=RUN, state="finished", script=7, end=END, epilog_status=0)
+EXAMPLES = [
+    Hello(versions=(1, 2), role="controller", name="c"),
+    ErrorMessage(kind="NotFound", message="m", field=None, remedy="r"),
+    StartJob(
+        run=RUN,
+        script=b"\x00\xff",
+        arguments=("a",),
+        environment=(b"A=\xff",),
+        directory="/",
+        output="/o",
+        limits={"CORE": -1},
+        cpus=(0, 1),
+        seconds=1.5,
+        warning=(10, 60.0),
+    ),
+    SignalJob(run=RUN, number=15, only_script=True),
+    EndJob(run=RUN, seconds=None, reason="time limit"),
+    ForgetRun(run=RUN),
+    ListProcesses(run=RUN),
+    FindJob(pid=1),
+    STATUS,
+    Registration(node="n", release="1", cpus=1, memory=1, boot_id="b", runs=(STATUS,)),
+    UsageReport(runs=((RUN, USAGE),)),
+    ProcessList(pids=(1, 2)),
+    JobOfProcess(run=RUN, seconds=1.0),
+]
+PLAIN = [kind() for kind in KINDS.values() if not kind.__struct_fields__]
+
+
+@pytest.mark.parametrize("message", EXAMPLES + PLAIN, ids=lambda message: type(message).__name__)
+def test_message_is_read_back(message: Message) -> None:
+    (frame,) = FrameDecoder().decode(encode_message(message, 7))
+    assert frame.number == 7
+    assert decode_message(frame) == message
+
+
+def test_examples_have_every_message() -> None:
+    assert {type(message) for message in EXAMPLES + PLAIN} == set(KINDS.values())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: KINDS[kind].__name__)
+@pytest.mark.parametrize("content", ["list", "map", "field"])
+def test_deeply_nested_content_is_refused(kind: int, content: str) -> None:
+    depth = 100_000
+    body = {
+        "list": b"\x91" * depth + b"\xc0",
+        "map": b"\x81\xa1x" * depth + b"\xc0",
+        "field": b"\x81\xa6number" + b"\x91" * depth + b"\xc0",
+    }[content]
+    with pytest.raises(FrameError):
+        decode_message(Frame(kind, 0, body))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: KINDS[kind].__name__)
+def test_types_allow_few_levels(kind: int) -> None:
+    assert depth_of(type_info(KINDS[kind])) <= DEPTH_MAX
+
+
+def depth_of(info: Any) -> int:
+    """Return how deeply a value of a type can be nested; a type of any content is an error."""
+    assert not isinstance(info, msgspec.inspect.AnyType | msgspec.inspect.RawType)
+    children = [field.type for field in getattr(info, "fields", ())]
+    for name in ("item_type", "key_type", "value_type", "type"):
+        children += [getattr(info, name)] if hasattr(info, name) else []
+    children += getattr(info, "types", ()) or getattr(info, "item_types", ())
+    return 1 + max(map(depth_of, children), default=0)
+
+
+@given(st.sampled_from(sorted(KINDS)), st.binary(max_size=100))
+def test_any_body_is_a_message_or_an_error(kind: int, body: bytes) -> None:
+    try:
+        message = decode_message(Frame(kind, 0, body))
+    except FrameError:
+        return
+    assert isinstance(message, KINDS[kind])
+
+
+@given(st.sampled_from(EXAMPLES), st.data())
+def test_changed_byte_is_a_message_or_an_error(message: Message, data: st.DataObject) -> None:
+    (frame,) = FrameDecoder().decode(encode_message(message))
+    body = bytearray(frame.body)
+    body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        decode_message(frame._replace(body=bytes(body)))
+    except FrameError:
+        return
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e10])
+def test_impossible_times_are_refused(seconds: float) -> None:
+    body = msgspec.msgpack.encode({"run": list(RUN), "reason": "x", "seconds": seconds})
+    with pytest.raises(FrameError, match="seconds"):
+        decode_message(Frame(22, 0, body))
+
+
+@pytest.mark.parametrize("number", [0, -9, 65])
+def test_numbers_of_no_signal_are_refused(number: int) -> None:
+    body = msgspec.msgpack.encode({"run": list(RUN), "number": number})
+    with pytest.raises(FrameError, match="number"):
+        decode_message(Frame(21, 0, body))
+
+
+def test_unknown_kinds_and_fields_are_refused() -> None:
+    with pytest.raises(FrameError, match="unknown kind 99"):
+        decode_message(Frame(99, 0, b"\x80"))
+    body = msgspec.msgpack.encode({"pid": 1, "other": 1})
+    with pytest.raises(FrameError, match="other"):
+        decode_message(Frame(27, 0, body))
+    with pytest.raises(FrameError):
+        body = msgspec.msgpack.encode({"run": list(RUN), "reason": ""})
+        decode_message(Frame(22, 0, body))
