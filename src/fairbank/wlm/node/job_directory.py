@@ -1,0 +1,79 @@
+"""Directories of runs in the spool directory: script, environment, and files of the step daemon."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairbank.cluster.job import Run
+from fairbank.core.os_errors import translate_os_error
+from fairbank.wlm.protocol.messages import StartJob
+from fairbank.wlm.stepd.step import Step, write_step
+
+JOBS, SCRIPT = "jobs", "script"
+
+
+class JobDirectories:
+    """Directories of the runs on one node."""
+
+    def __init__(self, spool: Path, node: str) -> None:
+        """Create the directory of all runs. Raises FairbankError."""
+        self._jobs, self._node = spool / JOBS, node
+        try:
+            self._jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            spool.chmod(0o700)
+        except OSError as error:
+            raise translate_os_error(error, f"cannot create {self._jobs}", field="spool") from error
+
+    def path(self, run: Run) -> Path:
+        # Job ids wrap around; with the time of submission no two runs have one directory.
+        return self._jobs / f"{run.job_id}.{run.submitted}.{run.restart}"
+
+    def create(self, start: StartJob, *, kill_wait: float) -> None:
+        """Write the directory of a run that will start. Raises FairbankError."""
+        path = self.path(start.run)
+        self.remove(start.run)  # of a start that was never stored
+        step = Step(
+            arguments=[str(path / SCRIPT), *start.arguments],
+            directory=start.directory,
+            input=start.input,
+            output=start.output,
+            error=start.error,
+            append=start.append,
+            umask=start.umask,
+            nice=start.nice,
+            limits=start.limits,
+            cpus=start.cpus,
+            seconds=start.seconds,
+            warning=start.warning,
+            kill_wait=kill_wait,
+        )
+        try:
+            path.mkdir(mode=0o700)
+            script = path / SCRIPT
+            script.write_bytes(start.script)
+            script.chmod(0o700)
+            write_step(str(path), step, self._environment(start))
+        except OSError as error:
+            self.remove(start.run)
+            raise translate_os_error(error, f"cannot write {path}") from error
+
+    def _environment(self, start: StartJob) -> dict[bytes, bytes]:
+        """Return the environment of a batch script, with what only its node knows."""
+        entries = (entry.partition(b"=") for entry in start.environment)
+        environment = {name: value for name, _, value in entries if name}
+        # A batch script is one task on the first node of its job.
+        environment |= dict.fromkeys((b"SLURM_NODEID", b"SLURM_PROCID", b"SLURM_LOCALID"), b"0")
+        environment[b"SLURM_GTIDS"] = b"0"
+        environment[b"SLURMD_NODENAME"] = self._node.encode()
+        return environment
+
+    def remove(self, run: Run) -> None:
+        shutil.rmtree(self.path(run), ignore_errors=True)
+
+    def remove_others(self, runs: Iterable[Run]) -> None:
+        """Remove the directories of starts that were never stored."""
+        known = {self.path(run) for run in runs}
+        for path in set(self._jobs.iterdir()) - known:
+            shutil.rmtree(path, ignore_errors=True)

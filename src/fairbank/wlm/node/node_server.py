@@ -1,0 +1,232 @@
+"""Node: its runs, its socket, and the requests of the controller and of commands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sqlite3
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import fairbank
+from fairbank.cluster.job import Run
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
+from fairbank.rest.auth.peers import peer_at
+from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.wlm.node.job_directory import JobDirectories
+from fairbank.wlm.node.launcher_process import LauncherProcess
+from fairbank.wlm.node.node_run import NodeContext, NodeRun
+from fairbank.wlm.node.run_store import RunStore, StoredRun
+from fairbank.wlm.node.settings import HostedNode, NodeSettings, host_cpus, host_memory
+from fairbank.wlm.protocol.connection import Connection
+from fairbank.wlm.protocol.messages import (
+    Accepted,
+    EndJob,
+    FindJob,
+    ForgetRun,
+    Hello,
+    JobOfProcess,
+    ListProcesses,
+    Message,
+    Ping,
+    PollNode,
+    PollUsage,
+    ProcessList,
+    Registration,
+    RunStatus,
+    Shutdown,
+    SignalJob,
+    StartJob,
+    UsageReport,
+    error_message,
+)
+from fairbank.wlm.stepd.processes import boot_id, process_table
+
+_log = logging.getLogger(__name__)
+
+StartTask = Callable[[Coroutine[None, None, None]], None]
+"""Function that starts a task, and ends the daemon if the task fails."""
+
+
+class NodeServer:
+    """Node that the daemon serves. Connected controllers learn each change of a run."""
+
+    def __init__(
+        self,
+        hosted: HostedNode,
+        settings: NodeSettings,
+        launcher: LauncherProcess,
+        start_task: StartTask,
+        shut_down: Callable[[], None],
+    ) -> None:
+        """Open the state of the node. Raises FairbankError.
+
+        Args:
+            hosted: name, directories and resources.
+            settings: settings of all nodes of the daemon.
+            launcher: launcher of the daemon.
+            start_task: starts a task that must not fail.
+            shut_down: ends the daemon.
+        """
+        self._hosted, self._start_task, self._shut_down = hosted, start_task, shut_down
+        directories = JobDirectories(Path(hosted.spool), hosted.name)
+        store = RunStore(Path(hosted.spool))
+        self._context = NodeContext(
+            hosted.name, boot_id(), settings, directories, launcher, store, self._notify
+        )
+        self._runs = {stored.run: NodeRun(stored, self._context) for stored in store.runs()}
+        directories.remove_others(self._runs)
+        self._connections: set[Connection] = set()
+
+    async def serve(self) -> None:
+        """Go on with the runs of an earlier daemon, and listen."""
+        for run in self._runs.values():
+            if run.status.state != "finished":
+                self._start_task(run.resume())
+        hello = Hello(role="node", name=self._hosted.name)
+        listener = bind_unix(Path(self._hosted.socket), mode=0o600)
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            lambda: Connection(self, hello, _is_own_user), sock=listener
+        )
+
+    def close(self) -> None:
+        """Stop listening and close the state; the jobs go on."""
+        self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+        with suppress(OSError):
+            Path(self._hosted.socket).unlink()
+        self._context.store.close()
+
+    # ------------------------------------------------------------------ connections
+
+    def on_hello(self, connection: Connection, hello: Hello) -> None:
+        self._connections.add(connection)
+        if hello.role == "controller":
+            _log.info("the controller is connected to %s", self._hosted.name)
+            connection.send(self._registration())
+
+    def on_close(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    def on_message(self, connection: Connection, message: Message, number: int) -> None:
+        self._start_task(self._answer(connection, message, number))
+
+    async def _answer(self, connection: Connection, message: Message, number: int) -> None:
+        try:
+            answer = await self._carry_out(message)
+        except FairbankError as error:
+            answer = error_message(error)
+        connection.send(answer, number)
+
+    def _notify(self, status: RunStatus) -> None:
+        _log.info("%s on %s: %s", status.run, self._hosted.name, status.state)
+        for connection in self._connections:
+            if connection.hello is not None and connection.hello.role == "controller":
+                connection.send(status)
+
+    def _registration(self) -> Registration:
+        return Registration(
+            node=self._hosted.name,
+            release=fairbank.__version__,
+            cpus=self._hosted.cpus or host_cpus(),
+            memory=self._hosted.memory or host_memory(),
+            boot_id=self._context.boot_id,
+            runs=tuple(run.status for run in self._runs.values()),
+        )
+
+    # ------------------------------------------------------------------ requests
+
+    async def _carry_out(self, message: Message) -> Message:
+        """Carry out a request and return its answer. Raises FairbankError."""
+        match message:
+            case StartJob():
+                self._start_job(message)
+            case SignalJob(run=run):
+                await self._known(run).signal(message)
+            case EndJob(run=run):
+                with suppress(Unavailable):  # it has just ended
+                    await self._known(run).end(message)
+            case ForgetRun(run=run):
+                self._forget(run)
+            case PollNode():
+                return self._registration()
+            case PollUsage():
+                await self.sample()
+                running = (run for run in self._runs.values() if run.status.state == "running")
+                return UsageReport(runs=tuple((run.run, run.usage) for run in running))
+            case ListProcesses(run=run):
+                processes = self._known(run).processes(process_table())
+                return ProcessList(pids=tuple(process.pid for process in processes))
+            case FindJob(pid=pid):
+                return await self._job_of(pid)
+            case Shutdown():
+                self._shut_down()
+            case Ping():
+                pass
+            case _:
+                text = f"{type(message).__name__} is no request to a node"
+                raise InvalidInput(text, remedy="send it to another daemon")
+        return Accepted()
+
+    def _known(self, run: Run) -> NodeRun:
+        if (known := self._runs.get(run)) is None:
+            text = f"{run} is not known on node {self._hosted.name}"
+            raise NotFound(text, field="run", remedy="see where it runs: squeue")
+        return known
+
+    def _start_job(self, start: StartJob) -> None:
+        """Store the start and begin. A repeated request finds the run and changes nothing."""
+        if start.run in self._runs:
+            return
+        context = self._context
+        context.directories.create(start, kill_wait=context.settings.kill_wait)
+        stored = StoredRun(run=start.run, boot_id=context.boot_id)
+        try:
+            context.store.put(stored)
+        except sqlite3.Error as error:
+            context.directories.remove(start.run)
+            text = f"node {self._hosted.name} cannot store the start: {error}"
+            raise Unavailable(text, remedy="free disk space under its spool directory") from error
+        self._runs[start.run] = run = NodeRun(stored, context)
+        self._start_task(run.start())
+
+    def _forget(self, run: Run) -> None:
+        known = self._runs.get(run)
+        if known is None:
+            return
+        if known.status.state != "finished":
+            text = f"{run} has not finished on node {self._hosted.name}"
+            raise Conflict(text, field="run", remedy="wait until it is finished")
+        try:
+            self._context.store.delete(run)
+        except sqlite3.Error as error:
+            raise Unavailable(f"cannot forget {run}: {error}", remedy="send it again") from error
+        self._context.directories.remove(run)
+        del self._runs[run]
+
+    async def _job_of(self, pid: int) -> JobOfProcess:
+        table = process_table()
+        for run in self._runs.values():
+            if any(process.pid == pid for process in run.processes(table)):
+                return JobOfProcess(run=run.run, seconds=await run.seconds_left())
+        return JobOfProcess()
+
+    async def sample(self) -> None:
+        """Take a sample of the usage of all runs."""
+        runs = list(self._runs.values())
+        # Before the processes are read: a process that ends between counts in neither, not twice.
+        ended = await asyncio.gather(*(run.ended_cpu_seconds() for run in runs))
+        table = process_table()
+        for run, seconds in zip(runs, ended, strict=True):
+            if seconds is not None:
+                run.sample(seconds, table)
+
+
+def _is_own_user(transport: asyncio.BaseTransport) -> bool:
+    peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
+    return peer is not None and peer.uid in (0, os.geteuid())

@@ -1,0 +1,63 @@
+"""Settings of the node daemon, as the program that starts it writes them: a file in JSON."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.os_errors import translate_os_error
+from fairbank.wlm.protocol.messages import Seconds
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Node that the daemon serves: its name, its spool directory with mode 0700, and its socket.
+
+    CPUs and memory in MiB are its part of the host; None: all that the host has.
+    """
+
+    name: str
+    spool: str
+    socket: str
+    cpus: Count | None = None
+    memory: Count | None = None
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings by the meaning of slurm.conf: Prolog, Epilog, PrologTimeout, EpilogTimeout,
+    KillWait, JobAcctGatherFrequency. Several nodes may be on one host.
+    """
+
+    nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
+    prolog: str = ""
+    epilog: str = ""
+    prolog_timeout: Seconds = 300.0
+    epilog_timeout: Seconds = 300.0
+    kill_wait: Seconds = 30.0
+    sample_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0
+
+
+def read_settings(path: Path) -> NodeSettings:
+    """Read the settings. Raises FairbankError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=NodeSettings)
+    except OSError as error:
+        raise translate_os_error(error, f"cannot read {path}") from error
+    except msgspec.DecodeError as error:
+        remedy = "write them again: fairbank cluster up"
+        raise InvalidInput(f"{path} has no settings of a node: {error}", remedy=remedy) from error
+
+
+def host_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def host_memory() -> int:
+    """Return the memory of the host in MiB."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20

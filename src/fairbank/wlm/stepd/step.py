@@ -1,0 +1,176 @@
+"""Step, as the node daemon describes it, and the files in its directory.
+
+Each step has a directory with the mode 0700. The node daemon writes the files `step` and
+`environment` there before it asks for the step. The launcher creates the socket, and the step
+daemon writes `started` and `ended`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+STEP, ENVIRONMENT, SOCKET = "step", "environment", "socket"
+STARTED, ENDED, LOG = "started", "ended", "stepd.log"
+_SUFFIX = ".new"
+_END_BYTES = 4_096
+FAILURE_MAX = 1_000
+"""Characters of a failure. The rest of a record of the end is short, so that it fits its file."""
+
+
+class Step(NamedTuple):
+    """Step to run. All paths are absolute, and file patterns are expanded.
+
+    `error` is empty if errors go to `output`. `append` keeps what the files have. `limits` are soft
+    limits by their names in `resource`, such as NOFILE; -1: none. `cpus` are the CPUs to which the
+    processes are bound; none: all that the launcher has. `seconds` are left until the time limit;
+    None: there is no limit. `warning` is a signal to the script, and how many seconds before the
+    time limit it is sent.
+    """
+
+    arguments: Sequence[str]
+    directory: str
+    input: str
+    output: str
+    error: str = ""
+    append: bool = False
+    umask: int = 0o022
+    nice: int = 0
+    limits: Mapping[str, int] = {}
+    cpus: Sequence[int] = ()
+    seconds: float | None = None
+    warning: tuple[int, float] | None = None
+    kill_wait: float = 30.0
+
+
+class StepStart(NamedTuple):
+    """Identity of a step daemon and of the script's process.
+
+    A process id alone is no identity, because numbers are used again. The start times are in clock
+    ticks after the boot.
+    """
+
+    boot_id: str
+    daemon: int
+    daemon_start: int
+    script: int
+    script_start: int
+
+
+_FORBIDDEN = StepStart("", 0, 0, 0, 0)
+
+
+class StepEnd(NamedTuple):
+    """End of a step.
+
+    `status` is that of wait(2); None if the script was not executed, and `failure` says why. The
+    reason is that of the request to end the step; empty: the script ended by itself. `ended` is in
+    seconds since 1970. The largest resident memory is that of one process.
+    """
+
+    status: int | None
+    failure: str
+    reason: str
+    ended: float
+    elapsed_seconds: float
+    cpu_seconds: float
+    resident_max_kib: int
+
+
+def write_step(directory: str, step: Step, environment: Mapping[bytes, bytes]) -> None:
+    """Write the files that describe a step. Raises OSError."""
+    with open(os.path.join(directory, STEP), "w", encoding="utf-8") as file:
+        json.dump(step._asdict(), file)
+    # Not as JSON: only the script's process reads it, so that the step daemon stays small.
+    with open(os.path.join(directory, ENVIRONMENT), "wb") as file:
+        file.writelines(b"%b=%b\0" % item for item in environment.items())
+
+
+def read_step(directory: str) -> Step:
+    return Step(**_read(directory, STEP))
+
+
+def read_start(directory: str) -> StepStart | None:
+    """Return the identity of the step daemon; None if it has not started the script."""
+    try:
+        start = StepStart(**_read(directory, STARTED))
+    except FileNotFoundError:
+        return None
+    return None if start == _FORBIDDEN else start
+
+
+def read_end(directory: str) -> StepEnd | None:
+    """Return the end of the step; None if it has not ended."""
+    try:
+        return StepEnd(**_read(directory, ENDED))
+    except FileNotFoundError:
+        return None
+
+
+def claim_start(directory: str, start: StepStart) -> bool:
+    """Store the start of a step. Return False if it was stored before: no step starts twice."""
+    temporary = os.path.join(directory, f"{STARTED}.{os.getpid()}")
+    _write(temporary, json.dumps(start._asdict()).encode())
+    try:
+        os.link(temporary, os.path.join(directory, STARTED))
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(temporary)
+    _sync(directory)
+    return True
+
+
+def forbid_start(directory: str) -> bool:
+    """Make sure that a step starts never. Return False if it has started. Raises OSError."""
+    return claim_start(directory, _FORBIDDEN) or read_start(directory) is None
+
+
+def reserve_end(directory: str) -> None:
+    """Allocate the file of the end, so that it can be written on a disk that is full by then."""
+    _write(os.path.join(directory, ENDED + _SUFFIX), b" " * _END_BYTES)
+
+
+def store_end(directory: str, end: StepEnd) -> None:
+    """Store the end of a step, completely or not at all. Raises OSError."""
+    path = os.path.join(directory, ENDED)
+    _write(path + _SUFFIX, json.dumps(end._asdict()).encode().ljust(_END_BYTES))
+    os.rename(path + _SUFFIX, path)
+    _sync(directory)
+
+
+@contextmanager
+def socket_path(directory: str) -> Iterator[str]:
+    """Yield a short path to the socket of a step; the kernel takes only 107 bytes."""
+    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{SOCKET}"
+    finally:
+        os.close(folder)
+
+
+def _read(directory: str, name: str) -> dict[str, Any]:
+    with open(os.path.join(directory, name), encoding="utf-8") as file:
+        fields: dict[str, Any] = json.load(file)
+    return fields
+
+
+def _write(path: str, content: bytes) -> None:
+    # Without O_TRUNC, which would free the blocks of a file that was allocated before.
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(file, content)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _sync(directory: str) -> None:
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

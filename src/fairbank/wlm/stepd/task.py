@@ -1,0 +1,137 @@
+"""Process of a script, from its fork to the execution of the script."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from contextlib import suppress
+from typing import NoReturn
+
+from fairbank.wlm.stepd.step import ENVIRONMENT, Step
+
+MARK = "FAIRBANK_STEP"
+"""Variable in the environment of all processes of a step: its directory."""
+_FALLBACK_DIRECTORY = "/tmp"  # noqa: S108 - as Slurm does
+_FAILURE = 3
+"""Descriptor of the pipe for failures, which closes when the script is executed."""
+_NO_SCRIPT = {
+    errno.ENOEXEC: "the script has no #! line, or is no program for this machine",
+    errno.ENOENT: "the interpreter in the script's #! line does not exist",
+    errno.EACCES: "the script, or the interpreter in its #! line, may not be executed; its file "
+    "system may be mounted noexec",
+    errno.E2BIG: "the environment and the arguments are too long for this system",
+}
+
+
+class TaskFailure(Exception):
+    """Failure that ends a task before its script is executed."""
+
+
+def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn:
+    """Execute the script of a step in this process, which was forked for it.
+
+    Args:
+        step: the step.
+        step_directory: its directory.
+        go: reading end of a pipe. The task waits for a byte, and ends without one.
+        failure: writing end of a pipe for the reason why the script was not executed.
+    """
+    try:
+        if os.read(go, 1):
+            os.dup2(failure, _FAILURE, inheritable=False)
+            _prepare(step)
+            _execute(step, step_directory)
+    except TaskFailure as error:
+        os.write(_FAILURE, str(error).encode(errors="replace"))
+    except BaseException as error:  # noqa: BLE001 - without a text, it would count as started
+        os.write(_FAILURE, f"cannot prepare the script: {error}".encode(errors="replace"))
+    finally:
+        os._exit(1)
+
+
+def _prepare(step: Step) -> None:
+    """Give the process all that its script inherits."""
+    os.setsid()
+    reset_signals()
+    os.umask(step.umask)
+    try:
+        os.chdir(step.directory)
+        complaint = ""
+    except OSError as error:
+        os.chdir(_FALLBACK_DIRECTORY)
+        complaint = (
+            f"fairbank: error: cannot enter the directory {step.directory}: {error.strerror}; "
+            f"the job runs in {_FALLBACK_DIRECTORY}\n"
+        )
+    # The step daemon has 0 to 2 open, so that these have higher numbers.
+    for number, file in enumerate(_open_files(step)):
+        os.dup2(file, number)
+    os.closerange(_FAILURE + 1, os.sysconf("SC_OPEN_MAX"))
+    if complaint:
+        os.write(2, complaint.encode(errors="surrogateescape"))
+    for name, soft in step.limits.items():
+        _set_limit(getattr(resource, f"RLIMIT_{name}"), soft)
+    with suppress(PermissionError):  # users cannot have less than their node daemon has
+        os.setpriority(os.PRIO_PROCESS, 0, step.nice)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+        score.write("0")
+    if step.cpus:
+        os.sched_setaffinity(0, step.cpus)
+
+
+def reset_signals() -> None:
+    """Give all signals their defaults: Python ignores SIGPIPE, for example, and children would."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with suppress(OSError):  # some numbers belong to the C library
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _open_files(step: Step) -> tuple[int, int, int]:
+    output = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if step.append else os.O_TRUNC)
+    stdin = _open(step.input, os.O_RDONLY, "input")
+    stdout = _open(step.output, output, "output")
+    # Opened once, so that both write at the same place.
+    is_same = step.error in ("", step.output)
+    return stdin, stdout, stdout if is_same else _open(step.error, output, "error output")
+
+
+def _open(path: str, flags: int, kind: str) -> int:
+    # O_NOFOLLOW: another user may put a link into a directory that both can write.
+    # O_NONBLOCK: the opening of a FIFO would wait for its other end.
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags, 0o666)
+    except OSError as error:
+        reason = {
+            errno.ELOOP: "it is a symbolic link; name the file itself",
+            errno.ENXIO: "it is a FIFO without a reader, or a socket",
+        }.get(error.errno or 0, error.strerror)
+        raise TaskFailure(f"cannot open the {kind} {path}: {reason}") from error
+    os.set_blocking(file, True)
+    return file
+
+
+def _set_limit(number: int, soft: int) -> None:
+    """Set a soft limit, or the hard limit if that is lower."""
+    _, hard = resource.getrlimit(number)
+    if hard != resource.RLIM_INFINITY and (soft == resource.RLIM_INFINITY or soft > hard):
+        soft = hard
+    resource.setrlimit(number, (soft, hard))
+
+
+def _execute(step: Step, step_directory: str) -> NoReturn:
+    with open(os.path.join(step_directory, ENVIRONMENT), "rb") as file:
+        entries = file.read().split(b"\0")
+    environment = {
+        name: value for name, _, value in (entry.partition(b"=") for entry in entries) if name
+    }
+    environment[MARK.encode()] = os.fsencode(step_directory)
+    environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
+    try:
+        os.execve(step.arguments[0], [*step.arguments], environment)  # noqa: S606
+    except OSError as error:
+        reason = _NO_SCRIPT.get(error.errno or 0, error.strerror)
+        raise TaskFailure(f"cannot execute the script: {reason}") from error

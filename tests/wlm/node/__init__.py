@@ -1,0 +1,1 @@
+"""Node daemon, with real processes."""

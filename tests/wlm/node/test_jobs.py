@@ -1,0 +1,288 @@
+"""Jobs on a node, from their start to the end that the controller acknowledges."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.cluster.job import Run
+from fairbank.wlm.node.settings import HostedNode
+from fairbank.wlm.protocol.messages import (
+    Accepted,
+    EndJob,
+    ErrorMessage,
+    FindJob,
+    ForgetRun,
+    JobOfProcess,
+    ListProcesses,
+    Ping,
+    PollNode,
+    PollUsage,
+    ProcessList,
+    Registration,
+    RunOutcome,
+    RunStatus,
+    SignalJob,
+    UsageReport,
+)
+from fairbank.wlm.stepd.processes import boot_id
+from tests.support.conditions import wait_until
+from tests.wlm.node.running_node import Controller, RunningNode, StartNode
+
+
+def outcome(status: RunStatus) -> RunOutcome:
+    assert status.end is not None
+    return status.end
+
+
+def test_node_registers_its_resources_and_boot(node: RunningNode) -> None:
+    registration = node.controller.registration
+    assert (registration.node, registration.cpus, registration.memory) == ("n1", 2, 1_000)
+    assert registration.boot_id == boot_id()
+    assert registration.runs == ()
+    node.controller.ask(Ping(), Accepted)
+
+
+def test_job_runs_from_start_to_finish(node: RunningNode) -> None:
+    run = node.submit("echo $SLURMD_NODENAME $SLURM_PROCID\nexit 3")
+    status = node.controller.wait(run, "finished")
+    end = outcome(status)
+    assert (end.cause, end.status, status.epilog_status) == ("exit", 3 << 8, 0)
+    assert node.lines() == ["n1 0"]
+    assert node.controller.states(run) == ["starting", "running", "epilog", "finished"]
+    node.controller.forget(run)
+    assert node.controller.ask(PollNode(), Registration).runs == ()
+    assert not node.directories.path(run).exists()
+
+
+def test_repeated_start_starts_nothing_more(node: RunningNode) -> None:
+    start = node.job("echo started\nexec sleep 600")
+    for _ in range(3):
+        node.controller.ask(start, Accepted)
+    node.lines(1)
+    node.controller.ask(start, Accepted)
+    node.controller.end(start.run)
+    node.controller.wait(start.run, "finished")
+    node.controller.ask(start, Accepted)
+    assert node.lines() == ["started"]
+
+
+def test_requeued_job_is_another_run(node: RunningNode) -> None:
+    first = node.submit("echo first; exec sleep 600")
+    second = node.submit("echo second", run=first._replace(restart=1), append=True)
+    node.controller.wait(second, "finished")
+    node.lines(2)
+    assert node.controller.ask(PollNode(), Registration).runs[0].state == "running"
+    node.controller.end(first)
+    node.controller.wait(first, "finished")
+    assert sorted(node.lines()) == ["first", "second"]
+
+
+def test_end_by_request_has_its_reason(node: RunningNode) -> None:
+    run = node.submit("exec sleep 600")
+    node.controller.wait(run, "running")
+    node.controller.end(run, "cancelled by uid 7")
+    end = outcome(node.controller.wait(run, "finished"))
+    assert (end.cause, end.text) == ("request", "cancelled by uid 7")
+    assert end.status == signal.SIGTERM
+
+
+def test_time_limit_and_a_new_one(node: RunningNode) -> None:
+    short = node.submit("exec sleep 600", seconds=0.1)
+    longer = node.submit("exec sleep 600", 2, seconds=600)
+    assert outcome(node.controller.wait(short, "finished")).cause == "time_limit"
+    node.controller.wait(longer, "running")
+    node.controller.end(longer, "time limit", 0.1)
+    assert outcome(node.controller.wait(longer, "finished")).cause == "time_limit"
+
+
+def test_request_to_end_before_the_start_is_kept(start_node: StartNode, tmp_path: Path) -> None:
+    for number in (1, 2):
+        os.mkfifo(tmp_path / f"go{number}")
+    prolog = program(tmp_path, f"read line < {tmp_path}/go$SLURM_JOB_ID")
+    node = start_node(prolog=str(prolog))
+    now = node.submit("echo never")
+    later = node.submit("exec sleep 600", 2)
+    node.controller.end(now, "cancelled")
+    node.controller.end(later, "preempted", 0.3)
+    for number in (1, 2):
+        (tmp_path / f"go{number}").write_text("go\n")
+    assert outcome(node.controller.wait(now, "finished")).text == "cancelled"
+    assert outcome(node.controller.wait(later, "finished")).text == "preempted"
+    assert "never" not in node.lines()
+
+
+def test_signal_reaches_the_job(node: RunningNode) -> None:
+    run = node.submit("trap 'echo signal; exit' USR1; echo ready; while :; do sleep 0.02; done")
+    node.lines(1)
+    node.controller.wait(run, "running")
+    node.controller.ask(SignalJob(run=run, number=int(signal.SIGUSR1)), Accepted)
+    node.controller.wait(run, "finished")
+    assert "signal" in node.lines()
+
+
+def test_requests_that_cannot_be_carried_out_name_the_reason(node: RunningNode) -> None:
+    run = node.submit("exec sleep 600")
+    node.controller.wait(run, "running")
+    other = Run("test", 99, 1)
+    for request, kind in (
+        (SignalJob(run=other, number=1), "NotFound"),
+        (EndJob(run=other, reason="x"), "NotFound"),
+        (ForgetRun(run=run), "Conflict"),
+        (Registration(node="n", release="", cpus=1, memory=1, boot_id=""), "InvalidInput"),
+    ):
+        error = node.controller.ask(request, ErrorMessage)
+        assert error.kind == kind
+        assert error.remedy
+    node.controller.end(run)
+
+
+@pytest.mark.parametrize(
+    ("script", "fields", "text"),
+    [
+        (b"#!/none\n", {}, "cannot execute the script: the interpreter"),
+        ("echo never", {"output": "/"}, "cannot open the output /: Is a directory"),
+        ("echo never", {"cpus": (9_999,)}, "cannot prepare the script"),
+    ],
+    ids=["script", "output", "cpus"],
+)
+def test_job_that_cannot_start_is_a_launch_failure(
+    node: RunningNode, script: str | bytes, fields: dict[str, Any], text: str
+) -> None:
+    run = node.submit(script, **fields)
+    end = outcome(node.controller.wait(run, "finished"))
+    assert end.cause == "launch"
+    assert end.text.startswith(text)
+    assert "running" not in node.controller.states(run)
+
+
+def test_spool_that_cannot_be_written_refuses_the_start(node: RunningNode) -> None:
+    (node.folder / "spool/jobs").rmdir()
+    error = node.controller.ask(node.job("echo never"), ErrorMessage)
+    assert error.message.startswith("cannot write")
+    (node.folder / "spool/jobs").mkdir()
+    run = node.submit("echo now")
+    node.controller.wait(run, "finished")
+
+
+def test_usage_counts_all_processes(node: RunningNode) -> None:
+    run = node.submit("(while :; do :; done) &\nwhile :; do :; done")
+    node.controller.wait(run, "running")
+
+    def cpu_seconds() -> float:
+        report = node.controller.ask(PollUsage(), UsageReport)
+        ((polled, usage),) = report.runs
+        assert polled == run
+        assert usage.resident_max_kib >= usage.resident_kib > 0
+        assert usage.virtual_max_kib >= usage.virtual_kib > 0
+        return usage.cpu_seconds
+
+    wait_until(lambda: cpu_seconds() > 0.3, "0.3 CPU seconds")
+    before = cpu_seconds()
+    node.controller.end(run)
+    end = outcome(node.controller.wait(run, "finished"))
+    assert end.usage.cpu_seconds >= before
+    assert end.usage.resident_max_kib > 0
+    assert end.elapsed_seconds > 0.1
+
+
+def test_processes_are_listed_and_found(node: RunningNode) -> None:
+    run = node.submit("setsid sleep 600 &\nexec sleep 600", seconds=600)
+    node.controller.wait(run, "running")
+
+    def pids() -> tuple[int, ...]:
+        return node.controller.ask(ListProcesses(run=run), ProcessList).pids
+
+    wait_until(lambda: len(pids()) == 2, "two processes")
+    for pid in pids():
+        job = node.controller.ask(FindJob(pid=pid), JobOfProcess)
+        assert job.run == run
+        assert job.seconds is not None
+        assert 0 < job.seconds <= 600
+    assert node.controller.ask(FindJob(pid=os.getpid()), JobOfProcess) == JobOfProcess()
+    node.controller.end(run)
+
+
+def test_many_jobs_at_once(node: RunningNode) -> None:
+    runs = [node.submit("exit 0", number, output="/dev/null") for number in range(1, 41)]
+    for run in runs:
+        assert outcome(node.controller.wait(run, "finished")).status == 0
+
+
+def test_nodes_of_one_daemon_have_their_own_jobs(start_node: StartNode, tmp_path: Path) -> None:
+    names = ("n1", "n2")
+    hosted = [
+        HostedNode(
+            name=name, spool=str(tmp_path / name), socket=str(tmp_path / f"{name}.sock"), cpus=1
+        )
+        for name in names
+    ]
+    node = start_node(nodes=hosted)
+    second = Controller(hosted[1].socket)
+    start = node.job("echo $SLURMD_NODENAME >> names")
+    for controller in (node.controller, second):
+        controller.ask(start, Accepted)
+        controller.wait(start.run, "finished")
+        assert len(controller.ask(PollNode(), Registration).runs) == 1
+    second.close()
+    assert (tmp_path / "names").read_text().split() == ["n1", "n2"]
+
+
+# ---------------------------------------------------------------------- Prolog and Epilog
+
+
+def program(folder: Path, body: str) -> Path:
+    path = folder / f"program{len(list(folder.iterdir()))}"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o700)
+    return path
+
+
+def test_prolog_and_epilog_run_around_the_job(start_node: StartNode, tmp_path: Path) -> None:
+    log = tmp_path / "out"
+    prolog = program(tmp_path, f"echo prolog $SLURM_JOB_ID $SLURMD_NODENAME $SECRET >> {log}")
+    epilog = program(tmp_path, f"echo epilog $SLURM_JOB_ID >> {log}")
+    node = start_node(prolog=str(prolog), epilog=str(epilog))
+    environment = (b"SECRET=1", b"PATH=/usr/bin:/bin")
+    run = node.submit("echo job", 5, append=True, environment=environment)
+    assert node.controller.wait(run, "finished").epilog_status == 0
+    assert node.lines() == ["prolog 5 n1", "job", "epilog 5"]
+
+
+def test_failing_prolog_starts_nothing(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node(prolog=str(program(tmp_path, "exit 7")))
+    run = node.submit("echo never")
+    end = outcome(node.controller.wait(run, "finished"))
+    assert (end.cause, end.status) == ("prolog", None)
+    assert end.text == "the Prolog ended with the status 7:0"
+    assert node.lines() == []
+
+
+def test_failing_epilog_is_reported(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node(epilog=str(program(tmp_path, "exit 7")))
+    run = node.submit("exit 0")
+    status = node.controller.wait(run, "finished")
+    assert (outcome(status).cause, status.epilog_status) == ("exit", 7 << 8)
+
+
+@pytest.mark.parametrize("kind", ["prolog", "epilog"])
+def test_program_that_hangs_is_killed(start_node: StartNode, tmp_path: Path, kind: str) -> None:
+    path = program(tmp_path, "sleep 600")
+    node = start_node(**{kind: str(path), f"{kind}_timeout": 0.2})
+    run = node.submit("exit 0")
+    status = node.controller.wait(run, "finished")
+    if kind == "prolog":
+        assert outcome(status).text == "the Prolog ended with the status 0:9"
+    else:
+        assert status.epilog_status == signal.SIGKILL
+    assert node.processes(run) == set()
+
+
+def test_missing_program_is_a_failure(start_node: StartNode) -> None:
+    node = start_node(prolog="/none")
+    end = outcome(node.controller.wait(node.submit("echo never"), "finished"))
+    assert end.text == "the Prolog ended with the status 127:0"

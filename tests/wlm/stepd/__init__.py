@@ -1,0 +1,1 @@
+"""Launcher and step daemon, with real processes."""

@@ -1,0 +1,196 @@
+"""Ends of steps: exit codes, signals, requests, time limits, and processes that try to escape."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from fairbank.wlm.stepd.processes import read_process
+from fairbank.wlm.stepd.step import read_start
+from fairbank.wlm.stepd.step_daemon import TIME_LIMIT
+from tests.support.conditions import wait_until
+from tests.wlm.stepd.conftest import StartStep
+from tests.wlm.stepd.steps import StartedLauncher
+
+ESCAPE = f"""
+{sys.executable} -c '
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.environ.clear()
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    os._exit(0)
+time.sleep(SECONDS)
+'
+"""
+
+
+@pytest.mark.parametrize("code", [0, 1, 255])
+def test_exit_code_is_kept(start_step: StartStep, code: int) -> None:
+    end = start_step(f"exit {code}").wait()
+    assert end.status is not None
+    assert os.waitstatus_to_exitcode(end.status) == code
+    assert (end.failure, end.reason) == ("", "")
+
+
+def test_signal_that_ended_the_script_is_kept(start_step: StartStep) -> None:
+    end = start_step("kill -USR1 $$").wait()
+    assert end.status == signal.SIGUSR1
+
+
+def test_end_by_request_gives_its_reason(start_step: StartStep) -> None:
+    step = start_step("trap 'echo term; exit 3' TERM\necho ready\nwhile :; do sleep 0.02; done")
+    step.wait_for_lines(1)
+    step.end("cancelled")
+    end = step.wait()
+    assert end.status is not None
+    assert os.waitstatus_to_exitcode(end.status) == 3
+    assert end.reason == "cancelled"
+    assert step.lines()[-1] == "term"  # after what the shell says about its child
+
+
+def test_process_that_ignores_sigterm_is_killed_after_kill_wait(start_step: StartStep) -> None:
+    step = start_step("trap '' TERM\necho ready\nwhile :; do sleep 0.02; done")
+    step.wait_for_lines(1)
+    step.end("cancelled")
+    assert step.wait().status == signal.SIGKILL
+
+
+def test_stopped_process_gets_sigterm(start_step: StartStep) -> None:
+    step = start_step("echo ready\nkill -STOP $$\n", kill_wait=60)
+    step.wait_for_lines(1)
+    step.end()
+    assert step.wait().status == signal.SIGTERM
+
+
+@pytest.mark.parametrize("seconds", [0, 600], ids=["script-ends", "request"])
+def test_two_forks_and_setsid_leave_nothing(start_step: StartStep, seconds: int) -> None:
+    step = start_step(ESCAPE.replace("SECONDS", str(seconds)))
+    (escaped,) = map(int, step.wait_for_lines(1))
+    if seconds:
+        step.end("cancelled")
+    step.wait()
+    with pytest.raises(ProcessLookupError):
+        os.kill(escaped, 0)
+    assert step.processes() == set()
+
+
+def test_many_processes_that_fork_again_and_again_are_ended(start_step: StartStep) -> None:
+    step = start_step(
+        "trap '' TERM\n"
+        "for i in 1 2 3 4 5 6 7 8; do (while :; do (sleep 0.01 & sleep 0.01); done) & done\n"
+        "echo ready\nwait\n"
+    )
+    step.wait_for_lines(1)
+    step.end()
+    assert step.wait().status == signal.SIGKILL
+    assert step.processes() == set()
+
+
+def test_time_limit_ends_the_step(start_step: StartStep) -> None:
+    end = start_step("exec sleep 600", seconds=0.1).wait()
+    assert (end.status, end.reason) == (signal.SIGTERM, TIME_LIMIT)
+    assert end.elapsed_seconds >= 0.1
+
+
+def test_new_time_limit_replaces_the_old_one(start_step: StartStep) -> None:
+    step = start_step("exec sleep 600", seconds=600)
+    step.end(TIME_LIMIT, seconds=1_200)
+    assert step.request({"kind": "state"})["seconds_left"] > 600
+    step.end(TIME_LIMIT, seconds=0.1)
+    assert step.wait().reason == TIME_LIMIT
+
+
+def test_time_limit_may_be_longer_than_the_longest_poll(start_step: StartStep) -> None:
+    step = start_step("exec sleep 600", seconds=1e9)
+    assert step.request({"kind": "state"})["seconds_left"] > 2**31 / 1_000
+    step.end("cancelled")
+    assert step.wait().reason == "cancelled"
+
+
+def test_warning_comes_before_the_time_limit(start_step: StartStep) -> None:
+    step = start_step(
+        "trap 'echo warned; exit 0' USR1\nwhile :; do sleep 0.02; done",
+        seconds=60,
+        warning=[int(signal.SIGUSR1), 59.5],
+    )
+    assert step.wait().reason == ""
+    assert step.lines() == ["warned"]
+
+
+def test_signal_goes_to_the_script_alone_or_to_all(start_step: StartStep) -> None:
+    step = start_step(
+        "trap 'echo script' USR1\n"
+        "(trap 'echo child; exit' USR1; echo ready; while :; do sleep 0.02; done) &\n"
+        "while :; do sleep 0.02; done\n"
+    )
+    step.wait_for_lines(1)
+    step.request({"kind": "signal", "number": int(signal.SIGUSR1), "only_script": True})
+    assert step.wait_for_lines(2) == ["ready", "script"]
+    step.request({"kind": "signal", "number": int(signal.SIGUSR1), "only_script": False})
+    # The shells also say that their `sleep` was ended.
+    wait_until(
+        lambda: "child" in step.lines() and step.lines().count("script") == 2, "both signals"
+    )
+    step.end()
+    step.wait()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"kind": "signal", "number": 0, "only_script": True},
+        {"kind": "signal", "number": 9_999, "only_script": True},
+        {"kind": "end", "seconds": "soon", "reason": ""},
+        {"kind": "start"},
+        ["state"],
+        None,
+    ],
+    ids=["signal-0", "signal-9999", "time", "kind", "list", "nothing"],
+)
+def test_wrong_request_is_refused_and_changes_nothing(
+    start_step: StartStep, request_: object
+) -> None:
+    step = start_step("exec sleep 600")
+    assert "error" in step.request(request_)
+    assert step.request({"kind": "state"})["ends"] is False
+    step.end()
+    assert step.wait().status == signal.SIGTERM
+
+
+def test_cpu_seconds_of_all_processes_are_counted(start_step: StartStep) -> None:
+    loop = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+    end = start_step(f"({loop}) &\n({loop}) &\nsetsid sh -c '{loop}' &\nwait\nsleep 0.05").wait()
+    alone = start_step(loop).wait()
+    assert end.cpu_seconds > 1.5 * alone.cpu_seconds
+
+
+def test_kill_of_the_launcher_leaves_its_steps_running(start_step: StartStep) -> None:
+    launcher = StartedLauncher()
+    step = start_step("echo ready\nread line < go\necho $line", launcher=launcher)
+    os.mkfifo(step.directory / "go")
+    step.wait_for_lines(1)
+    launcher.kill()
+    (step.directory / "go").write_text("goes on\n")
+    assert step.wait().status == 0
+    assert step.lines() == ["ready", "goes on"]
+
+
+def test_step_starts_only_once(start_step: StartStep) -> None:
+    step = start_step("echo started\nexec sleep 600")
+    step.wait_for_lines(1)
+    start = read_start(str(step.directory))
+    (step.directory / "socket").unlink()
+    launcher = StartedLauncher()
+    second = int(launcher.start(step.directory))
+    wait_until(lambda: read_process(second) is None, "the second step daemon to end")
+    launcher.close()
+    assert read_start(str(step.directory)) == start
+    assert step.lines() == ["started"]
+    step.kill_all()
