@@ -23,6 +23,7 @@ from benchmarks import (
     reconcile,
     replay,
     simulate,
+    step_daemon,
     traces,
     usage,
     waiting_jobs,
@@ -56,6 +57,7 @@ CLAIMS: Mapping[str, Measure] = {
     "usage": usage.measure,
     "passes": passes.measure,
     "changed_cluster": changed_cluster.measure,
+    "step_daemon": step_daemon.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
