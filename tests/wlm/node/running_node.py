@@ -82,16 +82,17 @@ class Controller:
         self._socket.sendall(encode_message(request, self._number))
         return self._receive(kind, self._number)
 
-    def wait(self, run: Run, state: str) -> RunStatus:
-        """Return the status of a run as soon as it has this state."""
-        known = [*self.registration.runs, *self.changes]
-        for status in known:
-            if (status.run, status.state) == (run, state):
-                return status
+    def wait(self, run: Run, state: str, *, changes: int = 1) -> RunStatus:
+        """Return the status of a run as soon as it has had this state so many times."""
         while True:
-            status = self._receive(RunStatus)
-            if (status.run, status.state) == (run, state):
-                return status
+            known = [
+                status
+                for status in (*self.registration.runs, *self.changes)
+                if (status.run, status.state) == (run, state)
+            ]
+            if len(known) >= changes:
+                return known[changes - 1]
+            self._receive(RunStatus)
 
     def states(self, run: Run) -> list[str]:
         return [status.state for status in self.changes if status.run == run]

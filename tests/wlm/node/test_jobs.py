@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_repeated_start_starts_nothing_more(node: RunningNode) -> None:
 
 
 def test_requeued_job_is_another_run(node: RunningNode) -> None:
-    first = node.submit("echo first; exec sleep 600")
+    first = node.submit("echo first; exec sleep 600", append=True)
     second = node.submit("echo second", run=first._replace(restart=1), append=True)
     node.controller.wait(second, "finished")
     node.lines(2)
@@ -286,3 +287,36 @@ def test_missing_program_is_a_failure(start_node: StartNode) -> None:
     node = start_node(prolog="/none")
     end = outcome(node.controller.wait(node.submit("echo never"), "finished"))
     assert end.text == "the Prolog ended with the status 127:0"
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """Control group of version 1 whose processes do not react to SIGKILL while it is frozen."""
+    path = Path(f"/sys/fs/cgroup/freezer/fairbank-test-{os.getpid()}")
+    try:
+        path.mkdir()
+    except OSError:
+        pytest.skip("no freezer of cgroup version 1, or no right to use it")
+    yield path
+    (path / "freezer.state").write_text("THAWED")
+    wait_until(lambda: not (path / "cgroup.procs").read_text(), "the processes to end")
+    path.rmdir()
+
+
+def test_process_that_cannot_be_killed_is_reported_and_the_run_goes_on(
+    start_node: StartNode, tmp_path: Path, freezer: Path
+) -> None:
+    path = program(tmp_path, f"echo unkillable $SLURM_JOB_ID >> {tmp_path}/out")
+    options = {"sample_seconds": 0.05, "unkillable_timeout": 0.1}
+    node = start_node(unkillable_program=str(path), **options)
+    run = node.submit("exec sleep 600", append=True)
+    script = node.controller.wait(run, "running").script
+    (freezer / "cgroup.procs").write_text(str(script))
+    (freezer / "freezer.state").write_text("FROZEN")
+    node.controller.end(run, "cancelled")
+    status = node.controller.wait(run, "running", changes=2)
+    assert status.unkillable == (script,)
+    assert node.lines(1) == ["unkillable 1"]
+    (freezer / "freezer.state").write_text("THAWED")
+    end = outcome(node.controller.wait(run, "finished"))
+    assert (end.cause, end.text) == ("request", "cancelled")

@@ -115,8 +115,7 @@ def test_process_without_the_variable_is_found_by_its_session(node: RunningNode)
     wait_until(lambda: not environment(step.script), "the empty environment")
     os.kill(step.daemon, signal.SIGKILL)
     node.controller.wait(run, "finished")
-    left = read_process(step.script)
-    assert left is None or left.is_zombie  # init may not have waited for it yet
+    assert has_ended(step.script)
 
 
 def environment(pid: int) -> bytes:
@@ -125,19 +124,29 @@ def environment(pid: int) -> bytes:
 
 def test_killed_launcher_is_replaced_and_its_jobs_go_on(node: RunningNode) -> None:
     run = waiting_job(node)
-    os.kill(node.launcher, signal.SIGKILL)
-    # It is noticed at the next start, which fails: it is unknown what became of the request.
-    second = waiting_after(node, 2)
-    third = waiting_after(node, 3)
-    assert {second, third} <= {"exit", "launch"}
-    assert third == "exit"
+    launcher = node.launcher
+    os.kill(launcher, signal.SIGKILL)
+    wait_until(lambda: has_ended(launcher), "the end of the launcher")
+    second = node.submit("exit 0", 2, output="/dev/null")
+    assert outcome(node.controller.wait(second, "finished")).cause == "exit"
     go(node)
     assert outcome(node.controller.wait(run, "finished")).status == 0
 
 
-def waiting_after(node: RunningNode, job_id: int) -> str:
-    run = node.submit("exit 0", job_id, output="/dev/null")
-    return outcome(node.controller.wait(run, "finished")).cause
+def test_launcher_that_gives_no_answer_fails_the_start(node: RunningNode) -> None:
+    """It is killed while it has the request, so that it is unknown what became of it."""
+    os.kill(node.launcher, signal.SIGSTOP)
+    run = node.submit("exit 0", output="/dev/null")
+    node.controller.wait(run, "starting")
+    os.kill(node.launcher, signal.SIGKILL)
+    assert outcome(node.controller.wait(run, "finished")).cause == "launch"
+    second = node.submit("exit 0", 2, output="/dev/null")
+    assert outcome(node.controller.wait(second, "finished")).cause == "exit"
+
+
+def has_ended(pid: int) -> bool:
+    process = read_process(pid)
+    return process is None or process.is_zombie
 
 
 def test_kill_of_both_node_daemon_and_launcher_keeps_the_job(node: RunningNode) -> None:

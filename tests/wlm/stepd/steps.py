@@ -96,12 +96,17 @@ class StartedStep:
     def log(self) -> str:
         return (self.directory / LOG).read_text()
 
+    def connect(self) -> socket.socket:
+        """Return a connection to the step daemon."""
+        connection = socket.socket(socket.AF_UNIX)
+        with socket_path(str(self.directory)) as path:
+            connection.connect(path)  # waits while the backlog is full, unlike with a timeout
+        connection.settimeout(30)
+        return connection
+
     def request(self, message: object) -> dict[str, Any]:
         """Send a request to the step daemon, and return its answer."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(30)
-            with socket_path(str(self.directory)) as path:
-                connection.connect(path)
+        with self.connect() as connection:
             connection.sendall(json.dumps(message).encode() + b"\n")
             with connection.makefile() as answers:
                 answer: dict[str, Any] = json.loads(answers.readline())

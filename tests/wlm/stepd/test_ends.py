@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.wlm.stepd.processes import read_process
 from fairbank.wlm.stepd.step import read_start
-from fairbank.wlm.stepd.step_daemon import TIME_LIMIT
+from fairbank.wlm.stepd.step_daemon import CONNECTIONS_MAX, TIME_LIMIT
 from tests.support.conditions import wait_until
 from tests.wlm.stepd.conftest import StartStep
 from tests.wlm.stepd.steps import StartedLauncher
@@ -160,6 +160,22 @@ def test_wrong_request_is_refused_and_changes_nothing(
     step = start_step("exec sleep 600")
     assert "error" in step.request(request_)
     assert step.request({"kind": "state"})["ends"] is False
+    step.end()
+    assert step.wait().status == signal.SIGTERM
+
+
+def test_peers_that_send_nothing_or_too_much_do_no_harm(start_step: StartStep) -> None:
+    step = start_step("exec sleep 600")
+    step.request({"kind": "state"})
+    idle = [step.connect() for _ in range(CONNECTIONS_MAX)]
+    late = step.connect()
+    assert late.recv(1) == b""
+    for connection in idle:
+        connection.sendall(b"{")
+    with pytest.raises(ConnectionError):
+        idle[0].sendall(b"x" * 2**24)
+    for connection in (late, *idle):
+        connection.close()
     step.end()
     assert step.wait().status == signal.SIGTERM
 

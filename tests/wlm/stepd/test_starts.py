@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -118,6 +119,15 @@ def test_missing_directory_is_reported_and_replaced_by_tmp(
         "the job runs in /tmp"
     )
     assert directory == "/tmp"
+
+
+def test_directory_on_a_disk_mounted_noexec_is_named(
+    launcher: StartedLauncher, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        subprocess.run(["mount", "-o", "remount,noexec", str(disk)], check=True)
+        end = StartedStep(launcher, disk / "step", "echo never").wait()
+    assert end.failure.endswith("its file system may be mounted noexec")
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,15 @@ class LauncherProcess:
         Raises:
             LaunchFailed: there was an error, or no answer. Without an answer it may still start.
         """
-        loop = asyncio.get_running_loop()
+        loop, request = asyncio.get_running_loop(), os.fsencode(directory)
         async with self._lock:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    await loop.sock_sendall(self._socket, os.fsencode(directory))
+                    try:
+                        await loop.sock_sendall(self._socket, request)
+                    except OSError:  # it died earlier, so that it has not seen the request
+                        self._replace()
+                        await loop.sock_sendall(self._socket, request)
                     answer = (await loop.sock_recv(self._socket, _ANSWER_MAX)).decode()
             except (OSError, TimeoutError):
                 answer = ""
@@ -69,7 +73,9 @@ class LauncherProcess:
             raise LaunchFailed(answer)
 
     def _replace(self) -> None:
-        _log.warning("the launcher %d gave no answer: it is replaced", self._process.pid)
+        _log.warning(
+            "the launcher %d has died or gives no answer: it is replaced", self._process.pid
+        )
         self._process.kill()
         self.close()
         self._start()

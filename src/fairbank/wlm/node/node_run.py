@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -38,6 +38,9 @@ STORE_SECONDS = 1.0  # pause between two attempts to store an end on a full disk
 
 _log = logging.getLogger(__name__)
 
+StartTask = Callable[[Coroutine[None, None, None]], None]
+"""Function that starts a task, and ends the daemon if the task fails."""
+
 
 class NodeContext(NamedTuple):
     """Node of a run. `notify` gets the status of the run after each change."""
@@ -49,6 +52,7 @@ class NodeContext(NamedTuple):
     launcher: LauncherProcess
     store: RunStore
     notify: Callable[[RunStatus], None]
+    start_task: StartTask
 
 
 class NodeRun:
@@ -71,6 +75,7 @@ class NodeRun:
         self._start: StepStart | None = None
         self._connection: StepConnection | None = None
         self._end_request: EndJob | None = None
+        self._kill_seconds = 0.0  # since the first SIGKILL, as the step daemon says
 
     @property
     def run(self) -> Run:
@@ -91,7 +96,9 @@ class NodeRun:
             await end_orphans(self.directory, None, self._context.settings.kill_wait)  # a Prolog
             await self._finish(self._end("launch", "the node daemon was killed during the start"))
         else:
-            await self._finish(await self._follow())
+            end = await self._follow()
+            await end_orphans(self.directory, None, self._context.settings.kill_wait)  # an Epilog
+            await self._finish(end)
 
     async def _run_prolog(self) -> RunOutcome | None:
         """Run the Prolog. Return the end of the run if it must not start then."""
@@ -246,16 +253,27 @@ class NodeRun:
         if self._connection is None:
             return None
         try:
-            answer = await self._connection.request(kind="state")
+            state = await self._connection.request(kind="state")
         except Unavailable:
             return None
-        return float(answer["cpu_seconds"])
+        self._kill_seconds = state["kill_seconds"]
+        return float(state["cpu_seconds"])
 
     def sample(self, ended_cpu_seconds: float, table: Mapping[int, Process]) -> None:
-        """Take a sample of the usage."""
-        if self._start is not None:
-            daemon = self._start.daemon
-            self.usage = sample_usage(daemon, ended_cpu_seconds, table, self.usage)
+        """Take a sample of the usage, and report processes that cannot be ended."""
+        if self._start is None:
+            return
+        self.usage = sample_usage(self._start.daemon, ended_cpu_seconds, table, self.usage)
+        settings = self._context.settings
+        if self._kill_seconds > settings.unkillable_timeout and not self.status.unkillable:
+            pids = tuple(process.pid for process in self.processes(table))
+            self.status = msgspec.structs.replace(self.status, unkillable=pids)
+            self._context.notify(self.status)
+            self._context.start_task(self._run_unkillable_program(settings))
+
+    async def _run_unkillable_program(self, settings: NodeSettings) -> None:
+        program, seconds = settings.unkillable_program, settings.epilog_timeout
+        await run_program(program, self._environment(), seconds)
 
     def processes(self, table: Mapping[int, Process]) -> list[Process]:
         """Return the processes of the run among all processes; none after its end."""

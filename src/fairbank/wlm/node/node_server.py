@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import sqlite3
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -19,7 +19,7 @@ from fairbank.rest.auth.peers import peer_at
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
-from fairbank.wlm.node.node_run import NodeContext, NodeRun
+from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import HostedNode, NodeSettings, host_cpus, host_memory
 from fairbank.wlm.protocol.connection import Connection
@@ -48,9 +48,6 @@ from fairbank.wlm.stepd.processes import boot_id, process_table
 
 _log = logging.getLogger(__name__)
 
-StartTask = Callable[[Coroutine[None, None, None]], None]
-"""Function that starts a task, and ends the daemon if the task fails."""
-
 
 class NodeServer:
     """Node that the daemon serves. Connected controllers learn each change of a run."""
@@ -76,7 +73,7 @@ class NodeServer:
         directories = JobDirectories(Path(hosted.spool), hosted.name)
         store = RunStore(Path(hosted.spool))
         self._context = NodeContext(
-            hosted.name, boot_id(), settings, directories, launcher, store, self._notify
+            hosted.name, boot_id(), settings, directories, launcher, store, self._notify, start_task
         )
         self._runs = {stored.run: NodeRun(stored, self._context) for stored in store.runs()}
         directories.remove_others(self._runs)

@@ -30,7 +30,7 @@ class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings by the meaning of slurm.conf: Prolog, Epilog, PrologTimeout, EpilogTimeout,
-    KillWait, JobAcctGatherFrequency. Several nodes may be on one host.
+    KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency.
     """
 
     nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
@@ -39,6 +39,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     prolog_timeout: Seconds = 300.0
     epilog_timeout: Seconds = 300.0
     kill_wait: Seconds = 30.0
+    unkillable_timeout: Seconds = 60.0
+    unkillable_program: str = ""
     sample_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0
 
 

@@ -45,6 +45,7 @@ from fairbank.wlm.stepd.task import run_task
 TIME_LIMIT = "time limit"
 """Reason of a step that its time limit ended."""
 REQUEST_MAX = 65_536  # bytes
+CONNECTIONS_MAX = 64
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
@@ -78,8 +79,8 @@ class StepDaemon:
     """Step daemon.
 
     Invariant: `_status` is None until the script has ended. `_kill_at` is None until the step is
-    being ended; then it is the time of the next SIGKILL. `_connections` has the requests that are
-    not complete, by descriptor. All times are monotonic.
+    being ended; then it is the time of the next SIGKILL. `_killed_at` is the time of the first one.
+    `_connections` has the requests that are not complete, by descriptor. All times are monotonic.
     """
 
     def __init__(self, directory: str, step: Step, listener: socket.socket) -> None:
@@ -89,6 +90,7 @@ class StepDaemon:
         self._status: int | None = None
         self._failure = self._reason = ""
         self._kill_at: float | None = None
+        self._killed_at: float | None = None
         self._kill_pause = _KILL_SECONDS[0]
         self._wakeup, wakeup = os.pipe()
         for end in (self._wakeup, wakeup):
@@ -182,6 +184,7 @@ class StepDaemon:
             self._end(self._end_reason, now)
         elif self._kill_at is not None and now >= self._kill_at:
             send_signal(self._processes(), signal.SIGKILL)
+            self._killed_at = self._killed_at or now
             self._kill_at = now + self._kill_pause
             self._kill_pause = min(2 * self._kill_pause, _KILL_SECONDS[1])
 
@@ -216,10 +219,13 @@ class StepDaemon:
             self._poll.register(self._listener, select.POLLIN)
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return  # the peer has closed it
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         _, uid, _ = struct.unpack("iII", credentials)
-        if uid not in (0, os.geteuid()):
+        if uid not in (0, os.geteuid()) or len(self._connections) >= CONNECTIONS_MAX:
             connection.close()
             return
         connection.setblocking(False)
@@ -276,6 +282,7 @@ class StepDaemon:
             "elapsed_seconds": now - self._started,
             "seconds_left": None if self._end_at is None else self._end_at - now,
             "ends": self._kill_at is not None,
+            "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),
         }
 
