@@ -15,9 +15,9 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, LOST
 from fairbank.core.time import parse_instant
 from fairbank.report.slurm import sacct
+from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.layout import Columns, cells_of, field_lines, field_list, parse_fields
 from fairbank.report.slurm.notation import NONE, NONE_ASSIGNED, Notation
-from fairbank.report.slurm.rows import NO_LIMIT
 from fairbank.report.slurm.sacct import SACCT, SSTAT, AccountingLine, TaskUsage
 from fairbank.slurm.parsers import sacct as parser
 from fairbank.slurm.parsers.columns import DELIMITER, Table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 
 from fairbank.core.time import parse_instant
 from fairbank.report.slurm import sinfo, squeue
+from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.layout import Columns, lines, parse_letters, parse_names
+from fairbank.report.slurm.machine_rows import PartitionLine
 from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, Notation, date_line
-from fairbank.report.slurm.rows import NO_LIMIT, JobLine, PartitionLine
 from fairbank.report.slurm.sinfo import Counts, NodeGroup
 from fairbank.slurm.parsers import squeue as parser
 from fairbank.slurm.parsers.squeue import HeldJob, StartingJob, WaitingJob
@@ -408,3 +411,15 @@ def test_times_have_the_zone_and_form_of_the_user() -> None:
     row = JobLine(1, submitted=MORNING)
     assert list(lines([row], form, Notation(zone), header=False)) == ["2026-11-21T09:30:27"]
     assert list(lines([row], form, Notation(zone, "%H:%M"), header=False)) == ["09:30"]
+
+
+def test_tables_need_no_package_but_the_standard_library() -> None:
+    program = (
+        "import sys; before = set(sys.modules);"
+        "from fairbank.report.slurm import sacct, scontrol, sinfo, sprio, squeue, sshare;"
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    )
+    command = [sys.executable, "-c", program]
+    new = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert set(new) - sys.stdlib_module_names == {"fairbank"}
+    assert not {"asyncio", "argparse", "fractions"} & set(new)

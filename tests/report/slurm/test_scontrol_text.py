@@ -15,15 +15,9 @@ from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PartitionState
 from fairbank.core.time import parse_instant
 from fairbank.report.slurm import scontrol
+from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
+from fairbank.report.slurm.machine_rows import NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import JOB_FLAGS, Notation
-from fairbank.report.slurm.rows import (
-    NO_LIMIT,
-    JobLine,
-    JobShare,
-    NodeLine,
-    PartitionLine,
-    ReservationLine,
-)
 from fairbank.slurm.parsers import machine
 from fairbank.slurm.parsers.columns import Cells, Records, key_value_records
 from fairbank.slurm.parsers.job_lines import job_lines, read_pending

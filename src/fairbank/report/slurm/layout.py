@@ -8,8 +8,9 @@ cells with delimiters. Widths count bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
@@ -169,14 +170,30 @@ def lines(
         notation: how values are written.
         header: begin with the header.
     """
-    heads: list[Written] = [cell.column.head if cell.column else "" for cell in form.cells]
-    cells = (
-        [cell.column.cell(row, notation) if cell.column else "" for cell in form.cells]
-        for row in rows
-    )
-    for texts in chain([heads] if header else [], cells):
-        shown = (cell.show(text) for cell, text in zip(form.cells, texts, strict=True))
-        yield form.before + "".join(shown)
+    if header:
+        heads = (cell.show(cell.column.head if cell.column else "") for cell in form.cells)
+        yield form.before + "".join(heads)
+    shows = [_show_of(cell, notation) for cell in form.cells]
+    for row in rows:
+        yield form.before + "".join([show(row) for show in shows])
+
+
+def _show_of(placed: PlacedColumn, notation: Notation) -> Callable[[Any], str]:
+    """Return the function that shows the cell of a row."""
+    if placed.column is None:
+        return lambda row: placed.behind
+    get, write, behind = attrgetter(placed.column.field), placed.column.write, placed.behind
+    width, pad = abs(placed.width), str.rjust if placed.width > 0 else str.ljust
+
+    def show(row: Any) -> str:
+        cell = write(get(row), notation)
+        shown = str(cell)
+        # Nearly all cells are short; it halves the time of squeue with 10,000 jobs.
+        if len(shown) <= width and shown.isascii():
+            return pad(shown, width) + behind
+        return placed.show(cell)
+
+    return show
 
 
 def letters_format(columns: Columns, names: Iterable[str], delimiter: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.layout import SlurmColumn, table
 from fairbank.report.slurm.notation import (
     NONE,
@@ -25,7 +26,6 @@ from fairbank.report.slurm.notation import (
     shortened,
     time,
 )
-from fairbank.report.slurm.rows import NO_LIMIT
 
 _USAGE = (
     "maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,maxrsstask,averss,"

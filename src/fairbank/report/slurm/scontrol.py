@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.notation import (
     NULL,
     UNLIMITED,
@@ -25,7 +26,6 @@ from fairbank.report.slurm.notation import (
     time,
     yes_no,
 )
-from fairbank.report.slurm.rows import NO_LIMIT
 
 NO_JOBS = "No jobs in the system"
 NO_RESERVATIONS = "No reservations in the system"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fairbank.report.slurm.layout import SlurmColumn, TableFormat, parse_names, table
+from fairbank.report.slurm.machine_rows import PartitionLine
 from fairbank.report.slurm.notation import (
     INFINITE,
     NODE_SIGNS,
@@ -24,7 +25,6 @@ from fairbank.report.slurm.notation import (
     shortened,
     time,
 )
-from fairbank.report.slurm.rows import PartitionLine
 
 FORMAT = "Partition:9 ,Available:.5 ,Time:.10 ,Nodes:.6 ,StateCompact:.6 ,NodeList:0"
 LONG_FORMAT = (

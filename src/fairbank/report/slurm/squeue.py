@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairbank.core.slurm_numbers import NO_VAL, PRIORITY_MAX
+from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.layout import SlurmColumn, table
 from fairbank.report.slurm.notation import (
     NOT_APPLICABLE,
@@ -20,7 +21,6 @@ from fairbank.report.slurm.notation import (
     queue_clock,
     time,
 )
-from fairbank.report.slurm.rows import NO_LIMIT
 
 FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG_FORMAT = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
