@@ -100,7 +100,7 @@ def test_associations_have_limits_and_shares_below_root() -> None:
         ("[[qos]]\nname = 'a'\npreempt = 'a'", "line 3, preempt: QOS preempt each other in a"),
         ("[[qos]]\nname = 'a'\ngrp_tres = 'cpu'", "line 3, grp_tres: 'cpu' is not NAME=NUMBER"),
         ("[[qos]]\nname = 'a'\nusage_factor = nan", "line 3, usage_factor: 'nan' is not a"),
-        ("[[qos]]\nname = 'a'\nmax_jobs = 3", "line 3, max_jobs: 'max_jobs' is not a keyword"),
+        ("[[qos]]\nname = 'a'\nmax_jobs = 3", "line 3, max_jobs: is not a keyword here"),
         ("[[associations]]\nuser = 'a'", "line 1, user: account is missing"),
         ("[[associations]]\naccount = 'a'\nuser = 'u'", "line 2, account: there is no account a"),
         ("[[associations]]\naccount = 'a'\nparent = 'b'", "line 3, parent: there is no account b"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +11,15 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.wlm.config.entries import KEYWORDS
 from fairbank.wlm.config.forms import ValueForm
+from fairbank.wlm.config.keyword import Keyword
+from fairbank.wlm.config.keywords import SETTINGS
 from fairbank.wlm.config.settings import WlmSettings
 from tests.wlm.config.files import CONF, MACHINE, MACHINE_TOML, TOML, load
 from tests.wlm.config.samples import SAMPLES
 
 TEXTS = [text for table in SAMPLES.values() for text in table.values()]
 ODD = "UNLIMITED ALL DEFAULT -1 nan inf 1e9 0x10 a[1-3 a]] , =, \\ # \" ' 1:2:3:4 \u0663 \0"
+ONCE = [keyword for keyword in SETTINGS if keyword.name in SAMPLES.get(keyword.group, {})]
 VALUES = st.one_of(
     st.sampled_from(TEXTS), st.sampled_from(ODD.split(" ")), st.text(max_size=12), st.just("")
 )
@@ -87,3 +92,18 @@ def test_random_values(form: ValueForm, text: str) -> None:
         form.read(text, "KEYWORD")
     except InvalidInput as bad:
         assert bad.message
+
+
+@given(st.sets(st.sampled_from(ONCE)))
+def test_random_settings_are_equal_in_both_forms(keywords: set[Keyword]) -> None:
+    by_field = {keyword.targets[0]: keyword for keyword in keywords}  # not two for the same
+    chosen = sorted(by_field.values(), key=lambda keyword: keyword.group)
+    lines = [f"{keyword.name}={SAMPLES[keyword.group][keyword.name]}" for keyword in chosen]
+    tables = [
+        "\n".join([f"[{group}]", *(f'{row.key} = "{SAMPLES[group][row.name]}"' for row in rows)])
+        for group, rows in groupby(chosen, key=lambda keyword: keyword.group)
+    ]
+    in_conf = load(CONF, {CONF: "\n".join([*lines, MACHINE])})
+    in_toml = load(TOML, {TOML: "\n".join([*tables, MACHINE_TOML])})
+    assert in_conf.settings == in_toml.settings
+    assert len(in_conf.notes) == len(in_toml.notes)

@@ -109,10 +109,12 @@ def unknown(place: str, written: str, names: Iterable[str], elsewhere: str) -> I
         names: the known ones, in the form of the file.
         elsewhere: where it would belong; empty: nowhere.
     """
-    message = f"{quote_unknown(written)} is not a keyword"
+    is_plain = written.isascii() and written.isprintable()
+    field = written[:64] if is_plain else quote_unknown(written)
     if elsewhere:
-        return invalid(place, f"{message} here", field=written, remedy=f"it belongs {elsewhere}")
+        remedy = f"it belongs {elsewhere}"
+        return invalid(place, "is not a keyword here", field=field, remedy=remedy)
     by_name = {name.lower(): name for name in names}
-    near = get_close_matches(written[:64].lower(), by_name, n=1)
-    remedy = f"did you mean {by_name[near[0]]}?" if near else "docs/reference/wlm-settings.md"
-    return invalid(place, message, field=written[:64], remedy=remedy)
+    near = get_close_matches(field.lower(), by_name, n=1)
+    remedy = f"did you mean {by_name[near[0]]}?" if near else "remove it"
+    return invalid(place, "is not a known keyword", field=field, remedy=remedy)
