@@ -186,9 +186,10 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
         assert state.endswith(("SU-minutes remaining", "SU-minutes available"))
 
 
-def test_table_without_a_caption_names_the_unit_in_its_header(changing: Run) -> None:
-    planned = changing("deposit", FOLD, "1000", "--reason", "x", "--dry-run", "--units", "k").out
-    assert "AMOUNT (thousand SU)" in planned
+def test_unit_is_in_the_caption_or_in_the_header(changing: Run) -> None:
+    deposit = ("deposit", FOLD, "1000", "--reason", "x", "--dry-run", "--units", "k")
+    assert changing(*deposit).out.splitlines()[0].endswith("   unit thousand SU")
+    assert "|AMOUNT (thousand SU)|" in changing(*deposit, "-P").out
     shown = changing("alloc", "show", FOLD, "-o", "ALLOC,GRANTED", "--units", "m").out
     assert "GRANTED (SU-minutes)" in shown
     assert "(SU-minutes)" not in changing("balance", "--units", "m").out
