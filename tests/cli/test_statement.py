@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.cli.commands.bank import jobs
 from fairbank.cli.commands.bank.statement import COLUMNS
 from fairbank.report.columns import DisplayFormat, with_minutes
 from tests.cli.conftest import Run
@@ -149,14 +150,16 @@ def test_reason_of_an_entry_agrees_with_its_amount(
     assert exact.cell(entry, DisplayFormat(exact=True)) == (str(entry["amount"]) if out else "")
 
 
-def test_charge_of_a_hold_shows_figures_that_add_up() -> None:
-    """Use 1 minute of a hold of 60: 0.02 of 1 SU, and 0.98 come back."""
-    before = {"deposited": 600, "charged": 0, "held": 60, "available": 540}
+def test_charge_is_the_same_figure_as_in_jobs() -> None:
+    """Use 20 minutes of a hold of 60, 0.34 of 1 SU. AVAILABLE goes from 98.66 to 99.33."""
+    before = {"deposited": 6_000, "charged": 20, "held": 60, "available": 5_920}
     entry = statement_entry(
-        "charge", 1, 1, {}, charged=1, available=599, before=before, returned=59
+        "charge", 20, 1, {}, charged=40, available=5_960, before=before, returned=40
     )
     shown = {column.head: column.cell(entry, DisplayFormat()) for column in COLUMNS}
-    assert (shown["IN"], shown["REASON"]) == ("0.98", "0.02 used; 0.98 of 1 returned")
+    assert (shown["IN"], shown["REASON"]) == ("0.67", "0.34 used of 1 held")
+    (charged,) = (column for column in jobs.COLUMNS if column.head == "SU")
+    assert charged.cell({"cost": 20}, DisplayFormat()) == "0.34"
 
 
 def test_period_that_begins_in_the_future_is_refused(fairbank: Run) -> None:

@@ -209,7 +209,7 @@ granted 90
 (opening) 0
 deposit 100 100 call 1
 hold 401 12 88
-charge 401 7 95 5 used; 7 of 12 back
+charge 401 7 95 5 used of 12 held
 refund 401 2 97 disk failed
 withdraw 10 87 unused
 (closing) 87

@@ -57,24 +57,13 @@ def _reason(row: Row, form: DisplayFormat) -> str:
         requested = f"requested {form.su_text(row['amount'])}" if row["amount"] else None
         parts += [": ".join(filter(None, (details["message"], requested)))]
     if row.get("kind") == "charge":
-        parts.append(f"{_used(row, form)} used")
-    if row.get("returned"):
+        # As `jobs` shows the charge and the hold. What came back is IN.
         freed = row["before"]["held"] - row["held"]
-        returned = form.moved(row["before"]["available"], row["available"])
-        parts.append(f"{returned} of {form.su(freed)} {'back' if form.short else 'returned'}")
+        hold = f" of {form.su(freed)} held" if row["returned"] else ""
+        parts.append(f"{form.su(row['amount'])} used{hold}")
     if details.get("written_off"):
         parts.append(f"{form.su(details['written_off'])} written off")
     return "; ".join(parts)
-
-
-def _used(row: Row, form: DisplayFormat) -> str:
-    """Format a charge so that it adds up with the freed hold and with IN or OUT as shown."""
-    before, amounts = row["before"], form.amounts
-    freed = before["held"] - row["held"]
-    if row["available"] - before["available"] != freed - row["amount"]:
-        return form.su(row["amount"])
-    shown = [amounts.parts(row["available"], down=True) for row in (before, row)]
-    return amounts.write(amounts.parts(freed) + shown[0] - shown[1])
 
 
 def _changed(terms: Mapping[str, Any], form: DisplayFormat) -> str:
