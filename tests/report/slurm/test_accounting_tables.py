@@ -280,6 +280,11 @@ def test_names_may_be_cut_short_and_have_a_width() -> None:
     )
 
 
+def test_format_without_columns_prints_empty_lines() -> None:
+    assert table([ALIGN], "") == "\n\n\n"
+    assert table([ALIGN], ",", delimiter="|", header=False) == "\n"
+
+
 def test_unknown_column_is_refused_in_the_words_of_sacct() -> None:
     with pytest.raises(InvalidInput, match='Invalid field requested: "speed"'):
         parse_fields("jobid,speed%20", SACCT)

@@ -362,6 +362,14 @@ def test_unknown_column_stands_for_itself_and_is_reported() -> None:
     ]
 
 
+def test_wide_columns_and_formats_without_any_are_printed() -> None:
+    assert printed([JobLine(7)], "%10000i|") == f"{7:<10000}|\n"
+    assert printed([JobLine(7)], "JobID:.10000|") == f"{7:>10000}|\n"
+    for form in ("", "text"):
+        empty = lines([JobLine(7)], parse_letters(form, squeue.COLUMNS), HERE)
+        assert list(empty) == [form, form]  # the header, too
+
+
 def test_widths_count_bytes_and_cut_no_character() -> None:
     row = JobLine(7, "größer", user="zoë")
     assert printed([row], "%.4j|%4j|%.6u|%6u|%0u|") == "grö|grö|  zoë|zoë  |zoë|\n"

@@ -106,8 +106,8 @@ class TableFormat(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
-_BY_LETTER = re.compile(r"(\.?)(\d{0,4})(.?)(.*)", re.DOTALL)
-_BY_NAME = re.compile(r"([^:]*)(?::(\.?)(\d{0,4})(.*))?", re.DOTALL)
+_BY_LETTER = re.compile(r"(\.?)(\d{0,6})(.?)(.*)", re.DOTALL)
+_BY_NAME = re.compile(r"([^:]*)(?::(\.?)(\d{0,6})(.*))?", re.DOTALL)
 
 
 def parse_letters(form: str, columns: Columns) -> TableFormat:
@@ -208,7 +208,7 @@ def widths_format(columns: Columns, widths: Mapping[str, int]) -> str:
 
 # --- sacct, sstat and sshare ---
 
-_FIELD = re.compile(r"([^%]*)(?:%(-?\d{1,4})?.*)?", re.DOTALL)
+_FIELD = re.compile(r"([^%]*)(?:%(-?\d{1,6})?.*)?", re.DOTALL)
 
 
 def parse_fields(form: str, columns: Columns) -> list[SlurmColumn]:
