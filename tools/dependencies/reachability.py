@@ -18,6 +18,7 @@ NEXT_USERS: Mapping[str, str] = {
     "wlm.config.default_file": "the workload manager",
     "core.submission.file_patterns": "the workload manager",
     "report.slurm.sinfo": "the workload manager",
+    "jobqueue.dependencies": "the workload manager",
     "scheduling.placement.bindings": "the workload manager",
     "priority.multifactor.accrual": "the workload manager",
     "priority.fairshare.usage_ticks": "the workload manager",

@@ -16,7 +16,7 @@ PURE: Mapping[str, str] = {
     "bank": "core cluster",
     "priority": "core",
     "scheduling": "core cluster",
-    "jobqueue": "core cluster priority scheduling",
+    "jobqueue": "core core.submission cluster priority scheduling",
     "simulator": "core cluster bank priority scheduling jobqueue",
     "report": "core report.slurm",
     "report.slurm": "core",

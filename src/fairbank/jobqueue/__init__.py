@@ -1,3 +1,3 @@
-"""Limits, usage, factors and pass times of a queue of jobs, for the simulator, the live explanation
-and a workload manager. Pure.
+"""Limits, usage, factors, dependencies, arrays and pass times of a queue of jobs, for the
+simulator, the live explanation and a workload manager. Pure.
 """

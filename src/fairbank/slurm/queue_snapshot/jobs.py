@@ -9,6 +9,7 @@ import msgspec
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
+from fairbank.jobqueue.arrays import queued_tasks
 from fairbank.scheduling.machines.partition_access import USAGE_THRESHOLD
 from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement import node_set
@@ -18,9 +19,6 @@ from fairbank.scheduling.reason import NAMES
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX
-
-TASK_STEP = 1 << 32
-"""A task without a number of its own gets that of its array plus this many times its position."""
 
 _COMPUTED_REASONS = frozenset(
     "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit"
@@ -85,11 +83,10 @@ def pending_jobs(
         is_privileged=slurm_job.uid == 0 or slurm_job.user == settings.slurm_user,
         submit_host=slurm_job.submit_host,
     )
-    if not slurm_job.tasks:
+    if slurm_job.tasks:
+        yield from queued_tasks(job, slurm_job.tasks)
+    else:
         yield job
-    for position, task in enumerate(slurm_job.tasks):
-        number = slurm_job.job_id + position * TASK_STEP
-        yield msgspec.structs.replace(job, number=number, task=task)
 
 
 def hold_reason(slurm_job: SlurmJob) -> str | None:

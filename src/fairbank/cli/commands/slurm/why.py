@@ -139,6 +139,7 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
     """Return the terms of the job's priority beside those of the job just ahead in its partition;
     None if Slurm has none, or does not tell them.
     """
+    from fairbank.jobqueue.arrays import record_number
     from fairbank.report.priorities import as_data as row_data
     from fairbank.report.priorities import (
         best_rows,
@@ -146,14 +147,13 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
         terms_side_by_side,
         with_job_ahead,
     )
-    from fairbank.slurm.queue_snapshot.jobs import TASK_STEP
     from fairbank.slurm.rankings import read_priorities
 
     try:
         priorities = read_priorities(options.directory, row.as_of)
     except FairbankError:  # no factors (priority/basic), or no sprio.txt in the directory
         return None
-    number = row.why.number % TASK_STEP  # all tasks of an array have the priority of the array
+    number = record_number(row.why.number)  # all tasks of an array have the priority of the array
     own = [candidate for candidate in best_rows(priorities.rows) if candidate.job == number]
     if not own:
         return None
