@@ -17,6 +17,7 @@ PURE: Mapping[str, str] = {
     "priority": "core",
     "scheduling": "core cluster",
     "jobqueue": "core core.submission cluster priority scheduling",
+    "wlm.core": "core core.submission cluster priority scheduling jobqueue",
     "simulator": "core cluster bank priority scheduling jobqueue",
     "report": "core report.slurm",
     "report.slurm": "core",

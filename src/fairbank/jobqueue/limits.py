@@ -232,7 +232,7 @@ class QueueLimits(StartLimits):
         """Return the job on these nodes, or as it requests them."""
         tres, nodes = job.tres, frozenset[str]()
         if where is not None:
-            tres = {**tres, **_placed_tres(where)}
+            tres = {**tres, **placed_tres(where)}
             nodes = frozenset(self._inputs.nodes[share.place] for share in where.shares)
         tres = self._billed(partition, tres)
         return CountedJob(
@@ -286,7 +286,7 @@ class QueueLimits(StartLimits):
         )
 
 
-def _placed_tres(where: Placement) -> Counts:
+def placed_tres(where: Placement) -> Counts:
     """Return the TRES of nodes; those of no node stay as requested."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
     placed = {

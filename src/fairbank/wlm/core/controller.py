@@ -1,0 +1,107 @@
+"""Entry point: an event at a time changes the state and returns effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.core.errors import FairbankError
+from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core import node_messages
+from fairbank.wlm.core.effects import CoreEffect, StoredRow
+from fairbank.wlm.core.ends import settle_dependencies
+from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.requests import cluster_requests, job_requests
+from fairbank.wlm.core.requests.job_updates import update
+from fairbank.wlm.core.requests.submission import submit
+from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.snapshot import pass_snapshot
+from fairbank.wlm.core.starts import carry_out, take_verdict
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.timers import arm_all, fire
+from fairbank.wlm.core.transition import AGENT, Transition
+
+_REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
+    ev.SubmitJob: submit,
+    ev.UpdateJob: update,
+    ev.HoldJob: job_requests.hold,
+    ev.ReleaseJob: job_requests.release,
+    ev.RequeueJob: job_requests.requeue,
+    ev.CancelJob: job_requests.cancel,
+    ev.SendSignal: job_requests.signal,
+    ev.TopJob: job_requests.move_to_top,
+    ev.UpdateNode: cluster_requests.update_node,
+    ev.UpdatePartition: cluster_requests.update_partition,
+    ev.SetReservation: cluster_requests.set_reservation,
+    ev.DeleteReservation: cluster_requests.delete_reservation,
+}
+_MESSAGES: Mapping[type, Callable[[Transition, Any], None]] = {
+    ev.NodeRegistered: node_messages.register,
+    ev.NodeSilent: node_messages.silence,
+    ev.RunStarted: node_messages.record_start,
+    ev.ScriptEnded: node_messages.record_end,
+    ev.RunCleared: node_messages.record_clearing,
+    ev.StartFailed: node_messages.record_failure,
+    ev.ProcessesLeft: node_messages.record_unkillable,
+    ev.VerdictGiven: take_verdict,
+    ev.MessageAcknowledged: lambda tx, event: tx.put("messages", event.message, None),
+    ev.PlanMade: lambda tx, event: carry_out(tx, event.plan),
+    ev.TimerFired: fire,
+}
+
+
+class Core:
+    """State machine of the cluster.
+
+    The caller carries out the effects of an event in their order, and the effects of one event
+    before those of the next. It answers `RequestPlan` with a pass over `snapshot` and PlanMade.
+    """
+
+    def __init__(
+        self, settings: CoreSettings, nodes: Sequence[Node], partitions: Iterable[PartitionRules]
+    ) -> None:
+        self.state = CoreState(settings, nodes, partitions)
+
+    def load(self, rows: Iterable[StoredRow], now: Moment) -> list[CoreEffect]:
+        """Take over the rows that an earlier core stored, before the first event.
+
+        The effects set the timers, repeat the messages that the agent has not acknowledged, and
+        request a pass. Nodes register again by themselves.
+        """
+        self.state.load(rows)
+        tx = Transition(self.state, now)
+        arm_all(tx)
+        for _, message in sorted(self.state.messages.items()):
+            tx.send(AGENT, message)
+        settle_dependencies(tx)
+        tx.request_plan()
+        return tx.effects()
+
+    def snapshot(self, now: Moment) -> OnNodes:
+        """Return the snapshot for a scheduling pass."""
+        return pass_snapshot(self.state, now)
+
+    def handle(self, event: ev.CoreEvent, now: Moment) -> list[CoreEffect]:
+        """Change the state by an event, and return the effects.
+
+        A request that is refused changes nothing; its only effect is the reply with the error.
+        """
+        tx = Transition(self.state, now)
+        if not isinstance(event, ev.RequestMade):
+            _MESSAGES[type(event)](tx, event)
+            settle_dependencies(tx)
+            return tx.effects()
+        body = event.body
+        answer: object
+        try:
+            answer = _REQUESTS[type(body)](tx, event.caller, body)
+            settle_dependencies(tx)
+        except FairbankError as error:
+            answer = error
+        if isinstance(answer, FairbankError) or (isinstance(body, ev.SubmitJob) and body.test_only):
+            tx.roll_back()
+        tx.reply(event.number, answer)
+        return tx.effects()

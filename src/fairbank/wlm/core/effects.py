@@ -1,0 +1,126 @@
+"""Effects of an event, in the order in which they are carried out: the stored rows come first."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.core.events import TimerKind
+from fairbank.wlm.core.jobs import Submission, WlmRun
+
+Table = Literal["jobs", "runs", "nodes", "partitions", "reservations", "messages", "counters"]
+AgentMessageKind = Literal["prolog", "limit", "epilog"]
+LogLevel = Literal["info", "warning", "error"]
+
+
+class StoredRow(NamedTuple):
+    """Row of the state file. `value` None: the row is deleted.
+
+    Rows of `runs` are accounting records, which the core does not read again.
+    """
+
+    table: Table
+    key: str
+    value: object
+
+
+class StoreRows(NamedTuple):
+    """Commit of rows. All other effects wait for it."""
+
+    rows: tuple[StoredRow, ...]
+
+
+class Reply(NamedTuple):
+    """Answer to a request: its result, or the error that refused it."""
+
+    request: int
+    answer: object
+
+
+class StartRun(NamedTuple):
+    """Start of a run. The first node of the run starts its script; a run starts once on a node.
+
+    `seconds` is how long it may run on its own if the controller is away; None: without a limit.
+    """
+
+    run: WlmRun
+    request: PendingJob
+    submission: Submission
+    seconds: int | None
+
+
+class EndRun(NamedTuple):
+    """End of all processes of a run; then its epilog runs."""
+
+    run: Run
+
+
+class DropRun(NamedTuple):
+    """Receipt of the end of a run, which its node need not report again."""
+
+    run: Run
+
+
+class SignalRun(NamedTuple):
+    """Signal to the processes of a run, or to its script."""
+
+    run: Run
+    signal: int
+    script_only: bool = False
+
+
+class ChangeLimit(NamedTuple):
+    """New time limit of a run, in seconds from its start."""
+
+    run: Run
+    seconds: int | None
+
+
+class AgentMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Message to the agent, kept until it is acknowledged, with the run as it was.
+
+    prolog   the run waits for a verdict
+    limit    its time limit has changed
+    epilog   all of its nodes are cleared; one without `run.started` never began
+    """
+
+    number: int
+    kind: AgentMessageKind
+    run: WlmRun
+    request: PendingJob
+    submission: Submission
+
+
+Message = StartRun | EndRun | DropRun | SignalRun | ChangeLimit | AgentMessage
+
+
+class Send(NamedTuple):
+    """Message to a node, or to the agent with an empty name."""
+
+    node: str
+    message: Message
+
+
+class RequestPlan(NamedTuple):
+    """Request of a scheduling pass."""
+
+
+class SetTimer(NamedTuple):
+    """Timer. `at` is in seconds of the wall clock or of the monotonic clock, by its kind."""
+
+    kind: TimerKind
+    number: int
+    at: int
+
+
+class LogLine(NamedTuple):
+    """Line for the log."""
+
+    level: LogLevel
+    text: str
+
+
+CoreEffect = StoreRows | Reply | Send | RequestPlan | SetTimer | LogLine

@@ -1,0 +1,308 @@
+"""Ends of runs and jobs: end, requeue, clean-up, forgetting.
+
+The end of a run is decided once, and its accounting record is written then. Its processes and
+epilogs may go on: a node is free when it has cleared the run. When all have, the agent gets the
+epilog message.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.jobqueue.dependencies import advance, next_test
+from fairbank.wlm.core.effects import DropRun, EndRun, SignalRun
+from fairbank.wlm.core.events import TimerKind
+from fairbank.wlm.core.job_states import JobEvent, end_of_script, next_state
+from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
+from fairbank.wlm.core.transition import Transition
+
+NODE_FAIL_STATUS = 1
+"""Exit status of a run whose node failed; Slurm prints it as 0:1."""
+SIGCONT, SIGTERM = 18, 15
+
+
+def end_job(
+    tx: Transition,
+    job: WlmJob,
+    event: JobEvent,
+    reason: str,
+    *,
+    status: int = 0,
+    canceller: int | None = None,
+) -> WlmJob:
+    """End a job for good.
+
+    Args:
+        tx: the transition.
+        job: a job that has not ended.
+        event: how it ends.
+        reason: Slurm's reason.
+        status: exit status of its script.
+        canceller: uid of the user who cancelled it.
+    """
+    run = job.active_run
+    if run is not None:
+        job = _close_run(tx, job, run, event.name, reason, status, canceller)
+    job = tx.move(job, event, reason=reason, ended=tx.now, canceller=canceller, held_by=None)
+    if run is None:
+        # It waited. The run that never began has a record of its own.
+        _record(tx, job, None, event.name, reason, canceller)
+    return _clear_if_done(tx, job)
+
+
+def requeue_job(
+    tx: Transition,
+    job: WlmJob,
+    *,
+    event: JobEvent = JobEvent.REQUEUED,
+    held_by: HeldBy | None = None,
+    reason: str = "None",
+    status: int = 0,
+) -> WlmJob:
+    """End the run of a job, and put the job back into the queue with a new run.
+
+    Args:
+        tx: the transition.
+        job: a job that runs or has ended.
+        event: REQUEUED, or with a state in which it is held.
+        held_by: holder of the job; None: it may start at once.
+        reason: reason of the hold.
+        status: exit status of the script of the run that ends.
+    """
+    run = job.active_run
+    if run is not None:
+        job = _close_run(tx, job, run, "REQUEUED", reason, status, None)
+    after = next_state(job.state, event)
+    job = tx.move(
+        job,
+        event,
+        request=msgspec.structs.replace(job.request, submitted=tx.now.wall),
+        restarts=job.restarts + 1,
+        run=job.run if after.is_completing else None,
+        held_by=held_by,
+        reason=reason,
+        ended=None,
+        canceller=None,
+    )
+    tx.request_plan()
+    return _clear_if_done(tx, job)
+
+
+def end_script(tx: Transition, job: WlmJob, status: int, *, is_late: bool) -> WlmJob:
+    """End or requeue a running job whose script has ended.
+
+    Args:
+        tx: the transition.
+        job: a running job.
+        status: exit status of wait(2).
+        is_late: its node ended it at its time limit.
+    """
+    event, reason = end_of_script(status, is_late=is_late)
+    code, settings = status // 256, tx.state.settings
+    if event is JobEvent.FAILED and job.submission.may_requeue:
+        if code in settings.requeue_exit_hold:
+            special = JobEvent.REQUEUED_SPECIAL
+            return requeue_job(tx, job, event=special, held_by=HeldBy.USER, status=status)
+        if code in settings.requeue_exit:
+            return requeue_job(tx, job, status=status)
+    return end_job(tx, job, event, reason, status=status)
+
+
+def fail_launch(tx: Transition, job: WlmJob, *, is_prolog: bool) -> WlmJob:
+    """Requeue a job whose prolog or launch failed, or hold it; one that may not ends."""
+    failures = job.launch_failures + (not is_prolog)
+    job = tx.put_job(job, launch_failures=failures)
+    if not job.submission.may_requeue:
+        return end_job(tx, job, JobEvent.FAILED, "JobLaunchFailure")
+    held_by = None
+    if is_prolog and tx.state.settings.holds_after_prolog:
+        held_by = HeldBy.ADMIN
+    elif failures > tx.state.settings.max_batch_requeue:
+        held_by = HeldBy.REQUEUES
+    return requeue_job(tx, job, held_by=held_by)
+
+
+def lose_node(tx: Transition, job: WlmJob, node: str, *, is_clear: bool = False) -> None:
+    """Take a node that failed from a job. The job ends or is requeued, unless it goes on.
+
+    Args:
+        tx: the transition.
+        job: a job with processes on the node.
+        node: name of the node.
+        is_clear: the node has no processes of the job any more.
+    """
+    run = job.active_run
+    if run is not None and (node == run.batch_node or not job.submission.no_kill):
+        if job.submission.may_requeue:
+            job = requeue_job(tx, job, status=NODE_FAIL_STATUS)
+        else:
+            job = end_job(tx, job, JobEvent.NODE_FAIL, "NodeDown", status=NODE_FAIL_STATUS)
+    if job.run is not None and node in job.run.left:
+        if not is_clear:
+            leave_stray(tx, job.run, node)
+        _free_node(tx, job, job.run, node)
+
+
+def leave_stray(tx: Transition, run: WlmRun, node: str) -> None:
+    """Keep a node from jobs until it has ended the processes of a run that it was taken from."""
+    if run.is_allowed:
+        tx.send(node, EndRun(run.run))
+        tx.put_node(node, strays=(*tx.state.nodes[node].strays, run.run))
+
+
+def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> None:
+    """Preempt a running job, after its grace time if it has one.
+
+    Args:
+        tx: the transition.
+        job: job of which nodes are needed.
+        requeues: PreemptMode=REQUEUE; a job that may not be requeued is cancelled.
+        grace: GraceTime of its partition in seconds.
+    """
+    run = job.active_run
+    if run is None:
+        return
+    if grace and run.grace_ends is None and run.started is not None:
+        ends = tx.now.mono + grace
+        tx.put_run(job, run, grace_ends=ends)
+        tx.set_timer(TimerKind.GRACE, job.number, ends)
+        for node in run.left:
+            for signal in (SIGCONT, SIGTERM):
+                tx.send(node, SignalRun(run.run, signal))
+    elif (run.grace_ends or 0) <= tx.now.mono:
+        if requeues and job.submission.may_requeue:
+            requeue_job(tx, job)
+        else:
+            end_job(tx, job, JobEvent.PREEMPTED, "None")
+
+
+def clear_node(tx: Transition, job: WlmJob, node: str) -> None:
+    """Free a node that has cleared the run of a job, and let the node forget the run."""
+    run = job.run
+    if run is None or node not in run.left:
+        return
+    tx.send(node, DropRun(run.run))
+    if not run.end:
+        # Its processes are gone, and no end was reported: the launcher or the node lost them.
+        lose_node(tx, job, node, is_clear=True)
+    else:
+        _free_node(tx, job, run, node)
+
+
+def _free_node(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
+    left = tuple(other for other in run.left if other != node)
+    _clear_if_done(tx, tx.put_run(job, run, left=left))
+    tx.request_plan()
+
+
+def _close_run(
+    tx: Transition,
+    job: WlmJob,
+    run: WlmRun,
+    end: str,
+    reason: str,
+    status: int,
+    canceller: int | None,
+) -> WlmJob:
+    """Decide the end of the active run: write its record, and let its nodes end it."""
+    # Before the start was sent, no node knows the run.
+    left = run.left if run.is_allowed else ()
+    closed = msgspec.structs.replace(
+        run, ended=tx.now, end=end, status=status, left=left, grace_ends=None
+    )
+    for node in left:
+        tx.send(node, EndRun(run.run))
+    _record(tx, job, closed, end, reason, canceller)
+    return tx.put_job(job, run=closed)
+
+
+def _record(
+    tx: Transition, job: WlmJob, run: WlmRun | None, end: str, reason: str, canceller: int | None
+) -> None:
+    identity = job.identity(tx.state.settings.cluster) if run is None else run.run
+    tx.record(
+        EndedRun(
+            identity=identity,
+            request=job.request,
+            submission=job.submission,
+            state=end,
+            reason=reason,
+            ended=tx.now.wall,
+            tasks=job.tasks,
+            canceller=canceller,
+            run=run,
+        )
+    )
+
+
+def _clear_if_done(tx: Transition, job: WlmJob) -> WlmJob:
+    """Finish the clean-up of a job if no node is left, and forget a job that has ended in time."""
+    if job.state.is_completing and job.run is not None and not job.run.left:
+        tx.send_to_agent("epilog", job, job.run)
+        job = tx.move(job, JobEvent.CLEARED)
+        if not job.state.is_final:
+            job = tx.put_job(job, run=None)
+        tx.request_plan()
+    if job.state.is_final:
+        arm_forgetting(tx, job)
+    return job
+
+
+def arm_forgetting(tx: Transition, job: WlmJob) -> None:
+    """Set the timer after which an ended job is not known any more."""
+    if job.ended is not None:
+        at = job.ended.mono + tx.state.settings.min_job_age
+        tx.set_timer(TimerKind.FORGET, job.number, at)
+
+
+def forget_job(tx: Transition, job: WlmJob) -> None:
+    """Forget an ended job whose time has come; an array only as a whole.
+
+    Dependencies on an array ask for all of its tasks.
+    """
+    if not job.state.is_final or job.ended is None:
+        return
+    age = tx.state.settings.min_job_age
+    tasks = [
+        tx.state.jobs[other.number]
+        for other in tx.state.index.with_id(job.request.array or job.number)
+    ]
+    ends = [task.ended.mono + age for task in tasks if task.state.is_final and task.ended]
+    if len(ends) < len(tasks):
+        return  # the end of the last task sets another timer
+    if max(ends) > tx.now.mono:
+        tx.set_timer(TimerKind.FORGET, job.number, max(ends))
+        return
+    for task in tasks:
+        tx.put("jobs", task.number, None)
+
+
+def settle_dependencies(tx: Transition) -> None:
+    """Follow the dependencies of pending jobs on the jobs that the event has changed."""
+    state = tx.state
+    while tx.changed_jobs:
+        number = next(iter(tx.changed_jobs))
+        del tx.changed_jobs[number]
+        job = state.jobs.get(number)
+        if job is None:
+            continue
+        test_dependencies(tx, job)
+        for dependent in sorted(state.dependents(job.for_dependencies())):
+            test_dependencies(tx, state.jobs[dependent])
+
+
+def test_dependencies(tx: Transition, job: WlmJob) -> None:
+    """Update the dependencies of a pending job; cancel it if they cannot be met and it says so."""
+    if job.state.base != "PENDING" or not job.dependencies.open:
+        return
+    now, index = tx.now.wall, tx.state.index
+    on = advance(job.dependencies, job.for_dependencies(), index, now)
+    if (at := next_test(on, index, now)) is not None:
+        tx.set_timer(TimerKind.DEPENDENCY, job.number, at)
+    if on is job.dependencies:
+        return
+    job = tx.put_job(job, dependencies=on)
+    if on.is_unmeetable and (job.submission.kill_invalid or tx.state.settings.kill_invalid):
+        end_job(tx, job, JobEvent.CANCELLED, "DependencyNeverSatisfied")
+    elif on.is_met:
+        tx.request_plan()

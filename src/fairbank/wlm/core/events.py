@@ -1,0 +1,271 @@
+"""Events of the core: requests, messages from nodes and agent, plans and timers."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.submission.arrays import ArrayTasks
+from fairbank.core.submission.dependencies import DependencyExpression
+from fairbank.jobqueue.arrays import JobSelection
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.wlm.core.jobs import Submission
+from fairbank.wlm.core.node_states import NodeEvent
+
+
+class Caller(NamedTuple):
+    """User who makes a request, as the kernel names them."""
+
+    uid: int
+    name: str
+
+
+class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Submission of a job or an array.
+
+    `job` has number 0, and no partition if it names none. Its `priority` 0 means the default.
+    `held`: --hold. `test_only`: the job is checked, and not accepted.
+    """
+
+    job: PendingJob
+    submission: Submission
+    array: ArrayTasks | None = None
+    dependencies: DependencyExpression | None = None
+    held: bool = False
+    test_only: bool = False
+
+
+class UpdateJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of a job; what is unset stays. `limit` None: that of the partition."""
+
+    jobs: JobSelection
+    name: str | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+    admin_comment: str | UnsetType = UNSET
+    may_requeue: bool | UnsetType = UNSET
+    dependencies: DependencyExpression | UnsetType | None = UNSET
+    priority: int | UnsetType = UNSET
+    limit: int | UnsetType | None = UNSET
+    time_min: int | UnsetType | None = UNSET
+    eligible: int | UnsetType = UNSET
+    deadline: int | UnsetType | None = UNSET
+    partitions: tuple[str, ...] | UnsetType = UNSET
+    account: str | UnsetType = UNSET
+    qos: str | UnsetType = UNSET
+    reservation: str | UnsetType | None = UNSET
+    throttle: int | UnsetType | None = UNSET
+    wanted: ResourceRequest | UnsetType = UNSET
+
+
+class HoldJob(NamedTuple):
+    """Hold. `by_owner`: the owner may release it, also if an operator holds it (scontrol uhold)."""
+
+    jobs: JobSelection
+    by_owner: bool = False
+
+
+class ReleaseJob(NamedTuple):
+    """Release of a held job."""
+
+    jobs: JobSelection
+
+
+class RequeueJob(NamedTuple):
+    """Requeue. `held`: it is then held (requeuehold); `special`: with the state SPECIAL_EXIT."""
+
+    jobs: JobSelection
+    held: bool = False
+    special: bool = False
+
+
+class CancelJob(NamedTuple):
+    """Cancellation of a job."""
+
+    jobs: JobSelection
+
+
+class SendSignal(NamedTuple):
+    """Signal to the processes of running jobs. `script_only`: to the batch script (scancel -b)."""
+
+    jobs: JobSelection
+    signal: int
+    script_only: bool = False
+
+
+class TopJob(NamedTuple):
+    """Move of a job before all other jobs of its user."""
+
+    jobs: JobSelection
+
+
+class UpdateNode(NamedTuple):
+    """Change of the condition of a node by an administrator."""
+
+    node: str
+    event: NodeEvent
+    reason: str = ""
+
+
+class UpdatePartition(NamedTuple):
+    """Creation or change of a partition. Running jobs go on."""
+
+    rules: PartitionRules
+
+
+class SetReservation(NamedTuple):
+    """Creation or change of a reservation."""
+
+    reservation: Reservation
+
+
+class DeleteReservation(NamedTuple):
+    """Deletion of a reservation."""
+
+    name: str
+
+
+RequestBody = (
+    SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | TopJob
+    | UpdateNode | UpdatePartition | SetReservation | DeleteReservation
+)  # fmt: skip
+
+
+class RequestMade(NamedTuple):
+    """Request, which gets one reply under its number."""
+
+    number: int
+    caller: Caller
+    body: RequestBody
+
+
+class RunOnNode(NamedTuple):
+    """Run that a node knows when it registers.
+
+    `starting`: it runs its prolog. `ended`: its script has ended with `status`, and its processes
+    are being ended. `cleared`: no process and no epilog is left.
+    """
+
+    run: Run
+    stage: Literal["starting", "running", "ended", "cleared"]
+    status: int = 0
+    is_late: bool = False
+
+
+class NodeRegistered(NamedTuple):
+    """Registration: real resources, boot id, and the runs that the node knows."""
+
+    resources: Node
+    boot: str
+    runs: tuple[RunOnNode, ...] = ()
+
+
+class NodeSilent(NamedTuple):
+    """Silence of a node for SlurmdTimeout."""
+
+    node: str
+
+
+class RunStarted(NamedTuple):
+    """Start of the batch script, from its node."""
+
+    node: str
+    run: Run
+
+
+class ScriptEnded(NamedTuple):
+    """End of the batch script. `is_late`: its node ended it at its time limit."""
+
+    node: str
+    run: Run
+    status: int
+    is_late: bool = False
+
+
+class RunCleared(NamedTuple):
+    """End of the last process and of the epilog of a run on one node."""
+
+    node: str
+    run: Run
+    has_epilog_failed: bool = False
+
+
+class StartFailed(NamedTuple):
+    """Failure of a prolog or of a launch: nothing of the run is left on the node."""
+
+    node: str
+    run: Run
+    is_prolog: bool = False
+
+
+class ProcessesLeft(NamedTuple):
+    """Processes that cannot be ended (UnkillableStepTimeout)."""
+
+    node: str
+    run: Run
+    pids: tuple[int, ...]
+
+
+class VerdictGiven(NamedTuple):
+    """Verdict of the agent on a prolog message: `reason` is one word, `text` a sentence."""
+
+    message: int
+    run: Run
+    action: Literal["run", "hold", "cancel"]
+    reason: str = ""
+    text: str = ""
+
+
+class MessageAcknowledged(NamedTuple):
+    """Receipt of a message by the agent, which does not need it again."""
+
+    message: int
+
+
+class PlanMade(NamedTuple):
+    """Plan of a pass over a snapshot of this core."""
+
+    plan: SchedulePlan[PendingJob, Placement]
+
+
+class TimerKind(Enum):
+    """Kind of a timer. Those of the wall clock are BEGIN, DEPENDENCY, DEADLINE, RESERVATION."""
+
+    BEGIN = "begin"
+    DEPENDENCY = "dependency"
+    DEADLINE = "deadline"
+    RESERVATION = "reservation"
+    START = "start"
+    WARNING = "warning"
+    LIMIT = "limit"
+    GRACE = "grace"
+    FORGET = "forget"
+
+    @property
+    def is_wall(self) -> bool:
+        return self in (self.BEGIN, self.DEPENDENCY, self.DEADLINE, self.RESERVATION)
+
+
+class TimerFired(NamedTuple):
+    """Time of a timer. One that is early, or that is not needed any more, changes nothing."""
+
+    kind: TimerKind
+    number: int = 0
+
+
+NodeMessage = (
+    NodeRegistered | NodeSilent | RunStarted | ScriptEnded | RunCleared | StartFailed
+    | ProcessesLeft
+)  # fmt: skip
+CoreEvent = (
+    RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | PlanMade | TimerFired
+)  # fmt: skip

@@ -1,0 +1,177 @@
+"""States of a job, and the table of their transitions.
+
+A state is Slurm's base state with its flags. Pairs that are not in the table are errors of the
+caller: it chooses the event by what it knows.
+Source: docs/reference/slurm-rules.md, "States of jobs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum, auto
+
+from fairbank.core.errors import Conflict
+
+
+class JobState(Enum):
+    """State of a job: Slurm's base state, then its flags."""
+
+    PENDING = "PENDING"
+    REQUEUE_HOLD = "PENDING REQUEUE_HOLD"
+    SPECIAL_EXIT = "PENDING SPECIAL_EXIT"
+    # Requeued, while its last run is being cleaned up.
+    CLEANING = "PENDING COMPLETING REQUEUED"
+    CLEANING_HOLD = "PENDING COMPLETING REQUEUE_HOLD"
+    CLEANING_SPECIAL = "PENDING COMPLETING SPECIAL_EXIT"
+    CONFIGURING = "RUNNING CONFIGURING"
+    RUNNING = "RUNNING"
+    # Ended, while processes and epilogs are left on some of its nodes.
+    COMPLETED_COMPLETING = "COMPLETED COMPLETING"
+    CANCELLED_COMPLETING = "CANCELLED COMPLETING"
+    FAILED_COMPLETING = "FAILED COMPLETING"
+    TIMEOUT_COMPLETING = "TIMEOUT COMPLETING"
+    NODE_FAIL_COMPLETING = "NODE_FAIL COMPLETING"
+    PREEMPTED_COMPLETING = "PREEMPTED COMPLETING"
+    DEADLINE_COMPLETING = "DEADLINE COMPLETING"
+    COMPLETED = "COMPLETED"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    TIMEOUT = "TIMEOUT"
+    NODE_FAIL = "NODE_FAIL"
+    PREEMPTED = "PREEMPTED"
+    DEADLINE = "DEADLINE"
+
+    @property
+    def base(self) -> str:
+        """Slurm's base state."""
+        return _WORDS[self][0]
+
+    @property
+    def flags(self) -> Collection[str]:
+        return _WORDS[self][1:]
+
+    @property
+    def shown(self) -> str:
+        """State that squeue shows: the first flag in Slurm's order, else the base state."""
+        return next((flag for flag in _SHOWN if flag in self.flags), self.base)
+
+    @property
+    def is_completing(self) -> bool:
+        """True while nodes are being cleaned up."""
+        return self in _CLEARED
+
+    @property
+    def is_final(self) -> bool:
+        """True if the job has ended and has no nodes any more."""
+        return self in ENDED
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the job has ended, whether or not nodes are being cleaned up."""
+        return self.is_final or _CLEARED.get(self) in ENDED
+
+    @property
+    def is_waiting(self) -> bool:
+        """True for a pending job without nodes."""
+        return self in WAITING
+
+
+_WORDS: Mapping[JobState, Sequence[str]] = {state: state.value.split() for state in JobState}
+_SHOWN = ("COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+
+
+class JobEvent(Enum):
+    """Event in the life of a job. The first ones end it."""
+
+    COMPLETED = auto()
+    CANCELLED = auto()
+    FAILED = auto()
+    TIMEOUT = auto()
+    NODE_FAIL = auto()
+    PREEMPTED = auto()
+    DEADLINE = auto()
+    ALLOCATED = auto()
+    BEGUN = auto()  # the batch script runs
+    REQUEUED = auto()
+    REQUEUED_HELD = auto()
+    REQUEUED_SPECIAL = auto()  # its exit code is in RequeueExitHold
+    CLEARED = auto()  # no node has processes or an epilog of its run any more
+    RELEASED = auto()
+
+
+S, E = JobState, JobEvent
+
+WAITING = frozenset({S.PENDING, S.REQUEUE_HOLD, S.SPECIAL_EXIT})
+ENDED = frozenset(
+    {S.COMPLETED, S.CANCELLED, S.FAILED, S.TIMEOUT, S.NODE_FAIL, S.PREEMPTED, S.DEADLINE}
+)
+_CLEARED = {
+    S.CLEANING: S.PENDING,
+    S.CLEANING_HOLD: S.REQUEUE_HOLD,
+    S.CLEANING_SPECIAL: S.SPECIAL_EXIT,
+    **{S(f"{state.value} COMPLETING"): state for state in ENDED},
+}
+_WITH_NODES = frozenset({S.CONFIGURING, S.RUNNING})
+_COMPLETING = frozenset(state for state, cleared in _CLEARED.items() if cleared in ENDED)
+_CLEANING = _CLEARED.keys() - _COMPLETING
+
+_REQUEUES = {  # the state after the clean-up, and during it
+    E.REQUEUED: (S.PENDING, S.CLEANING),
+    E.REQUEUED_HELD: (S.REQUEUE_HOLD, S.CLEANING_HOLD),
+    E.REQUEUED_SPECIAL: (S.SPECIAL_EXIT, S.CLEANING_SPECIAL),
+}
+_ENDS_OF_WAITING = (E.CANCELLED, E.DEADLINE)
+_ENDS_OF_RUNS = (*_ENDS_OF_WAITING, E.FAILED, E.NODE_FAIL, E.PREEMPTED)
+_ENDS_OF_SCRIPTS = (E.COMPLETED, E.TIMEOUT)
+
+
+def _ended(event: JobEvent) -> JobState:
+    return S[event.name]
+
+
+def _completing(event: JobEvent) -> JobState:
+    return S[f"{event.name}_COMPLETING"]
+
+
+ROWS: Sequence[tuple[Collection[JobState], JobEvent, JobState]] = (
+    ({S.PENDING}, E.ALLOCATED, S.CONFIGURING),
+    ({S.CONFIGURING}, E.BEGUN, S.RUNNING),
+    *((WAITING, event, _ended(event)) for event in _ENDS_OF_WAITING),
+    *((_CLEANING, event, _completing(event)) for event in _ENDS_OF_WAITING),
+    *((_WITH_NODES, event, _completing(event)) for event in _ENDS_OF_RUNS),
+    # Only a script that began can complete, and only then its limit counts.
+    *(({S.RUNNING}, event, _completing(event)) for event in _ENDS_OF_SCRIPTS),
+    *((_WITH_NODES | _COMPLETING, event, during) for event, (_, during) in _REQUEUES.items()),
+    *((ENDED, event, after) for event, (after, _) in _REQUEUES.items()),
+    *(({state}, E.CLEARED, cleared) for state, cleared in _CLEARED.items()),
+    ({S.REQUEUE_HOLD, S.SPECIAL_EXIT}, E.RELEASED, S.PENDING),
+    ({S.CLEANING_HOLD, S.CLEANING_SPECIAL}, E.RELEASED, S.CLEANING),
+)
+TRANSITIONS = {(before, event): after for states, event, after in ROWS for before in states}
+
+
+def next_state(state: JobState, event: JobEvent) -> JobState:
+    """Return the state after an event. Raises Conflict if the state does not allow it."""
+    after = TRANSITIONS.get((state, event))
+    if after is None:
+        raise Conflict(
+            f"a job that is {state.shown} cannot become {event.name}",
+            field="job",
+            remedy="look at its state: scontrol show job",
+        )
+    return after
+
+
+def end_of_script(status: int, *, is_late: bool) -> tuple[JobEvent, str]:
+    """Return the event and Slurm's reason of a batch script that ended by itself.
+
+    Args:
+        status: exit status of wait(2): exit code times 256, plus the signal.
+        is_late: its node ended it at its time limit.
+    """
+    if is_late:
+        return E.TIMEOUT, "TimeLimit"
+    code, signal = divmod(status, 256)
+    if code:
+        return E.FAILED, "NonZeroExitCode"
+    return (E.FAILED, "RaisedSignal") if signal else (E.COMPLETED, "None")

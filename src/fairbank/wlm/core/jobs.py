@@ -1,0 +1,239 @@
+"""Job of the workload manager: its submission, its state, and the run that has its nodes.
+
+All values are frozen and consist of values that JSON can write, since each is a row of the state
+file.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.cluster.dependency import Dependencies
+from fairbank.cluster.job import Run
+from fairbank.cluster.node import Gpus
+from fairbank.core.submission.values import WarningSignal
+from fairbank.jobqueue.arrays import record_name
+from fairbank.jobqueue.dependencies import DependencyJob, Progress, wait_reason
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.bindings import NodeBinding
+from fairbank.scheduling.placement.free_resources import NodeShare, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.wlm.core.job_states import JobState
+
+
+class Moment(NamedTuple):
+    """Time of an event, in seconds.
+
+    `wall` is since 1970, for begin times, reservations, accounting and display. `mono` measures
+    limits: it never goes back, not even over a restart of the controller or its host.
+    """
+
+    wall: int
+    mono: int
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts of a submission that no scheduling pass needs.
+
+    `script` and `environment` are digests. `input`, `output` and `error` are patterns, empty for
+    the defaults. `may_requeue`: --requeue. `no_kill`: the job goes on when a node fails that does
+    not run its script. `kill_invalid`: it is cancelled when its dependencies cannot be met.
+    """
+
+    name: str
+    uid: int
+    gid: int
+    script: str
+    environment: str = ""
+    arguments: tuple[str, ...] = ()
+    directory: str = "/"
+    input: str = ""
+    output: str = ""
+    error: str = ""
+    open_mode: str = ""
+    may_requeue: bool = True
+    no_kill: bool = False
+    kill_invalid: bool = False
+    warning: WarningSignal | None = None
+    comment: str = ""
+
+
+class HeldBy(Enum):
+    """Holder of a job. Its owner can release only the first kind."""
+
+    USER = "JobHeldUser"
+    ADMIN = "JobHeldAdmin"
+    BANK = "bank"
+    REQUEUES = "JobHoldMaxRequeue"
+
+
+class NodeGrant(msgspec.Struct, frozen=True):
+    """Resources of one node that a run has. Memory is in MiB."""
+
+    binding: NodeBinding
+    cpus: int
+    memory: int
+    gpus: tuple[Gpus, ...] = ()
+
+
+class RunAllocation(msgspec.Struct, frozen=True):
+    """Resources of a run. The first node runs the batch script."""
+
+    partition: str
+    grants: tuple[NodeGrant, ...]
+    sharing: bool = False
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(grant.binding.node for grant in self.grants)
+
+    def placement(self, table: NodeTable, nodes: tuple[str, ...]) -> Placement:
+        """Return what the run has of some of its nodes, for a scheduling pass."""
+        shares = tuple(
+            NodeShare(table.place[grant.binding.node], grant.cpus, grant.memory, grant.gpus)
+            for grant in self.grants
+            if grant.binding.node in nodes
+        )
+        places = node_set.of(share.place for share in shares)
+        return Placement(places, shares, self.partition, self.sharing)
+
+
+class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Run of a job that has, or had, nodes.
+
+    allocated   time of its allocation
+    is_allowed  the start was sent to its nodes: the bank allowed it, or there is no bank
+    started     begin of its batch script, from which its limit counts
+    ended       time at which its end was decided; its processes may live on
+    end         final state, or REQUEUED; empty: it has not ended
+    status      exit status of wait(2)
+    left        nodes that are not cleared: processes or an epilog may run there
+    grace_ends  monotonic time at which it is ended, because it is preempted
+    """
+
+    run: Run
+    allocation: RunAllocation
+    allocated: Moment
+    is_allowed: bool = False
+    started: Moment | None = None
+    ended: Moment | None = None
+    end: str = ""
+    status: int = 0
+    left: tuple[str, ...] = ()
+    grace_ends: int | None = None
+
+    @property
+    def batch_node(self) -> str:
+        return self.allocation.nodes[0]
+
+    @property
+    def elapsed(self) -> int:
+        """Seconds from its start to its end; 0 for a run that has not started or not ended."""
+        if self.started is None or self.ended is None:
+            return 0
+        return self.ended.mono - self.started.mono
+
+
+class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Job, or the tasks of an array that have not started (`tasks`).
+
+    request          the job as passes see it; its `held` is None, see `hold_reason`
+    held_by          None: it is not held
+    reason           reason of the last pass, or of the end; see `shown_reason`
+    admin_comment    the bank's sentence for a job that it holds
+    restarts         number of the run that is waiting, running or ended
+    launch_failures  number of launches that failed in a row
+    run              its run with nodes, perhaps an earlier one that is being cleaned up
+    ended            time of its end
+    canceller        uid of the user who cancelled it
+    """
+
+    request: PendingJob
+    submission: Submission
+    state: JobState = JobState.PENDING
+    tasks: tuple[int, ...] = ()
+    dependencies: Dependencies = Dependencies()
+    held_by: HeldBy | None = None
+    reason: str = "None"
+    admin_comment: str = ""
+    restarts: int = 0
+    launch_failures: int = 0
+    run: WlmRun | None = None
+    ended: Moment | None = None
+    canceller: int | None = None
+
+    @property
+    def number(self) -> int:
+        return self.request.number
+
+    @property
+    def name(self) -> str:
+        """Job id as squeue shows it."""
+        if self.tasks:
+            return record_name(self.number, self.tasks, self.request.throttle)
+        return self.request.name
+
+    @property
+    def hold_reason(self) -> str | None:
+        """Reason why it may not start yet, whatever is free and whatever the time is."""
+        if self.held_by is not None:
+            return self.reason if self.held_by is HeldBy.BANK else self.held_by.value
+        if self.state.is_completing:
+            return "Cleaning"
+        return wait_reason(self.dependencies)
+
+    @property
+    def active_run(self) -> WlmRun | None:
+        """Run whose end has not been decided."""
+        return None if self.run is None or self.run.end else self.run
+
+    def identity(self, cluster: str) -> Run:
+        """Return the identity of its run that is waiting, running or ended."""
+        return Run(cluster, self.number, self.request.submitted, self.restarts)
+
+    def shown_reason(self, now: int) -> str:
+        """Return the reason that squeue shows at a time in seconds since 1970."""
+        if self.state.base != "PENDING":
+            return self.reason
+        begin = "BeginTime" if self.request.eligible > now else None
+        return self.hold_reason or begin or self.reason
+
+    def for_dependencies(self) -> DependencyJob:
+        """Return the job as other jobs depend on it."""
+        request, run = self.request, self.run
+        return DependencyJob(
+            self.number,
+            request.user,
+            self.submission.name,
+            _progress(self.state),
+            run.started.wall if run is not None and run.started is not None else None,
+            request.array,
+            request.task if request.task >= 0 else None,
+            self.tasks,
+        )
+
+
+def _progress(state: JobState) -> Progress:
+    if state.base == "RUNNING":
+        return Progress.RUNNING
+    if state.has_ended:
+        return Progress.COMPLETED if state.base == "COMPLETED" else Progress.FAILED
+    return Progress.SPECIAL_EXIT if "SPECIAL_EXIT" in state.flags else Progress.PENDING
+
+
+class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Accounting record of a run, which is written once. `run` is None if it never had nodes."""
+
+    identity: Run
+    request: PendingJob
+    submission: Submission
+    state: str
+    reason: str
+    ended: int
+    tasks: tuple[int, ...] = ()
+    canceller: int | None = None
+    run: WlmRun | None = None

@@ -1,0 +1,222 @@
+"""Messages from nodes: registration, progress of runs, silence.
+
+A message about a run that the job does not have any more comes from an earlier run: it ends what is
+left of it there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node
+from fairbank.wlm.core.effects import DropRun, EndRun
+from fairbank.wlm.core.ends import clear_node, end_script, fail_launch, lose_node
+from fairbank.wlm.core.events import (
+    NodeRegistered,
+    NodeSilent,
+    ProcessesLeft,
+    RunCleared,
+    RunOnNode,
+    RunStarted,
+    ScriptEnded,
+    StartFailed,
+)
+from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.jobs import WlmJob, WlmRun
+from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
+from fairbank.wlm.core.starts import begin_run, send_start_to
+from fairbank.wlm.core.transition import Transition
+
+_NEVER, _IF_SILENT = 0, 1
+"""Values of ReturnToService: a node that was DOWN waits for an administrator; only one that did
+not respond returns by itself. With others every node does.
+"""
+
+
+def register(tx: Transition, message: NodeRegistered) -> None:
+    """Take over the resources of a node, and compare its runs with those that it should have."""
+    name = message.resources.name
+    configured, status = tx.state.configured.get(name), tx.state.nodes.get(name)
+    if configured is None or status is None:
+        tx.log("error", f"node {name} registered, which is not configured")
+        return
+    has_booted = bool(status.boot) and status.boot != message.boot
+    known = {seen.run: seen for seen in message.runs}
+    for job in tx.state.jobs_on(name):
+        if job.run is not None:
+            _compare(tx, job, job.run, name, known.pop(job.run.run, None), has_booted=has_booted)
+    for seen in known.values():
+        tx.log("warning", f"node {name} has run {seen.run}, which is over: it is ended")
+        tx.send(name, DropRun(seen.run) if seen.stage == "cleared" else EndRun(seen.run))
+    strays = tuple(seen.run for seen in known.values() if seen.stage != "cleared")
+    lacking = _lacking(configured, message.resources)
+    event = NodeEvent.LACKING if lacking else _registration(status.condition, tx)
+    change_condition(tx, name, event, lacking, boot=message.boot, strays=strays)
+
+
+def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
+    service = tx.state.settings.return_to_service
+    if service > _IF_SILENT or (service == _IF_SILENT and condition is NodeCondition.SILENT):
+        return NodeEvent.RETURNED
+    return NodeEvent.REGISTERED
+
+
+def _lacking(configured: Node, real: Node) -> str:
+    """Return Slurm's reason if a node has less than is configured, with both figures."""
+    for field, word in (("cpus", "CPUs"), ("memory", "RealMemory"), ("tmp", "TmpDisk")):
+        wanted, present = getattr(configured, field), getattr(real, field)
+        if present < wanted:
+            return f"Low {word} (configured {wanted}, real {present})"
+    return ""
+
+
+def change_condition(
+    tx: Transition,
+    name: str,
+    event: NodeEvent,
+    reason: str,
+    *,
+    boot: str | None = None,
+    strays: tuple[Run, ...] | None = None,
+) -> None:
+    """Store the condition of a node after an event.
+
+    Args:
+        tx: the transition.
+        name: name of the node.
+        event: what happened.
+        reason: reason of the new condition; a node that works has none.
+        boot: boot id that it reported; None: as before.
+        strays: runs that it must end; None: as before.
+    """
+    before = tx.state.nodes[name]
+    condition = next_condition(before.condition, event)
+    has_changed = condition is not before.condition
+    if condition is NodeCondition.UP:
+        reason = ""
+    after = msgspec.structs.replace(
+        before,
+        condition=condition,
+        reason=reason if has_changed or not before.reason else before.reason,
+        boot=before.boot if boot is None else boot,
+        strays=before.strays if strays is None else strays,
+    )
+    if after == before:
+        return
+    tx.put("nodes", name, after)
+    if has_changed:
+        text = f"node {name} is {condition.value}" + (f": {reason}" if reason else "")
+        tx.log("info" if condition is NodeCondition.UP else "warning", text)
+    tx.request_plan()
+
+
+def _compare(
+    tx: Transition, job: WlmJob, run: WlmRun, node: str, seen: RunOnNode | None, *, has_booted: bool
+) -> None:
+    """Bring a run that a node should have and the node's own record of it together."""
+    if seen is None:
+        _miss_run(tx, job, run, node, has_booted=has_booted)
+        return
+    if node == run.batch_node:
+        if seen.stage == "running":
+            _begin(tx, job, run)
+        elif seen.stage != "starting":
+            _end(tx, job, run, seen.status, is_late=seen.is_late)
+    job = tx.state.jobs[job.number]
+    if seen.stage == "cleared":
+        clear_node(tx, job, node)
+    elif job.run is not None and job.run.end:
+        tx.send(node, EndRun(run.run))
+
+
+def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted: bool) -> None:
+    """Handle a run that a node does not know."""
+    if run.end:
+        clear_node(tx, job, node)
+    elif not run.is_allowed:
+        pass  # nothing was sent yet
+    elif has_booted or job.state is JobState.RUNNING:
+        lose_node(tx, job, node, is_clear=True)
+    else:
+        # The start may have been lost with the controller, after it was stored.
+        send_start_to(tx, job, run, node)
+
+
+def record_start(tx: Transition, message: RunStarted) -> None:
+    """Record that the batch script runs."""
+    job = _job(tx, message.node, message.run)
+    if job is not None and job.run is not None and message.node == job.run.batch_node:
+        _begin(tx, job, job.run)
+
+
+def record_end(tx: Transition, message: ScriptEnded) -> None:
+    """Record that the batch script has ended."""
+    job = _job(tx, message.node, message.run)
+    if job is not None and job.run is not None and message.node == job.run.batch_node:
+        _end(tx, job, job.run, message.status, is_late=message.is_late)
+
+
+def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
+    if job.state is JobState.CONFIGURING and run.is_allowed:
+        begin_run(tx, job, run)
+
+
+def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool) -> None:
+    """End a run by its script, unless its end is decided already. Its start may have got lost."""
+    _begin(tx, job, run)
+    job = tx.state.jobs[job.number]
+    if job.state is JobState.RUNNING:
+        end_script(tx, job, status, is_late=is_late)
+
+
+def record_clearing(tx: Transition, message: RunCleared) -> None:
+    """Free the node of a run that has neither processes nor an epilog there any more."""
+    if message.has_epilog_failed:
+        change_condition(tx, message.node, NodeEvent.DRAINED, "Epilog error")
+    job = _job(tx, message.node, message.run)
+    if job is not None:
+        clear_node(tx, job, message.node)
+        return
+    tx.send(message.node, DropRun(message.run))
+    status = tx.state.nodes.get(message.node)
+    if status is not None and message.run in status.strays:
+        strays = tuple(run for run in status.strays if run != message.run)
+        tx.put_node(message.node, strays=strays)
+        tx.request_plan()
+
+
+def record_failure(tx: Transition, message: StartFailed) -> None:
+    """Requeue or hold a job that could not be launched. A prolog that fails drains its node."""
+    if message.is_prolog:
+        change_condition(tx, message.node, NodeEvent.DRAINED, "Prolog error")
+    job = _job(tx, message.node, message.run)
+    if job is not None and job.state is JobState.CONFIGURING:
+        fail_launch(tx, job, is_prolog=message.is_prolog)
+    job = _job(tx, message.node, message.run)
+    if job is not None:
+        clear_node(tx, job, message.node)
+
+
+def record_unkillable(tx: Transition, message: ProcessesLeft) -> None:
+    """Drain a node whose processes cannot be ended, and free it from the run."""
+    pids = ",".join(map(str, message.pids[:20]))
+    change_condition(tx, message.node, NodeEvent.DRAINED, f"Kill task failed: pids {pids}")
+    job = _job(tx, message.node, message.run)
+    if job is not None and job.run is not None and job.run.end:
+        lose_node(tx, job, message.node)
+
+
+def silence(tx: Transition, message: NodeSilent) -> None:
+    """Mark a node as not responding, and take it from its jobs."""
+    if message.node not in tx.state.nodes:
+        return
+    change_condition(tx, message.node, NodeEvent.SILENT, "Not responding")
+    for job in tx.state.jobs_on(message.node):
+        lose_node(tx, job, message.node)
+
+
+def _job(tx: Transition, node: str, run: Run) -> WlmJob | None:
+    """Return the job that has this run on this node."""
+    job = tx.state.job_of(run)
+    return job if job is not None and job.run is not None and node in job.run.left else None

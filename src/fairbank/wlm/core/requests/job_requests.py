@@ -1,0 +1,175 @@
+"""Requests about jobs that exist: hold, release, requeue, cancel, signal, top.
+
+A request names a job, or tasks of an array; tasks that have not started leave their record first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from fairbank.core.errors import Conflict, Forbidden, NotFound
+from fairbank.jobqueue.arrays import JobSelection
+from fairbank.wlm.core.effects import SignalRun
+from fairbank.wlm.core.ends import end_job, requeue_job
+from fairbank.wlm.core.events import (
+    Caller,
+    CancelJob,
+    HoldJob,
+    ReleaseJob,
+    RequeueJob,
+    SendSignal,
+    TopJob,
+)
+from fairbank.wlm.core.job_states import JobEvent, JobState
+from fairbank.wlm.core.jobs import HeldBy, WlmJob
+from fairbank.wlm.core.requests.rights import check_owner, is_operator
+from fairbank.wlm.core.starts import split_task
+from fairbank.wlm.core.transition import Transition
+
+
+def selected_jobs(tx: Transition, caller: Caller, selection: JobSelection) -> list[WlmJob]:
+    """Return the jobs that a request names, which the caller may change, by number.
+
+    Args:
+        tx: the transition.
+        caller: user who makes the request.
+        selection: a job, an array, or tasks of it.
+
+    Raises:
+        NotFound: there is no such job or task.
+        Forbidden: one of them is of another user.
+    """
+    jobs = [
+        tx.state.jobs[other.number]
+        for other in tx.state.index.with_id(selection.number)
+        if selection.tasks is None or any(map(other.has_task, selection.tasks))
+    ]
+    missing = [
+        task
+        for task in selection.tasks or ()
+        if not any(job.for_dependencies().has_task(task) for job in jobs)
+    ]
+    if not jobs or missing:
+        name = f"{selection.number}_{missing[0]}" if missing else f"{selection.number}"
+        raise NotFound(f"there is no job {name}", field="job", remedy="squeue lists the jobs")
+    for job in jobs:
+        check_owner(tx.state.settings, caller, job)
+    return sorted(_split(tx, jobs, selection.tasks), key=lambda job: job.number)
+
+
+def _split(tx: Transition, jobs: list[WlmJob], tasks: tuple[int, ...] | None) -> Iterator[WlmJob]:
+    """Yield the jobs, and of a record only the tasks that are named."""
+    for job in jobs:
+        # A record that was cancelled as a whole stays one.
+        if tasks is None or job.state.has_ended or set(job.tasks) <= set(tasks):
+            yield job
+            continue
+        for task in tasks:
+            if task in job.tasks:
+                yield split_task(tx, tx.state.jobs[job.number], task)
+
+
+def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
+    """Hold pending jobs. An operator's hold can be released by operators only."""
+    by_owner = body.by_owner or not is_operator(tx.state.settings, caller)
+    held_by = HeldBy.USER if by_owner else HeldBy.ADMIN
+    for job in selected_jobs(tx, caller, body.jobs):
+        if job.state.base != "PENDING":
+            raise _wrong_state(job, "held", "pending")
+        # A hold by an administrator or by the bank is not replaced by the owner's.
+        if job.held_by in (None, HeldBy.USER):
+            tx.put_job(job, held_by=held_by)
+
+
+def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
+    """Release held jobs, so that the next pass tests them."""
+    for job in selected_jobs(tx, caller, body.jobs):
+        if job.state.base != "PENDING":
+            raise _wrong_state(job, "released", "pending")
+        own = job.held_by in (None, HeldBy.USER)
+        if not own and not is_operator(tx.state.settings, caller):
+            raise Forbidden(
+                f"job {job.name} is held ({job.hold_reason}), not by its owner",
+                field="job",
+                remedy="ask an operator of the cluster",
+            )
+        job = tx.put_job(job, held_by=None, launch_failures=0, reason="None", admin_comment="")
+        if {"REQUEUE_HOLD", "SPECIAL_EXIT"}.intersection(job.state.flags):
+            tx.move(job, JobEvent.RELEASED)
+        tx.request_plan()
+
+
+_REQUEUE_EVENTS = {
+    (False, False): JobEvent.REQUEUED,
+    (True, False): JobEvent.REQUEUED_HELD,
+    (False, True): JobEvent.REQUEUED_SPECIAL,
+    (True, True): JobEvent.REQUEUED_SPECIAL,
+}
+
+
+def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
+    """Requeue jobs that run or have ended."""
+    event = _REQUEUE_EVENTS[body.held, body.special]
+    holder = HeldBy.ADMIN if is_operator(tx.state.settings, caller) else HeldBy.USER
+    for job in selected_jobs(tx, caller, body.jobs):
+        if job.state.base == "PENDING":
+            raise _wrong_state(job, "requeued", "running, or has ended")
+        if not job.submission.may_requeue:
+            raise Conflict(
+                f"job {job.name} was submitted with --no-requeue",
+                field="job",
+                remedy="allow it first: scontrol update JobId=... Requeue=1",
+            )
+        requeue_job(tx, job, event=event, held_by=holder if body.held or body.special else None)
+
+
+def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
+    """Cancel jobs. One that has ended is left alone."""
+    for job in selected_jobs(tx, caller, body.jobs):
+        if not job.state.has_ended:
+            end_job(tx, job, JobEvent.CANCELLED, "None", canceller=caller.uid)
+
+
+def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
+    """Send a signal to the processes of running jobs."""
+    for job in selected_jobs(tx, caller, body.jobs):
+        run = job.active_run
+        if run is None or job.state is not JobState.RUNNING:
+            raise _wrong_state(job, "signalled", "running")
+        nodes = (run.batch_node,) if body.script_only else run.left
+        for node in nodes:
+            tx.send(node, SignalRun(run.run, body.signal, body.script_only))
+
+
+def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
+    """Move jobs before the other pending jobs of their user, whose order among them stays.
+
+    The jobs exchange their priorities, so that no other user's job is overtaken.
+    """
+    chosen = selected_jobs(tx, caller, body.jobs)
+    numbers = {job.number for job in chosen}
+    own = [
+        job
+        for job in tx.state.jobs.values()
+        if job.state.is_waiting and job.submission.uid == chosen[0].submission.uid
+    ]
+    own.sort(key=lambda job: (-job.request.priority, job.number))
+    ordered = sorted(own, key=lambda job: job.number not in numbers)
+    priorities = [job.request.priority for job in own]
+    # Equal priorities would leave the order of submission.
+    for at in range(1, len(priorities)):
+        priorities[at] = min(priorities[at], max(priorities[at - 1] - 1, 1))
+    for job, priority in zip(ordered, priorities, strict=True):
+        if job.request.priority != priority:
+            tx.put_job(job, request=msgspec.structs.replace(job.request, priority=priority))
+    tx.request_plan()
+
+
+def _wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
+    return Conflict(
+        f"job {job.name} is {job.state.shown} and cannot be {done}",
+        field="job",
+        remedy=f"only a job that is {needed} can",
+    )

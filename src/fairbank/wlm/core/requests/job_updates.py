@@ -1,0 +1,146 @@
+"""Changes of a job by `scontrol update`: which fields, of which jobs, by whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from fairbank.cluster.dependency import Dependencies
+from fairbank.core.errors import Conflict, Forbidden
+from fairbank.jobqueue.dependencies import accept_dependencies
+from fairbank.wlm.core.effects import ChangeLimit
+from fairbank.wlm.core.ends import test_dependencies
+from fairbank.wlm.core.events import Caller, UpdateJob
+from fairbank.wlm.core.jobs import HeldBy, WlmJob
+from fairbank.wlm.core.requests.job_requests import selected_jobs
+from fairbank.wlm.core.requests.rights import is_operator
+from fairbank.wlm.core.requests.submission import check_request
+from fairbank.wlm.core.starts import arm_limit
+from fairbank.wlm.core.timers import arm_waiting
+from fairbank.wlm.core.transition import Transition
+
+_OF_REQUEST = (
+    "limit", "time_min", "eligible", "deadline", "partitions", "account", "qos", "reservation",
+    "throttle", "wanted",
+)  # fmt: skip
+_OF_SUBMISSION = ("name", "comment", "may_requeue")
+_AFTER_THE_END = frozenset({"comment", "admin_comment", "may_requeue"})
+_WHILE_RUNNING = _AFTER_THE_END | {"limit", "throttle"}
+_BY_OPERATORS = frozenset({"priority", "admin_comment"})
+
+
+def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
+    """Change jobs: all fields of all of them, or nothing.
+
+    Args:
+        tx: the transition.
+        caller: user who makes the request.
+        body: the changes.
+
+    Raises:
+        FairbankError: the state of a job forbids a change, or the caller may not make it.
+    """
+    fields = msgspec.structs.asdict(body)
+    changes = {
+        name: value for name, value in fields.items() if name != "jobs" and value is not UNSET
+    }
+    for job in selected_jobs(tx, caller, body.jobs):
+        _check_state(job, changes)
+        _check_rights(tx, caller, job, changes)
+        _apply(tx, caller, job, changes)
+    tx.request_plan()
+
+
+def _check_state(job: WlmJob, changes: dict[str, Any]) -> None:
+    if job.state.base == "PENDING":
+        return
+    possible = _AFTER_THE_END if job.state.has_ended else _WHILE_RUNNING
+    for name in changes:
+        if name not in possible:
+            raise Conflict(
+                f"{name} of job {job.name} cannot change: the job is {job.state.shown}",
+                field=name,
+                remedy=f"of such a job, only these can: {', '.join(sorted(possible))}",
+            )
+
+
+def _check_rights(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any]) -> None:
+    """Check that only an operator raises a limit or sets a priority, but 0, which holds the job."""
+    if is_operator(tx.state.settings, caller):
+        return
+    before = job.request.limit
+    for name in changes:
+        value = changes[name]
+        raises_limit = name == "limit" and before is not None and (value is None or value > before)
+        holds = name == "priority" and value == 0
+        if raises_limit or (name in _BY_OPERATORS and not holds):
+            raise Forbidden(
+                f"only operators may {'raise the limit' if raises_limit else f'set {name}'}"
+                f" of job {job.name}",
+                field=name,
+                remedy="ask an operator of the cluster",
+            )
+
+
+def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any]) -> None:
+    request = msgspec.structs.replace(
+        job.request, **{name: changes[name] for name in _OF_REQUEST if name in changes}
+    )
+    if priority := changes.get("priority"):
+        request = msgspec.structs.replace(request, priority=priority)
+    submission = msgspec.structs.replace(
+        job.submission, **{name: changes[name] for name in _OF_SUBMISSION if name in changes}
+    )
+    if {"partitions", "wanted", "reservation", "qos", "limit"} & changes.keys():
+        check_request(tx.state, request)
+    before = job.request.limit
+    job = tx.put_job(
+        job,
+        request=request,
+        submission=submission,
+        admin_comment=changes.get("admin_comment", job.admin_comment),
+        reason=job.reason if job.held_by is HeldBy.BANK else "None",
+    )
+    if changes.get("priority") == 0 and job.held_by is None:
+        by_operator = is_operator(tx.state.settings, caller)
+        job = tx.put_job(job, held_by=HeldBy.ADMIN if by_operator else HeldBy.USER)
+    if "dependencies" in changes:
+        job = _with_dependencies(tx, job, changes["dependencies"])
+    if job.state.is_waiting:
+        arm_waiting(tx, job)
+    elif request.limit != before:
+        _send_limit(tx, job)
+
+
+def _with_dependencies(tx: Transition, job: WlmJob, expression: Any) -> WlmJob:
+    """Replace the dependencies of a pending job; None takes them away."""
+    on = Dependencies()
+    if expression is not None:
+        on = accept_dependencies(
+            expression, job.for_dependencies(), tx.state.index, lambda number: _parents(tx, number)
+        )
+    job = tx.put_job(job, dependencies=on)
+    test_dependencies(tx, job)
+    return tx.state.jobs[job.number]
+
+
+def _parents(tx: Transition, number: int) -> list[int]:
+    """Return the numbers of the jobs on which a job, or a task of an array, still depends."""
+    jobs = [tx.state.jobs[other.number] for other in tx.state.index.with_id(number)]
+    return [item.job for job in jobs for item in job.dependencies.open if item.job is not None]
+
+
+def _send_limit(tx: Transition, job: WlmJob) -> None:
+    """Tell nodes and agent the new limit of a run, and set its timers."""
+    run = job.active_run
+    if run is None:
+        return
+    if run.is_allowed:
+        limit = job.request.limit
+        seconds = None if limit is None else limit + tx.state.settings.over_time_limit
+        for node in run.left:
+            tx.send(node, ChangeLimit(run.run, seconds))
+        tx.send_to_agent("limit", job, run)
+    arm_limit(tx, job)

@@ -1,0 +1,169 @@
+"""Submission of jobs: defaults, checks in Slurm's order, acceptance.
+
+Whether a request could ever run is asked of `scheduling`, on nodes that all work and are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.core.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound
+from fairbank.core.slurm_numbers import PRIORITY_MAX
+from fairbank.jobqueue.dependencies import accept_dependencies
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.core.ends import test_dependencies
+from fairbank.wlm.core.events import Caller, SubmitJob
+from fairbank.wlm.core.jobs import HeldBy, WlmJob
+from fairbank.wlm.core.requests.rights import is_operator
+from fairbank.wlm.core.starts import next_id
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.timers import arm_waiting
+from fairbank.wlm.core.transition import Transition
+
+FIRST_PRIORITY = PRIORITY_MAX // 2
+"""Priority of the first job; each later one has one less (priority/basic)."""
+
+
+class JobAccepted(NamedTuple):
+    """Result of a submission: the id of the job, or what --test-only may say of it."""
+
+    number: int
+
+
+def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
+    """Accept a job, or refuse it.
+
+    Args:
+        tx: the transition.
+        caller: user who submits it.
+        body: the job.
+
+    Raises:
+        FairbankError: the first reason for which it is refused.
+    """
+    state = tx.state
+    _check_size(state, body)
+    if caller.uid != body.submission.uid and not is_operator(state.settings, caller):
+        raise Forbidden(
+            "a job can be submitted for another user by operators only",
+            field="uid",
+            remedy="submit it as yourself",
+        )
+    request = _with_defaults(tx, caller, body)
+    check_request(state, request)
+    number = next_id(tx)
+    request = msgspec.structs.replace(
+        request,
+        number=number,
+        array=None if body.array is None else number,
+        submitted=tx.now.wall,
+        throttle=None if body.array is None else body.array.throttle,
+    )
+    job = WlmJob(
+        request=request,
+        submission=body.submission,
+        tasks=() if body.array is None else body.array.numbers,
+        held_by=HeldBy.USER if body.held else None,
+    )
+    if body.dependencies is not None:
+        on = accept_dependencies(
+            body.dependencies, job.for_dependencies(), state.index, lambda _: ()
+        )
+        job = msgspec.structs.replace(job, dependencies=on)
+    if not body.test_only:
+        job = tx.put_job(job)
+        arm_waiting(tx, job)
+        test_dependencies(tx, job)
+        tx.request_plan()
+    return JobAccepted(number)
+
+
+def _check_size(state: CoreState, body: SubmitJob) -> None:
+    settings, tasks = state.settings, () if body.array is None else body.array.numbers
+    if body.array is not None and (not tasks or tasks[-1] >= settings.max_array):
+        raise InvalidInput(
+            f"task {max(tasks, default=0)} is beyond MaxArraySize",
+            field="array",
+            remedy=f"numbers from 0 to {settings.max_array - 1}",
+        )
+    if len(state.jobs) >= settings.max_jobs:
+        raise Busy(
+            f"the cluster has {len(state.jobs):,} jobs, the most that it keeps (MaxJobCount)"
+        )
+    name = body.submission.name
+    if not name or len(name.encode()) > 255 or not name.isprintable():
+        raise InvalidInput(
+            f"{name[:40]!a} is not the name of a job",
+            field="job-name",
+            remedy="printable characters, at most 255 bytes",
+        )
+
+
+def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJob:
+    """Return the request with the default partition, time limit, priority and TRES."""
+    state, job = tx.state, body.job
+    names = tuple(name for name in job.partitions if name) or _default_partition(state.partitions)
+    unknown = [name for name in names if name not in state.partitions]
+    if unknown:
+        raise NotFound(
+            f"there is no partition {unknown[0]!r}",
+            field="partition",
+            remedy=f"there are: {', '.join(sorted(state.partitions))}",
+        )
+    if job.priority and not is_operator(state.settings, caller):
+        raise Forbidden(
+            "only operators may set a priority", field="priority", remedy="leave it out, or --nice"
+        )
+    limit = state.partitions[names[0]].default_seconds if job.limit is None else job.limit
+    wanted = job.wanted
+    return msgspec.structs.replace(
+        job,
+        partitions=names,
+        limit=limit or None,
+        priority=job.priority or tx.count("priority", FIRST_PRIORITY, -1),
+        tres={"cpu": wanted.cpus, "node": wanted.nodes, **job.tres},
+    )
+
+
+def _default_partition(partitions: Mapping[str, PartitionRules]) -> tuple[str, ...]:
+    for rules in partitions.values():
+        if rules.is_default:
+            return (rules.name,)
+    raise InvalidInput(
+        "no partition is named, and none is the default",
+        field="partition",
+        remedy=f"name one of: {', '.join(sorted(partitions))}",
+    )
+
+
+def check_request(state: CoreState, request: PendingJob) -> None:
+    """Check that the partitions accept the job, and that idle nodes could run it.
+
+    Raises:
+        FairbankError: no partition does, or none could.
+    """
+    for name in request.partitions:
+        rules = state.partitions[name]
+        if rules.state in (PartitionState.INACTIVE, PartitionState.DRAIN):
+            raise Conflict(
+                f"partition {name} accepts no jobs: it is {rules.state.value}",
+                field="partition",
+                remedy="name another one",
+            )
+    if request.reservation is not None and request.reservation not in state.reservations:
+        raise NotFound(
+            f"there is no reservation {request.reservation!r}",
+            field="reservation",
+            remedy="scontrol show reservation lists them",
+        )
+    if not Nodes(state.idle_table).can_ever_fit(request):
+        raise InvalidInput(
+            "no set of nodes of its partitions could ever run this job",
+            field="nodes",
+            remedy="ask for less: scontrol show partition and scontrol show node show the limits",
+        )

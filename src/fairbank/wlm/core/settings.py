@@ -1,0 +1,58 @@
+"""Settings of the core that do not change while it runs, with Slurm's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.cluster.licence import Licence
+from fairbank.core.tres import BillingRule
+from fairbank.priority.associations import AssociationKey
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.usage import LimitRecord, QosLimits
+from fairbank.scheduling.machines.nodes import Preemption
+
+
+class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the state machine. Times are in seconds.
+
+    cluster               name of the cluster, part of the identity of each run
+    operators             users who may change every job and the cluster
+    has_bank              each run needs a verdict of the agent
+    first_id, last_id     FirstJobId, MaxJobId
+    max_jobs, max_array   MaxJobCount, MaxArraySize
+    over_time_limit       OverTimeLimit
+    min_job_age           MinJobAge
+    max_batch_requeue     MaxBatchRequeue
+    requeue_exit, _hold   RequeueExit, RequeueExitHold
+    holds_after_prolog    a job whose prolog failed is held (not nohold_on_prolog_fail)
+    return_to_service     ReturnToService
+    batch_start_timeout   BatchStartTimeout
+    kill_invalid          kill_invalid_depend
+    preemption            PreemptType and PreemptMode
+    enforced              AccountingStorageEnforce
+    """
+
+    cluster: str
+    operators: frozenset[str] = frozenset()
+    has_bank: bool = False
+    first_id: int = 1
+    last_id: int = 67_043_328
+    max_jobs: int = 10_000
+    max_array: int = 1_001
+    over_time_limit: int = 0
+    min_job_age: int = 300
+    max_batch_requeue: int = 5
+    requeue_exit: frozenset[int] = frozenset()
+    requeue_exit_hold: frozenset[int] = frozenset()
+    holds_after_prolog: bool = True
+    return_to_service: int = 0
+    batch_start_timeout: int = 10
+    kill_invalid: bool = False
+    preemption: Preemption = Preemption()
+    enforced: Enforced = Enforced(limits=False)
+    associations: Mapping[AssociationKey, LimitRecord] = {}
+    qos: Mapping[str, QosLimits] = {}
+    billing_rule: BillingRule = BillingRule.SUM
+    licences: Mapping[str, Licence] = {}

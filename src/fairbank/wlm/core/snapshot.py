@@ -1,0 +1,116 @@
+"""Snapshot of the state for a scheduling pass, and for the check of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
+from fairbank.jobqueue.arrays import queued_tasks
+from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits, placed_tres
+from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.pending_job import Active, PendingJob
+from fairbank.scheduling.snapshot import RunningJob
+from fairbank.wlm.core.jobs import Moment, WlmJob, WlmRun
+from fairbank.wlm.core.state import CoreState
+
+
+def pass_snapshot(state: CoreState, now: Moment) -> OnNodes:
+    """Return everything that a scheduling pass may read."""
+    return _snapshot(state, now, [*_queued_jobs(state)])
+
+
+def occupied_nodes(state: CoreState, now: Moment) -> Nodes:
+    """Return the machine with what the runs hold, for the check of a plan."""
+    return _snapshot(state, now, []).machine
+
+
+def _snapshot(state: CoreState, now: Moment, pending: list[PendingJob]) -> OnNodes:
+    nodes = Nodes(
+        state.table,
+        reservations=state.reservations.values(),
+        preemption=state.settings.preemption,
+        limits=QueueLimits(_limit_inputs(state, now)),
+    )
+    running = [_active(job, job.run, state, now) for job in _with_nodes(state) if job.run]
+    return node_snapshot(nodes, pending=pending, running=running)
+
+
+def _with_nodes(state: CoreState) -> Iterator[WlmJob]:
+    """Yield the jobs that hold nodes, also those that are being cleaned up."""
+    numbers = {job.number for node in state.nodes for job in state.jobs_on(node)}
+    return (state.jobs[number] for number in sorted(numbers))
+
+
+def _queued_jobs(state: CoreState) -> Iterator[PendingJob]:
+    """Yield the waiting jobs, and each task of an array that has not started."""
+    for job in state.jobs.values():
+        if not job.state.is_waiting:
+            continue
+        held = job.hold_reason
+        request = job.request
+        if held is not None:
+            request = msgspec.structs.replace(request, held=held)
+        if job.tasks:
+            yield from queued_tasks(request, job.tasks)
+        else:
+            yield request
+
+
+def remaining_seconds(job: WlmJob, run: WlmRun, now: Moment) -> int:
+    """Return how long a run has left, at least a second; one that is ending has no more."""
+    if run.end:
+        return 1
+    limit = job.request.limit or UNLIMITED_SECONDS
+    begun = run.started or run.allocated
+    return max(begun.mono + limit - now.mono, 1)
+
+
+def _active(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> Active:
+    placement = run.allocation.placement(state.table, run.left)
+    ends = now.wall + remaining_seconds(job, run, now)
+    begun = run.started or run.allocated
+    started = now.wall - (now.mono - begun.mono)
+    return RunningJob(ends, job.number, placement, job.request, started)
+
+
+def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
+    """Return the limits, and what the runs count against them. Runs that are ending do not."""
+    settings = state.settings
+    counted: dict[int, CountedJob] = {}
+    licences = Counter[str]()
+    for job in _with_nodes(state):
+        run = job.active_run
+        if run is not None:
+            counted[job.number] = _counted(job, run, state, now)
+            licences.update(job.request.licences)
+    return LimitInputs(
+        enforced=settings.enforced,
+        running=counted,
+        associations=settings.associations,
+        qos=settings.qos,
+        partitions=state.partitions,
+        billing_rule=settings.billing_rule,
+        licences={
+            name: msgspec.structs.replace(licence, free=licence.free - licences[name])
+            for name, licence in settings.licences.items()
+        },
+        nodes=tuple(state.configured),
+    )
+
+
+def _counted(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> CountedJob:
+    request, allocation = job.request, run.allocation
+    return CountedJob(
+        request.account,
+        request.user,
+        request.qos,
+        allocation.partition,
+        {**request.tres, **placed_tres(allocation.placement(state.table, allocation.nodes))},
+        request.array,
+        frozenset(allocation.nodes),
+        remaining_seconds(job, run, now),
+    )

@@ -1,0 +1,232 @@
+"""Starts of jobs: the check of a plan, the allocation, the verdict of the bank, the begin."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.cluster.partition_rules import PreemptMode
+from fairbank.jobqueue.arrays import record_number
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.partition_access import exclusion_reason
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.bindings import NodeBinding, bind
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.preemption import preempt_mode
+from fairbank.wlm.core.effects import StartRun
+from fairbank.wlm.core.ends import end_job, preempt_job, requeue_job
+from fairbank.wlm.core.events import TimerKind, VerdictGiven
+from fairbank.wlm.core.job_states import JobEvent, JobState
+from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
+from fairbank.wlm.core.snapshot import occupied_nodes
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.transition import Transition
+
+Bindings = dict[str, list[NodeBinding]]
+
+
+def carry_out(tx: Transition, plan: SchedulePlan[PendingJob, Placement]) -> None:
+    """Carry out the starts of a plan that are still possible, and record the reasons of the rest.
+
+    The plan may be of an older state: each start is checked against the present one.
+    """
+    nodes = occupied_nodes(tx.state, tx.now)
+    held = _bindings(tx.state)
+    for start in plan.starts:
+        job = tx.state.jobs.get(record_number(start.job.number))
+        if job is None or not _may_start(tx, nodes, job, start.job, start.placement):
+            continue
+        if start.placement.preempted:
+            _preempt(tx, nodes, start.placement)
+            continue  # the next pass starts it, when the nodes are free
+        nodes.take(start.placement)
+        bound = bind(nodes.cluster, start.placement, held)
+        if bound is None or nodes.free.overdrawn() & start.placement.nodes:
+            nodes.give(start.placement)
+            tx.request_plan()
+            continue
+        nodes.limits.record_start(start.job, start.placement)
+        for binding in bound:
+            held.setdefault(binding.node, []).append(binding)
+        _allocate(tx, job, start.job, start.placement, bound)
+    _record_reasons(tx, plan)
+
+
+def _may_start(
+    tx: Transition, nodes: Nodes, job: WlmJob, planned: PendingJob, placement: Placement
+) -> bool:
+    """Return True if nothing has changed since the plan that forbids the start."""
+    request, partition, now = job.request, placement.partition, tx.now.wall
+    if (
+        job.state is not JobState.PENDING
+        or job.hold_reason is not None
+        or request.eligible > now
+        or (job.tasks and planned.task not in job.tasks)
+        or partition not in request.partitions
+        or request.wanted != planned.wanted
+        or request.reservation != planned.reservation
+        or exclusion_reason(request, nodes.cluster, partition, by_least_time=True) is not None
+    ):
+        return False
+    _, of_partition = nodes.cluster.partition(partition)
+    usable = nodes.cluster.usable & of_partition
+    end = now + planned.seconds(nodes.cluster.rules[partition])
+    usable &= nodes.reservations.usable_nodes(request, now, end)
+    if node_set.without(placement.nodes, usable):
+        return False
+    return nodes.limits.hold_reason(request, partition, placement) is None
+
+
+def _bindings(state: CoreState) -> Bindings:
+    """Return what the runs hold, by node."""
+    held: Bindings = {}
+    for node in state.nodes:
+        for job in state.jobs_on(node):
+            grants = job.run.allocation.grants if job.run is not None else ()
+            bindings = [grant.binding for grant in grants if grant.binding.node == node]
+            held.setdefault(node, []).extend(bindings)
+    return held
+
+
+def _preempt(tx: Transition, nodes: Nodes, placement: Placement) -> None:
+    for number in placement.preempted:
+        victim = tx.state.jobs.get(number)
+        run = None if victim is None else victim.active_run
+        if victim is None or run is None:
+            continue
+        partition = run.allocation.partition
+        mode = preempt_mode(nodes, (partition, victim.request.qos))
+        rules = nodes.cluster.rules.get(partition)
+        grace = 0 if rules is None else rules.grace_seconds
+        preempt_job(tx, victim, requeues=mode is PreemptMode.REQUEUE, grace=grace)
+
+
+def split_task(tx: Transition, record: WlmJob, task: int) -> WlmJob:
+    """Return a task of an array as a job of its own, and take it out of the record.
+
+    The last task keeps the id of the record.
+    """
+    tasks = tuple(other for other in record.tasks if other != task)
+    if not tasks:
+        request = msgspec.structs.replace(record.request, task=task)
+        return tx.put_job(record, request=request, tasks=())
+    request = msgspec.structs.replace(record.request, number=next_id(tx), task=task)
+    tx.put_job(record, tasks=tasks)
+    return tx.put_job(record, request=request, tasks=())
+
+
+def next_id(tx: Transition) -> int:
+    """Return a job id that no known job has: after the last one, then from FirstJobId again."""
+    settings = tx.state.settings
+    number = tx.state.counters.get("job", settings.first_id)
+    while number > settings.last_id or number in tx.state.jobs:
+        number = settings.first_id if number > settings.last_id else number + 1
+    tx.put("counters", "job", number + 1)
+    return number
+
+
+def _allocate(
+    tx: Transition,
+    job: WlmJob,
+    planned: PendingJob,
+    placement: Placement,
+    bound: tuple[NodeBinding, ...],
+) -> None:
+    """Store the allocation. The start is sent at once, or when the bank has allowed it."""
+    if job.tasks:
+        job = split_task(tx, job, planned.task)
+    grants = tuple(
+        NodeGrant(binding, share.cpus, share.memory, share.gpus)
+        for binding, share in zip(bound, placement.shares, strict=True)
+    )
+    allocation = RunAllocation(placement.partition, grants, placement.sharing)
+    most = tx.state.partitions[placement.partition].max_seconds
+    limit = min(filter(None, (planned.limit, most)), default=None)
+    run = WlmRun(
+        run=job.identity(tx.state.settings.cluster),
+        allocation=allocation,
+        allocated=tx.now,
+        left=allocation.nodes,
+    )
+    job = tx.move(
+        job,
+        JobEvent.ALLOCATED,
+        request=msgspec.structs.replace(job.request, limit=limit),
+        run=run,
+        reason="None",
+        admin_comment="",
+    )
+    if tx.state.settings.has_bank:
+        tx.send_to_agent("prolog", job, run)
+    else:
+        _send_start(tx, job, run)
+
+
+def _send_start(tx: Transition, job: WlmJob, run: WlmRun) -> None:
+    run = msgspec.structs.replace(run, is_allowed=True)
+    tx.put_job(job, run=run)
+    for node in run.left:
+        send_start_to(tx, job, run, node)
+    arm_start(tx, job)
+
+
+def send_start_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
+    """Send the start to a node. A node that knows the run ignores it."""
+    limit = job.request.limit
+    seconds = None if limit is None else limit + tx.state.settings.over_time_limit
+    tx.send(node, StartRun(run, job.request, job.submission, seconds))
+
+
+def arm_start(tx: Transition, job: WlmJob) -> None:
+    """Set the timer by which the script must have begun."""
+    at = tx.now.mono + tx.state.settings.batch_start_timeout
+    tx.set_timer(TimerKind.START, job.number, at)
+
+
+def take_verdict(tx: Transition, verdict: VerdictGiven) -> None:
+    """Start the run, or put its job back with the bank's reason. A late verdict changes nothing."""
+    tx.put("messages", verdict.message, None)
+    job = tx.state.job_of(verdict.run)
+    run = None if job is None else job.active_run
+    if job is None or run is None or run.is_allowed:
+        return
+    if verdict.action == "run":
+        _send_start(tx, job, run)
+    elif verdict.action == "hold":
+        job = requeue_job(tx, job, held_by=HeldBy.BANK, reason=verdict.reason)
+        tx.put_job(job, admin_comment=verdict.text)
+    else:
+        job = end_job(tx, job, JobEvent.CANCELLED, verdict.reason)
+        tx.put_job(job, admin_comment=verdict.text)
+
+
+def begin_run(tx: Transition, job: WlmJob, run: WlmRun) -> WlmJob:
+    """Record the begin of the batch script, from which the time limit counts."""
+    run = msgspec.structs.replace(run, started=tx.now)
+    job = tx.move(job, JobEvent.BEGUN, run=run, launch_failures=0)
+    arm_limit(tx, job)
+    return job
+
+
+def arm_limit(tx: Transition, job: WlmJob) -> None:
+    """Set the timers of a running job: its warning signal and its time limit."""
+    run, limit = job.active_run, job.request.limit
+    if run is None or run.started is None or limit is None:
+        return
+    end = run.started.mono + limit
+    tx.set_timer(TimerKind.LIMIT, job.number, end + tx.state.settings.over_time_limit)
+    warning = job.submission.warning
+    if warning is not None and end - warning.seconds > tx.now.mono:
+        tx.set_timer(TimerKind.WARNING, job.number, end - warning.seconds)
+
+
+def _record_reasons(tx: Transition, plan: SchedulePlan[PendingJob, Placement]) -> None:
+    """Record why jobs wait. A record of an array has the reason of its first task."""
+    reasons = {record_number(number): plan.reasons[number] for number in sorted(plan.reasons)[::-1]}
+    for number, reason in reasons.items():
+        job = tx.state.jobs.get(number)
+        if job is None or not job.state.is_waiting or job.hold_reason is not None:
+            continue
+        if job.reason != reason:
+            tx.put_job(job, reason=reason)

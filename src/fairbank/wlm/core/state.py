@@ -1,0 +1,185 @@
+"""State of the core: tables of values, and indexes that follow from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node, NodeState
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.reservation import Reservation
+from fairbank.core.errors import NotFound
+from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
+from fairbank.wlm.core.jobs import WlmJob
+from fairbank.wlm.core.node_states import NodeCondition
+from fairbank.wlm.core.settings import CoreSettings
+
+CHANGE = "change"
+"""Counter of the changes of all tables."""
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a node beside its configuration.
+
+    `strays` are runs that it reported and that have ended for the core: until they are cleared, it
+    gets no job.
+    """
+
+    condition: NodeCondition = NodeCondition.UNKNOWN
+    reason: str = ""
+    boot: str = ""
+    strays: tuple[Run, ...] = ()
+
+    @property
+    def state(self) -> tuple[NodeState, str]:
+        """State and reason as scheduling sees them."""
+        state = self.condition.state
+        if self.strays and state.is_usable:
+            return NodeState.DRAINED, "earlier processes are being ended"
+        return state, self.reason
+
+
+class CoreState:
+    """State of the cluster. Only a `Transition` changes it, after the rows are loaded.
+
+    Invariants: the tables are all that is stored; everything else follows from them. `index` has
+    every job. `_dependents` has the pending jobs with open dependencies, by the job ids, or by user
+    and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
+    the configured nodes with their present states. `change_numbers` has the number of the last
+    change of each table, so that an answer may be "no change"; after a restart, that of any table.
+    """
+
+    def __init__(
+        self, settings: CoreSettings, nodes: Sequence[Node], partitions: Iterable[PartitionRules]
+    ) -> None:
+        self.settings = settings
+        self.configured = {node.name: node for node in nodes}
+        self.jobs: dict[int, WlmJob] = {}
+        self.nodes = {node.name: NodeStatus() for node in nodes}
+        self.partitions = {rules.name: rules for rules in partitions}
+        self.reservations: dict[str, Reservation] = {}
+        self.messages: dict[int, AgentMessage] = {}
+        self.counters: dict[str, int] = {}
+        self.tables: Mapping[Table, dict[Any, Any]] = {
+            "jobs": self.jobs,
+            "nodes": self.nodes,
+            "partitions": self.partitions,
+            "reservations": self.reservations,
+            "messages": self.messages,
+            "counters": self.counters,
+        }
+        self.index = JobIndex()
+        self.change_numbers: dict[Table, int] = dict.fromkeys(self.tables, 0)
+        self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)
+        self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
+        self._table: NodeTable | None = None
+        self._idle_table: NodeTable | None = None
+
+    @property
+    def idle_table(self) -> NodeTable:
+        """Nodes and partitions as if all were up."""
+        if self._idle_table is None:
+            up = [replace(rules, state=PartitionState.UP) for rules in self.partitions.values()]
+            self._idle_table = NodeTable([*self.configured.values()], up)
+        return self._idle_table
+
+    @property
+    def table(self) -> NodeTable:
+        """Nodes in their present states, and partitions."""
+        if self._table is None:
+            states = {name: status.state for name, status in self.nodes.items()}
+            table = NodeTable([*self.configured.values()], self.partitions.values())
+            self._table = table.with_states(states)
+        return self._table
+
+    def load(self, rows: Iterable[StoredRow]) -> None:
+        """Take over the rows that an earlier core stored; those of nodes that are gone are ignored.
+
+        Rows of `runs` need not be among them.
+        """
+        for table, key, value in rows:
+            if table == "runs" or (table == "nodes" and key not in self.configured):
+                continue
+            self.put(table, int(key) if table in ("jobs", "messages") else key, value)
+        self.note_change(self.tables)
+
+    def note_change(self, tables: Iterable[Table]) -> int:
+        """Record a change of some tables, and return its number."""
+        number = self.counters.get(CHANGE, 0) + 1
+        self.change_numbers.update(dict.fromkeys(tables, number))
+        return number
+
+    def put(self, table: Table, key: Any, value: Any) -> Any:
+        """Set a value, or delete it with None. Return the value before."""
+        rows = self.tables[table]
+        before = rows.get(key)
+        if value is None:
+            rows.pop(key, None)
+        else:
+            rows[key] = value
+        if table == "jobs":
+            self._reindex(before, value)
+        elif table == "partitions":
+            self._table = self._idle_table = None
+        elif table == "nodes" and self._table is not None:
+            self._table = self._table.with_states({key: self.nodes[key].state})
+        return before
+
+    def job(self, number: int) -> WlmJob:
+        """Return a job. Raises NotFound."""
+        job = self.jobs.get(number)
+        if job is None:
+            raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
+        return job
+
+    def job_of(self, run: Run) -> WlmJob | None:
+        """Return the job that has this run now; None if it is another one's, or an earlier one."""
+        job = self.jobs.get(run.job_id)
+        return job if job is not None and job.run is not None and job.run.run == run else None
+
+    def jobs_on(self, node: str) -> list[WlmJob]:
+        """Return the jobs with processes on a node, by number."""
+        return [self.jobs[number] for number in sorted(self._by_node.get(node, ()))]
+
+    def dependents(self, job: DependencyJob) -> set[int]:
+        """Return the numbers of the pending jobs that may depend on a job."""
+        keys: list[Hashable] = [job.number, job.array, (job.user, job.name)]
+        return set().union(*(self._dependents.get(key, set()) for key in keys))
+
+    def _reindex(self, before: WlmJob | None, after: WlmJob | None) -> None:
+        if before is not None:
+            for key in _dependency_keys(before):
+                self._dependents[key].discard(before.number)
+                if not self._dependents[key]:
+                    del self._dependents[key]
+            for node in _nodes(before):
+                self._by_node[node].discard(before.number)
+        if after is None:
+            if before is not None:
+                self.index.remove(before.number)
+            return
+        for key in _dependency_keys(after):
+            self._dependents[key].add(after.number)
+        for node in _nodes(after):
+            self._by_node[node].add(after.number)
+        seen = after.for_dependencies()
+        if before is None or before.for_dependencies() != seen:
+            self.index.put(seen)
+
+
+def _nodes(job: WlmJob) -> tuple[str, ...]:
+    return () if job.run is None else job.run.left
+
+
+def _dependency_keys(job: WlmJob) -> set[Hashable]:
+    if not job.dependencies.open or job.state.has_ended:
+        return set()
+    own = (job.request.user, job.submission.name)
+    return {own if item.job is None else item.job for item in job.dependencies.open}

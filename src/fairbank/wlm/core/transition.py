@@ -1,0 +1,152 @@
+"""Transition: the changes and effects of one event, all of them or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.wlm.core.effects import (
+    AgentMessage,
+    AgentMessageKind,
+    CoreEffect,
+    LogLevel,
+    LogLine,
+    Message,
+    Reply,
+    RequestPlan,
+    Send,
+    SetTimer,
+    StoredRow,
+    StoreRows,
+    Table,
+)
+from fairbank.wlm.core.events import TimerKind
+from fairbank.wlm.core.job_states import JobEvent, next_state
+from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob, WlmRun
+from fairbank.wlm.core.state import CHANGE, CoreState, NodeStatus
+
+AGENT = ""
+"""Receiver of messages that are not for a node."""
+
+
+class Transition:
+    """Changes of the state by one event, and its effects.
+
+    A change is made at once, so that later steps of the event see it, and can be taken back.
+
+    Invariants: `_before` has the value before of each changed row. `changed_jobs` are the numbers
+    of the jobs whose progress may have changed; `dependencies.settle` empties it.
+    """
+
+    def __init__(self, state: CoreState, now: Moment) -> None:
+        self.state, self.now = state, now
+        self.changed_jobs: dict[int, None] = {}
+        self._before: dict[tuple[Table, Any], Any] = {}
+        self._records: list[EndedRun] = []
+        self._effects: list[CoreEffect] = []
+        self._needs_plan = False
+
+    # --- changes of the state
+
+    def put(self, table: Table, key: Any, value: Any) -> None:
+        """Set a row, or delete it with None."""
+        before = self.state.put(table, key, value)
+        self._before.setdefault((table, key), before)
+
+    def put_job(self, job: WlmJob, **changes: Any) -> WlmJob:
+        """Store a job with changes, and return it."""
+        if changes:
+            job = msgspec.structs.replace(job, **changes)
+        before = self.state.jobs.get(job.number)
+        if before is None or before.for_dependencies() != job.for_dependencies():
+            self.changed_jobs[job.number] = None
+        self.put("jobs", job.number, job)
+        return job
+
+    def put_run(self, job: WlmJob, run: WlmRun, **changes: Any) -> WlmJob:
+        """Store a job with changes of its run, and return it."""
+        return self.put_job(job, run=msgspec.structs.replace(run, **changes))
+
+    def move(self, job: WlmJob, event: JobEvent, **changes: Any) -> WlmJob:
+        """Store a job in the state after an event. Raises Conflict if its state forbids it."""
+        return self.put_job(job, state=next_state(job.state, event), **changes)
+
+    def put_node(self, name: str, **changes: Any) -> NodeStatus:
+        """Store the status of a node with changes, and return it."""
+        status = msgspec.structs.replace(self.state.nodes[name], **changes)
+        self.put("nodes", name, status)
+        return status
+
+    def count(self, counter: str, first: int, step: int = 1) -> int:
+        """Return the value of a counter, and move it on."""
+        value = self.state.counters.get(counter, first)
+        self.put("counters", counter, value + step)
+        return value
+
+    def record(self, run: EndedRun) -> None:
+        """Add an accounting record."""
+        self._records.append(run)
+
+    # --- effects
+
+    def send(self, node: str, message: Message) -> None:
+        self._effects.append(Send(node, message))
+
+    def send_to_agent(self, kind: AgentMessageKind, job: WlmJob, run: WlmRun) -> None:
+        """Send a message to the agent, if there is a bank. It is kept until the agent has it."""
+        if not self.state.settings.has_bank:
+            return
+        # The agent gives no verdict on a run whose end it knows, so the question must not wait.
+        for number, earlier in list(self.state.messages.items()):
+            if kind == "epilog" and earlier.kind == "prolog" and earlier.run.run == run.run:
+                self.put("messages", number, None)
+        number = self.count("message", 1)
+        message = AgentMessage(
+            number=number, kind=kind, run=run, request=job.request, submission=job.submission
+        )
+        self.put("messages", number, message)
+        self.send(AGENT, message)
+
+    def reply(self, request: int, answer: object) -> None:
+        self._effects.append(Reply(request, answer))
+
+    def set_timer(self, kind: TimerKind, number: int, at: int) -> None:
+        """Set a timer, which fires at once if its time has come."""
+        self._effects.append(SetTimer(kind, number, at))
+
+    def log(self, level: LogLevel, text: str) -> None:
+        self._effects.append(LogLine(level, text))
+
+    def request_plan(self) -> None:
+        """Request a scheduling pass, once for all changes of the event."""
+        self._needs_plan = True
+
+    # --- end of the event
+
+    def roll_back(self) -> None:
+        """Take all changes back, and drop all effects."""
+        for (table, key), before in reversed(self._before.items()):
+            self.state.put(table, key, before)
+        self._before.clear()
+        self._records.clear()
+        self._effects.clear()
+        self._needs_plan = False
+
+    def effects(self) -> list[CoreEffect]:
+        """Return the effects: the rows that differ first, so that nothing precedes their commit."""
+        rows = self._changed_rows()
+        if rows:
+            self.put("counters", CHANGE, self.state.note_change(row.table for row in rows))
+            rows = self._changed_rows()
+        stored = [StoreRows(tuple(rows))] if rows else []
+        plan = [RequestPlan()] if self._needs_plan else []
+        return [*stored, *self._effects, *plan]
+
+    def _changed_rows(self) -> list[StoredRow]:
+        rows = [
+            StoredRow(table, str(key), value)
+            for (table, key), before in self._before.items()
+            if (value := self.state.tables[table].get(key)) != before
+        ]
+        return rows + [StoredRow("runs", str(record.identity), record) for record in self._records]

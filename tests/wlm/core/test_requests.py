@@ -1,0 +1,276 @@
+"""Requests: submission, rights, holds, selections of tasks, order, changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, InvalidInput, NotFound
+from fairbank.core.submission.dependencies import parse_dependencies
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.effects import ChangeLimit, Send, SignalRun
+from fairbank.wlm.core.node_states import NodeEvent
+from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
+
+ROOT = ev.Caller(0, "root")
+
+
+def job_names(world: World) -> list[str]:
+    return sorted(job.name for job in world.core.state.jobs.values())
+
+
+# --- submission
+
+
+def test_job_gets_defaults_of_the_cluster_and_its_partition() -> None:
+    world = World(PartitionRules(name="main", is_default=True, default_seconds=60))
+    job = world.job(world.submit(limit=None, cpus=2))
+    assert (job.request.partitions, job.request.limit) == (("main",), 60)
+    assert job.request.tres == {"cpu": 2, "node": 1}
+    assert world.job(world.submit()).request.priority < job.request.priority
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "about"),
+    [
+        ({"partitions": ("night",)}, NotFound, "no partition 'night'"),
+        ({"cpus": 5}, InvalidInput, "could ever run"),
+        ({"nodes": 3}, InvalidInput, "could ever run"),
+        ({"limit": 7_200}, InvalidInput, "could ever run"),
+        ({"reservation": "exam"}, NotFound, "no reservation"),
+        ({"array": "0-2000"}, InvalidInput, "MaxArraySize"),
+        ({"name": ""}, InvalidInput, "not the name"),
+        ({"name": "a\nb"}, InvalidInput, "not the name"),
+        ({"name": "n" * 300}, InvalidInput, "not the name"),
+        ({"priority": 9}, Forbidden, "only operators"),
+        ({"uid": 1001}, Forbidden, "another user"),
+        ({"dependency": "afterok:99"}, NotFound, "no job 99"),
+        ({"partitions": ("closed",)}, Conflict, "accepts no jobs"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_refused_submission_changes_nothing(
+    fields: dict[str, Any], error: type[FairbankError], about: str
+) -> None:
+    world = World(
+        PartitionRules(name="main", is_default=True, max_seconds=3_600),
+        PartitionRules(name="closed", state=PartitionState.INACTIVE),
+    )
+    before = dict(world.rows)
+    answer = world.submit(**fields)
+    assert isinstance(answer, error)
+    assert about in str(answer)
+    assert world.rows == before
+
+
+def test_partition_that_is_down_accepts_jobs_and_starts_none() -> None:
+    world = World(PartitionRules(name="main", is_default=True, state=PartitionState.DOWN))
+    number = world.submit()
+    world.settle()
+    assert (world.state(number), world.reason(number)) == ("PENDING", "PartitionDown")
+    world.request(ev.UpdatePartition(PartitionRules(name="main", is_default=True)), OPERATOR)
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_test_only_stores_nothing() -> None:
+    world = World()
+    world.settle()
+    before = dict(world.rows)
+    assert world.request(submission(test_only=True)).number == 1
+    assert world.rows == before
+    assert not world.needs_plan
+
+
+def test_ids_begin_again_after_the_last_and_leave_out_known_jobs() -> None:
+    world = World(first_id=5, last_id=7)
+    assert [world.submit() for _ in range(3)] == [5, 6, 7]
+    world.request(ev.CancelJob(named(6)))
+    world.advance(300)
+    assert world.submit() == 6
+
+
+def test_more_jobs_than_the_cluster_keeps_are_refused() -> None:
+    world = World(max_jobs=1)
+    world.submit()
+    assert isinstance(world.submit(), Busy)
+
+
+# --- rights (W9)
+
+
+@pytest.mark.parametrize("caller", [ALICE, BOB, OPERATOR, ROOT], ids=lambda caller: caller.name)
+@pytest.mark.parametrize(
+    "body",
+    [
+        ev.HoldJob(named(1)),
+        ev.ReleaseJob(named(1)),
+        ev.CancelJob(named(1)),
+        ev.TopJob(named(1)),
+        ev.UpdateJob(jobs=named(1), comment="x"),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+def test_owner_operators_and_root_change_a_job(caller: ev.Caller, body: Any) -> None:
+    world = World()
+    world.submit()
+    assert isinstance(world.request(body, caller), Forbidden) is (caller is BOB)
+
+
+@pytest.mark.parametrize("caller", [ALICE, OPERATOR, ROOT], ids=lambda caller: caller.name)
+def test_operators_and_root_change_the_cluster(caller: ev.Caller) -> None:
+    world = World()
+    for body in (
+        ev.UpdateNode("n0", NodeEvent.DRAINED, "disk"),
+        ev.UpdatePartition(PartitionRules(name="main", is_default=True)),
+    ):
+        assert isinstance(world.request(body, caller), Forbidden) is (caller is ALICE)
+
+
+def test_only_an_operator_raises_a_limit_or_sets_a_priority() -> None:
+    world = World()
+    world.submit(limit=600)
+    for body in (
+        ev.UpdateJob(jobs=named(1), limit=900),
+        ev.UpdateJob(jobs=named(1), limit=None),
+        ev.UpdateJob(jobs=named(1), priority=5),
+    ):
+        assert isinstance(world.request(body, ALICE), Forbidden)
+        assert world.request(body, OPERATOR) is None
+        world.request(ev.UpdateJob(jobs=named(1), limit=600), OPERATOR)
+    assert world.request(ev.UpdateJob(jobs=named(1), limit=300), ALICE) is None
+
+
+def test_hold_of_an_operator_is_released_by_operators_only() -> None:
+    world = World()
+    world.submit()
+    world.request(ev.HoldJob(named(1)), OPERATOR)
+    assert world.reason(1) == "JobHeldAdmin"
+    assert isinstance(world.request(ev.ReleaseJob(named(1)), ALICE), Forbidden)
+    world.request(ev.HoldJob(named(1)), ALICE)
+    assert world.reason(1) == "JobHeldAdmin"
+    world.request(ev.ReleaseJob(named(1)), OPERATOR)
+    assert world.reason(1) == "None"
+
+
+def test_hold_for_the_owner_is_released_by_the_owner() -> None:
+    world = World()
+    world.submit(held=True)
+    world.settle()
+    assert (world.state(1), world.reason(1)) == ("PENDING", "JobHeldUser")
+    world.request(ev.ReleaseJob(named(1)), ALICE)
+    world.request(ev.HoldJob(named(1), by_owner=True), OPERATOR)
+    assert world.request(ev.ReleaseJob(named(1)), ALICE) is None
+
+
+# --- arrays
+
+
+def test_array_is_one_record_until_its_tasks_start() -> None:
+    world = World(nodes=1)
+    world.submit(array="1-6%2")
+    assert job_names(world) == ["1_[1-6%2]"]
+    world.settle()
+    assert job_names(world) == ["1_1", "1_2", "1_[3-6%2]"]
+    assert world.reason(1) == "JobArrayTaskLimit"
+
+
+def test_last_task_keeps_the_id_of_the_array() -> None:
+    world = World()
+    world.submit(array="3,4")
+    world.settle()
+    assert {job.number: job.name for job in world.core.state.jobs.values()} == {1: "1_4", 2: "1_3"}
+
+
+def test_task_that_a_request_names_leaves_its_record() -> None:
+    world = World()
+    world.submit(array="1-4")
+    world.request(ev.HoldJob(named("1_[2,3]")))
+    assert job_names(world) == ["1_2", "1_3", "1_[1,4]"]
+    world.request(ev.CancelJob(named("1_[1,4]")))
+    assert {job.name: job.state.value for job in world.core.state.jobs.values()} == {
+        "1_2": "PENDING",
+        "1_3": "PENDING",
+        "1_[1,4]": "CANCELLED",
+    }
+    world.request(ev.CancelJob(named("1")))
+    world.check_at_rest()
+
+
+def test_unknown_task_is_refused_and_splits_nothing() -> None:
+    world = World()
+    world.submit(array="1-4")
+    assert isinstance(world.request(ev.CancelJob(named("1_[2,9]"))), NotFound)
+    assert job_names(world) == ["1_[1-4]"]
+
+
+# --- order and changes
+
+
+def test_top_moves_a_job_before_those_of_its_user_only() -> None:
+    world = World(nodes=1)
+    for caller in (ALICE, BOB, ALICE):
+        world.submit(caller, cpus=4)
+    world.request(ev.TopJob(named(3)), ALICE)
+    world.settle()
+    assert [world.state(number) for number in (1, 2, 3)] == [
+        "PENDING",
+        "PENDING",
+        "RUNNING CONFIGURING",
+    ]
+
+
+def test_running_job_takes_a_new_limit_and_no_new_partition() -> None:
+    world = World()
+    number = world.run_one(limit=600)
+    refused = world.request(ev.UpdateJob(jobs=named(number), partitions=("main",)))
+    assert isinstance(refused, Conflict)
+    body = ev.RequestMade(99, ALICE, ev.UpdateJob(jobs=named(number), limit=300))
+    effects = world.event(body)
+    run = world.job(number).run
+    assert run is not None
+    assert Send("n0", ChangeLimit(run.run, 300)) in effects
+    world.advance(300)
+    assert world.state(number) == "TIMEOUT COMPLETING"
+
+
+def test_dependencies_of_a_pending_job_can_be_replaced_and_taken_away() -> None:
+    world = World()
+    for _ in range(2):
+        world.submit(held=True)
+    on = parse_dependencies("afterany:1", field="dependency")
+    assert world.request(ev.UpdateJob(jobs=named(2), dependencies=on)) is None
+    world.request(ev.ReleaseJob(named(2)))
+    assert world.reason(2) == "Dependency"
+    circle = parse_dependencies("afterany:2", field="dependency")
+    assert isinstance(world.request(ev.UpdateJob(jobs=named(1), dependencies=circle)), Conflict)
+    world.request(ev.UpdateJob(jobs=named(2), dependencies=None))
+    world.settle()
+    assert world.state(2) == "RUNNING CONFIGURING"
+
+
+def test_signal_reaches_all_nodes_or_the_script() -> None:
+    world = World()
+    number = world.run_one(nodes=2, cpus=4)
+    run = world.job(number).run
+    assert run is not None
+    for script_only, nodes in ((False, ["n0", "n1"]), (True, ["n0"])):
+        body = ev.SendSignal(named(number), 10, script_only)
+        effects = world.event(ev.RequestMade(7, ALICE, body))
+        signal = SignalRun(run.run, 10, script_only)
+        assert [effect for effect in effects if isinstance(effect, Send)] == [
+            Send(node, signal) for node in nodes
+        ]
+
+
+def test_change_numbers_move_with_their_table_only() -> None:
+    world = World()
+    numbers = dict(world.core.state.change_numbers)
+    world.submit()
+    after = world.core.state.change_numbers
+    assert after["jobs"] > numbers["jobs"]
+    assert after["nodes"] == numbers["nodes"]
+    world.restart()
+    assert world.core.state.change_numbers["jobs"] > after["jobs"]

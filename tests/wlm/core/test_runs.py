@@ -1,0 +1,475 @@
+"""Runs: start, verdict, limits, end, requeue, failures, preemption, restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.reservation import Reservation
+from fairbank.core.errors import Forbidden
+from fairbank.core.submission.values import WarningSignal
+from fairbank.core.time import Instant
+from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.effects import Send, SignalRun, StartRun
+from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
+from tests.wlm.core.world import OPERATOR, World, named
+
+
+def starts(world: World, number: int) -> int:
+    """Return how many starts of a job its nodes have taken."""
+    return sum(run.job_id == number for node in world.nodes.values() for run in node.begun)
+
+
+# --- starts
+
+
+def test_job_waits_for_its_begin_time_and_says_so() -> None:
+    world = World()
+    number = world.submit(eligible=world.now.wall + 100)
+    world.settle()
+    assert (world.state(number), world.reason(number)) == ("PENDING", "BeginTime")
+    world.advance(100)
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_chain_of_dependencies_starts_one_after_the_other() -> None:
+    world = World()
+    first = world.submit()
+    second = world.submit(dependency=f"afterok:{first}")
+    third = world.submit(dependency=f"afterok:{second}", kill_invalid=True)
+    fourth = world.submit(dependency=f"afternotok:{second}")
+    world.settle()
+    world.begin_all()
+    assert world.reason(second) == "Dependency"
+    world.end(first)
+    world.settle()
+    world.begin_all()
+    world.end(second, status=256)
+    world.settle()
+    assert world.state(third) == "CANCELLED"
+    assert world.state(fourth) == "RUNNING CONFIGURING"
+
+
+def test_dependency_that_cannot_be_met_stays_unless_the_job_is_killed() -> None:
+    world = World()
+    number = world.run_one()
+    waiting = world.submit(dependency=f"afterok:{number}")
+    world.end(number, status=9)
+    assert (world.state(waiting), world.reason(waiting)) == ("PENDING", "DependencyNeverSatisfied")
+
+
+def test_after_with_minutes_starts_when_they_have_passed() -> None:
+    world = World()
+    number = world.run_one()
+    waiting = world.submit(dependency=f"after:{number}+5")
+    world.advance(299)
+    world.settle()
+    assert world.state(waiting) == "PENDING"
+    world.advance(1)
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
+@pytest.mark.parametrize("change", ["hold", "drain", "cancel", "partition", "taken"])
+def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
+    world = World(nodes=1)
+    number = world.submit(cpus=3)
+    old = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
+    if change == "hold":
+        world.request(ev.HoldJob(named(number)))
+    elif change == "drain":
+        world.request(ev.UpdateNode("n0", NodeEvent.DRAINED, "disk"), OPERATOR)
+    elif change == "cancel":
+        world.request(ev.CancelJob(named(number)))
+    elif change == "partition":
+        world.request(
+            ev.UpdatePartition(PartitionRules(name="main", is_default=True, max_seconds=60)),
+            OPERATOR,
+        )
+    else:
+        world.submit(priority=0, cpus=2)
+        world.request(ev.TopJob(named(2)))
+        world.plan()
+    world.event(ev.PlanMade(old))
+    assert world.job(number).run is None
+    assert starts(world, number) == 0
+
+
+def test_jobs_of_a_node_have_cores_of_their_own() -> None:
+    world = World(nodes=1)
+    runs = [world.job(world.run_one(cpus=cpus)).run for cpus in (1, 2, 1)]
+    cores = [run.allocation.grants[0].binding.cores for run in runs if run is not None]
+    assert cores == [(0,), (1, 2), (3,)]
+
+
+def test_job_waits_for_the_end_of_maintenance() -> None:
+    world = World(nodes=1)
+    now = world.now.wall
+    maintenance = Reservation(
+        name="maint", nodes=("n0",), begin=Instant(now + 100), end=Instant(now + 200),
+        maintenance=True,
+    )  # fmt: skip
+    world.request(ev.SetReservation(maintenance), OPERATOR)
+    number = world.submit(limit=600)
+    world.settle()
+    assert world.reason(number) == "ReqNodeNotAvail"
+    world.advance(200)
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_start_that_its_node_does_not_confirm_is_given_up_and_then_held() -> None:
+    world = World(batch_start_timeout=10, max_batch_requeue=2)
+    number = world.submit()
+    for restarts in range(3):
+        world.settle()
+        assert world.job(number).restarts == restarts
+        world.advance(10)
+        world.clear(number)
+    assert world.reason(number) == "JobHoldMaxRequeue"
+    world.settle()
+    assert world.state(number) == "PENDING"
+
+
+@pytest.mark.parametrize(("holds", "reason"), [(True, "JobHeldAdmin"), (False, "None")])
+def test_failing_prolog_drains_the_node_and_requeues_the_job(holds: bool, reason: str) -> None:
+    world = World(nodes=1, holds_after_prolog=holds)
+    number = world.submit()
+    world.settle()
+    run = world.job(number).run
+    assert run is not None
+    world.nodes["n0"].runs[run.run] = "cleared"
+    world.event(ev.StartFailed("n0", run.run, is_prolog=True))
+    assert world.core.state.nodes["n0"].reason == "Prolog error"
+    assert (world.state(number), world.reason(number)) == ("PENDING", reason)
+
+
+# --- bank
+
+
+def test_bank_holds_a_job_with_its_word_until_an_operator_releases_it() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    assert starts(world, number) == 0
+    world.answer_prologs("hold")
+    assert (world.state(number), world.reason(number)) == ("PENDING", "Allocation_exhausted")
+    assert world.job(number).admin_comment == "no credit"
+    assert isinstance(world.request(ev.ReleaseJob(named(number))), Forbidden)
+    world.request(ev.ReleaseJob(named(number)), OPERATOR)
+    world.settle()
+    assert world.job(number).restarts == 1  # the agent repeats its answer on the same run
+    world.answer_prologs("run")
+    world.begin_all()
+    world.end(number)
+    world.check_at_rest()
+
+
+def test_bank_can_cancel_a_job() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    world.answer_prologs("cancel")
+    assert (world.state(number), world.reason(number)) == ("CANCELLED", "Allocation_exhausted")
+
+
+def test_late_verdict_on_an_earlier_run_changes_nothing() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    prolog = world.prologs[0]
+    world.request(ev.CancelJob(named(number)))
+    world.event(ev.VerdictGiven(prolog.number, prolog.run.run, "run"))
+    assert world.state(number) == "CANCELLED"
+    assert starts(world, number) == 0
+
+
+# --- ends
+
+
+def test_limit_is_measured_on_the_monotonic_clock() -> None:
+    world = World(over_time_limit=60)
+    number = world.run_one(limit=600)
+    world.now = Moment(world.now.wall + 50_000, world.now.mono)
+    world.event(ev.TimerFired(ev.TimerKind.LIMIT, number))
+    assert world.state(number) == "RUNNING"
+    world.advance(659)
+    assert world.state(number) == "RUNNING"
+    world.advance(1)
+    assert world.state(number) == "TIMEOUT COMPLETING"
+    world.clear(number)
+    run = world.job(number).run
+    assert run is not None
+    assert run.elapsed == 660
+
+
+def test_warning_signal_comes_before_the_limit() -> None:
+    world = World()
+    number = world.run_one(limit=600, warning=WarningSignal(10, 60, to_script=True))
+    run = world.job(number).run
+    assert run is not None
+    world.advance(530)
+    due = ev.TimerFired(ev.TimerKind.WARNING, number)
+    assert not any(isinstance(effect, Send) for effect in world.event(due))
+    world.now = Moment(world.now.wall + 10, world.now.mono + 10)
+    assert Send("n0", SignalRun(run.run, 10, True)) in world.event(due)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "reason"),
+    [
+        (0, "COMPLETED", "None"),
+        (256, "FAILED", "NonZeroExitCode"),
+        (9, "FAILED", "RaisedSignal"),
+        (7 * 256, "PENDING", "None"),
+        (8 * 256, "PENDING SPECIAL_EXIT", "JobHeldUser"),
+    ],
+)
+def test_exit_status_decides_the_end(status: int, state: str, reason: str) -> None:
+    world = World(requeue_exit=frozenset({7}), requeue_exit_hold=frozenset({8}))
+    number = world.run_one()
+    world.end(number, status)
+    assert (world.state(number), world.reason(number)) == (state, reason)
+    record = next(iter(world.accounting.values()))
+    assert record.run is not None
+    assert record.run.status == status
+
+
+def test_nodes_return_one_by_one_and_cores_are_free_after_the_epilog() -> None:
+    world = World()
+    number = world.run_one(nodes=2, cpus=4)
+    other = world.submit(cpus=4)
+    run = world.job(number).run
+    assert run is not None
+    world.end_script(world.nodes["n0"], run.run, 0)
+    world.settle()
+    assert (world.state(number), world.state(other)) == ("COMPLETED COMPLETING", "PENDING")
+    world.clear_on(world.nodes["n1"], run.run)
+    world.settle()
+    assert world.state(other) == "RUNNING CONFIGURING"
+    assert world.state(number) == "COMPLETED COMPLETING"
+    world.clear_on(world.nodes["n0"], run.run)
+    assert world.state(number) == "COMPLETED"
+
+
+def test_failing_epilog_drains_the_node() -> None:
+    world = World()
+    number = world.run_one()
+    run = world.job(number).run
+    assert run is not None
+    world.end_script(world.nodes["n0"], run.run, 0)
+    world.nodes["n0"].runs[run.run] = "cleared"
+    world.event(ev.RunCleared("n0", run.run, has_epilog_failed=True))
+    assert world.state(number) == "COMPLETED"
+    assert world.core.state.nodes["n0"].condition is NodeCondition.DRAIN
+
+
+def test_processes_that_cannot_be_ended_drain_the_node_and_free_the_job() -> None:
+    world = World()
+    number = world.run_one()
+    run = world.job(number).run
+    assert run is not None
+    world.request(ev.CancelJob(named(number)))
+    world.event(ev.ProcessesLeft("n0", run.run, (4711, 4712)))
+    assert world.state(number) == "CANCELLED"
+    assert world.core.state.nodes["n0"].reason == "Kill task failed: pids 4711,4712"
+    world.request(ev.UpdateNode("n0", NodeEvent.RESUMED), OPERATOR)
+    waiting = world.submit(cpus=4, nodes=2)
+    world.settle()
+    assert world.state(waiting) == "PENDING"  # until they are gone
+    world.clear_on(world.nodes["n0"], run.run)
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
+@pytest.mark.parametrize(
+    ("failed", "no_kill", "may_requeue", "state"),
+    [
+        ("n0", False, False, "NODE_FAIL COMPLETING"),
+        ("n0", False, True, "PENDING COMPLETING REQUEUED"),
+        ("n0", True, False, "NODE_FAIL COMPLETING"),
+        ("n1", True, False, "RUNNING"),
+        ("n1", False, False, "NODE_FAIL COMPLETING"),
+    ],
+)
+def test_failed_node_ends_requeues_or_leaves_its_job(
+    failed: str, no_kill: bool, may_requeue: bool, state: str
+) -> None:
+    world = World()
+    number = world.run_one(nodes=2, cpus=4, no_kill=no_kill, may_requeue=may_requeue)
+    world.nodes[failed].is_silent = True
+    world.event(ev.NodeSilent(failed))
+    assert world.state(number) == state
+
+
+def test_node_that_returns_with_an_ended_run_gets_no_job_until_it_is_gone() -> None:
+    world = World(nodes=1, return_to_service=1)
+    number = world.run_one(may_requeue=False)
+    node = world.nodes["n0"]
+    node.is_silent = True
+    world.event(ev.NodeSilent("n0"))
+    assert world.state(number) == "NODE_FAIL"
+    waiting = world.submit(cpus=4)
+    node.is_silent = False
+    world.event(node.registration())
+    world.settle()
+    assert world.state(waiting) == "PENDING"
+    (run,) = node.live
+    assert node.runs[run] == "ending"
+    world.clear_on(node, run)
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
+def test_deadline_ends_a_pending_job_that_cannot_meet_it() -> None:
+    world = World()
+    number = world.submit(held=True, limit=600, deadline=world.now.wall + 1_000)
+    world.advance(400)
+    assert world.state(number) == "PENDING"
+    world.advance(1)
+    assert (world.state(number), world.reason(number)) == ("DEADLINE", "DeadLine")
+
+
+def test_ended_job_is_forgotten_in_time_and_an_array_as_a_whole() -> None:
+    world = World(min_job_age=300)
+    number = world.run_one()
+    world.end(number)
+    array = world.submit(array="1-2%1")
+    world.settle()
+    world.begin_all()
+    world.end(3)
+    world.advance(299)
+    assert number in world.core.state.jobs
+    world.advance(1)
+    assert number not in world.core.state.jobs
+    world.advance(300)
+    assert {array, 3} <= world.core.state.jobs.keys()
+    world.request(ev.CancelJob(named(array)))
+    world.advance(300)
+    assert not world.core.state.jobs
+
+
+# --- requeue and preemption
+
+
+def test_requeued_job_keeps_its_id_and_has_a_new_run() -> None:
+    world = World(has_bank=True)
+    number = world.run_one()
+    world.advance(50)
+    world.request(ev.RequeueJob(named(number)))
+    assert world.reason(number) == "Cleaning"
+    world.clear(number)
+    world.settle()
+    world.answer_prologs()
+    world.begin_all()
+    world.end(number)
+    assert [(run.identity.restart, run.state) for run in world.accounting.values()] == [
+        (0, "REQUEUED"),
+        (1, "COMPLETED"),
+    ]
+    assert len(world.bank) == 2
+    world.check_at_rest()
+
+
+def preempting(mode: PreemptMode, grace: int) -> World:
+    return World(
+        PartitionRules(name="main", is_default=True, grace_seconds=grace),
+        PartitionRules(name="urgent", tier=9),
+        nodes=1,
+        preemption=Preemption(by=PreemptBy.PARTITION, mode=mode),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "may_requeue", "state"),
+    [
+        (PreemptMode.CANCEL, True, "PREEMPTED"),
+        (PreemptMode.REQUEUE, True, "PENDING"),
+        (PreemptMode.REQUEUE, False, "PREEMPTED"),
+    ],
+    ids=lambda value: str(getattr(value, "value", value)),
+)
+def test_preempted_job_is_cancelled_or_requeued_and_the_other_starts(
+    mode: PreemptMode, may_requeue: bool, state: str
+) -> None:
+    world = preempting(mode, grace=0)
+    victim = world.run_one(cpus=4, may_requeue=may_requeue)
+    urgent = world.submit(cpus=4, partitions=("urgent",))
+    world.settle()
+    assert world.state(urgent) == "PENDING"
+    world.clear(victim)
+    world.settle()
+    assert (world.state(victim), world.state(urgent)) == (state, "RUNNING CONFIGURING")
+
+
+def test_preempted_job_has_its_grace_time() -> None:
+    world = preempting(PreemptMode.CANCEL, grace=30)
+    victim = world.run_one(cpus=4)
+    world.submit(cpus=4, partitions=("urgent",))
+    world.plan()
+    world.advance(29)
+    world.plan()
+    assert world.state(victim) == "RUNNING"
+    world.advance(1)
+    assert world.state(victim) == "PREEMPTED COMPLETING"
+
+
+# --- restart
+
+
+def test_start_that_was_stored_and_not_sent_is_sent_once_after_a_restart() -> None:
+    world = World()
+    number = world.submit()
+    plan = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
+    world.event(ev.PlanMade(plan), is_lost=True)
+    assert starts(world, number) == 0
+    world.restart()
+    world.restart()
+    assert starts(world, number) == 1
+    world.begin_all()
+    assert world.state(number) == "RUNNING"
+
+
+def test_messages_that_the_agent_has_not_acknowledged_are_repeated() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    world.prologs.clear()  # the agent was killed
+    world.restart()
+    assert [message.run.run.job_id for message in world.prologs] == [number]
+    world.answer_prologs()
+    assert starts(world, number) == 1
+
+
+def test_limit_goes_on_over_a_restart() -> None:
+    world = World()
+    number = world.run_one(limit=600)
+    world.advance(500)
+    world.restart()
+    world.advance(100)
+    assert world.state(number) == "TIMEOUT COMPLETING"
+
+
+def test_run_that_ended_while_the_controller_was_away_is_reported_at_registration() -> None:
+    world = World()
+    number = world.run_one()
+    run = world.job(number).run
+    assert run is not None
+    node = world.nodes["n0"]
+    node.runs[run.run], node.status[run.run] = "cleared", 3 * 256
+    world.restart()
+    assert (world.state(number), world.reason(number)) == ("FAILED", "NonZeroExitCode")
+
+
+def test_start_message_has_what_the_node_needs() -> None:
+    world = World(over_time_limit=60)
+    number = world.submit(limit=600, cpus=2)
+    world.settle()
+    (start,) = world.nodes["n0"].starts.values()
+    assert isinstance(start, StartRun)
+    assert (start.request.number, start.submission.script, start.seconds) == (number, "digest", 660)

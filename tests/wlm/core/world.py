@@ -1,0 +1,456 @@
+"""Small world around the core: a state file, nodes, an agent, clocks and a planner.
+
+It carries out effects in their order, and checks the invariants of the workload manager by what it
+sees itself: stored rows, messages, processes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import FairbankError
+from fairbank.core.submission.arrays import parse_array
+from fairbank.core.submission.dependencies import parse_dependencies
+from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.controller import Core
+from fairbank.wlm.core.effects import (
+    AgentMessage,
+    CoreEffect,
+    DropRun,
+    EndRun,
+    Reply,
+    RequestPlan,
+    Send,
+    SetTimer,
+    StartRun,
+    StoredRow,
+    StoreRows,
+    Table,
+)
+from fairbank.wlm.core.jobs import EndedRun, Moment, Submission, WlmJob
+from fairbank.wlm.core.node_states import NodeCondition
+from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.state import NodeStatus
+
+ROW_TYPES: dict[str, Any] = {
+    "jobs": WlmJob,
+    "runs": EndedRun,
+    "nodes": NodeStatus,
+    "partitions": PartitionRules,
+    "reservations": Reservation,
+    "messages": AgentMessage,
+    "counters": int,
+}
+Action = Literal["run", "hold", "cancel"]
+Stage = Literal["starting", "running", "ended", "cleared"]
+ALICE, BOB, OPERATOR = ev.Caller(1000, "alice"), ev.Caller(1001, "bob"), ev.Caller(900, "olga")
+START = Moment(1_700_000_000, 50)
+
+
+class ModelNode:
+    """Node daemon: the runs that it was sent, and how far they are.
+
+    A run is `starting`, `running`, `ending` (its script has ended) or `cleared`. `begun` has every
+    run that ever started here, so that none starts twice.
+    """
+
+    def __init__(self, name: str, cpus: int) -> None:
+        self.resources = Node(name=name, cpus=cpus, memory=1_000)
+        self.boots = 1
+        self.is_silent = False
+        self.runs: dict[Run, str] = {}
+        self.status: dict[Run, int] = {}
+        self.starts: dict[Run, StartRun] = {}
+        self.begun: set[Run] = set()
+
+    @property
+    def live(self) -> list[Run]:
+        """Runs that may have processes here."""
+        return [run for run, stage in self.runs.items() if stage != "cleared"]
+
+    def receive(self, message: object) -> None:
+        match message:
+            case StartRun(run=run):
+                if run.run not in self.begun:
+                    self.begun.add(run.run)
+                    self.runs[run.run], self.starts[run.run] = "starting", message
+            case EndRun(run=identity):
+                if self.runs.get(identity) in ("starting", "running"):
+                    self.runs[identity] = "ending"
+                    self.status[identity] = 15
+                elif identity not in self.runs:
+                    # It never came here: nothing is left, and a late start must not begin.
+                    self.begun.add(identity)
+                    self.runs[identity] = "cleared"
+            case DropRun(run=identity):
+                if self.runs.get(identity) == "cleared":
+                    del self.runs[identity]
+
+    def registration(self) -> ev.NodeRegistered:
+        stages: dict[str, Stage] = {
+            "starting": "starting",
+            "running": "running",
+            "ending": "ended",
+            "cleared": "cleared",
+        }
+        return ev.NodeRegistered(
+            self.resources,
+            f"boot {self.boots}",
+            tuple(
+                ev.RunOnNode(run, stages[stage], self.status.get(run, 0))
+                for run, stage in self.runs.items()
+            ),
+        )
+
+
+class World:
+    """Core with everything around it.
+
+    `rows` is the state file, as JSON. `bank` has the runs that the agent allowed: True while their
+    credit is held. `parents` has the dependency of a job on a job that is no array.
+    """
+
+    def __init__(
+        self, *partitions: PartitionRules, nodes: int = 2, cpus: int = 4, **settings: Any
+    ) -> None:
+        self.settings = CoreSettings(
+            cluster="lab", operators=frozenset({OPERATOR.name}), **settings
+        )
+        self.partitions = partitions or (PartitionRules(name="main", is_default=True),)
+        self.nodes = {f"n{at}": ModelNode(f"n{at}", cpus) for at in range(nodes)}
+        self.now = START
+        self.rows: dict[tuple[Table, str], bytes] = {}
+        self.accounting: dict[str, EndedRun] = {}
+        self.accepted: set[int] = set()
+        self.prologs: list[AgentMessage] = []
+        self.bank: dict[Run, bool] = {}
+        self.timers: set[SetTimer] = set()
+        self.needs_plan = False
+        self.answers: dict[int, Any] = {}
+        self.parents: dict[int, tuple[str, int]] = {}
+        self.core = self._new_core()
+        for node in self.nodes.values():
+            self.event(node.registration())
+
+    def _new_core(self) -> Core:
+        configured = [node.resources for node in self.nodes.values()]
+        return Core(self.settings, configured, self.partitions)
+
+    # --- what happens
+
+    def event(self, event: ev.CoreEvent, *, is_lost: bool = False) -> list[CoreEffect]:
+        """Handle an event. `is_lost`: the controller is killed after the commit."""
+        effects = self.core.handle(event, self.now)
+        self.carry_out(effects, is_lost=is_lost)
+        return effects
+
+    def request(self, body: ev.RequestBody, caller: ev.Caller = ALICE) -> Any:
+        """Make a request, and return its answer, which may be an error."""
+        number = len(self.answers)
+        self.event(ev.RequestMade(number, caller, body))
+        return self.answers[number]
+
+    def submit(self, caller: ev.Caller = ALICE, **fields: Any) -> Any:
+        """Submit a job, and return its number or the error.
+
+        Fields are those of the job, its submission and the request; `array` and `dependency` are
+        texts, `cpus` and `nodes` its size.
+        """
+        answer = self.request(submission(caller, **fields), caller)
+        if isinstance(answer, FairbankError):
+            return answer
+        self.accepted.add(answer.number)
+        return answer.number
+
+    def restart(self) -> None:
+        """Kill the controller, and start it from its state file."""
+        before = self.core
+        self.timers.clear()
+        self.needs_plan = False
+        self.core = self._new_core()
+        rows = [
+            StoredRow(table, key, msgspec.json.decode(data, type=ROW_TYPES[table]))
+            for (table, key), data in self.rows.items()
+        ]
+        effects = self.core.load(rows, self.now)
+        for name, table in before.state.tables.items():
+            if name != "counters":
+                assert table == self.core.state.tables[name], name
+        self.carry_out(effects)
+        for node in self.nodes.values():
+            if not node.is_silent:
+                self.event(node.registration())
+
+    def plan(self) -> None:
+        """Make a pass and carry it out."""
+        self.needs_plan = False
+        snapshot = self.core.snapshot(self.now)
+        plan = run_passes(snapshot, SchedulerParameters(), self.now.wall)
+        self.event(ev.PlanMade(plan))
+
+    def settle(self) -> None:
+        """Make passes until none is requested."""
+        for _ in range(20):
+            if not self.needs_plan:
+                return
+            self.plan()
+        raise AssertionError("passes are requested for ever")
+
+    def advance(self, seconds: int) -> None:
+        """Let time pass. Timers fire one after the other at their times."""
+        target = Moment(self.now.wall + seconds, self.now.mono + seconds)
+        while self.timers:
+            timer = min(self.timers, key=lambda one: (self._delay(one), one.kind.value, one.number))
+            if self._delay(timer) > target.mono - self.now.mono:
+                break
+            self.timers.discard(timer)
+            delay = max(self._delay(timer), 0)
+            self.now = Moment(self.now.wall + delay, self.now.mono + delay)
+            self.event(ev.TimerFired(timer.kind, timer.number))
+        self.now = target
+
+    def _delay(self, timer: SetTimer) -> int:
+        return timer.at - (self.now.wall if timer.kind.is_wall else self.now.mono)
+
+    def answer_prologs(self, action: Action = "run") -> None:
+        """Let the agent answer all prologs."""
+        while self.prologs:
+            self.answer_prolog(self.prologs[0], action)
+
+    def answer_prolog(self, message: AgentMessage, action: Action) -> None:
+        self.prologs.remove(message)
+        if action == "run":
+            self.bank.setdefault(message.run.run, True)
+        verdict = ev.VerdictGiven(
+            message.number, message.run.run, action, "Allocation_exhausted", "no credit"
+        )
+        self.event(verdict)
+
+    # --- nodes
+
+    def begin_all(self) -> None:
+        """Let every start that has reached its node begin."""
+        for node in self.nodes.values():
+            for run in [run for run, stage in node.runs.items() if stage == "starting"]:
+                self.begin(node, run)
+
+    def begin(self, node: ModelNode, run: Run) -> None:
+        node.runs[run] = "running"
+        if not node.is_silent:
+            self.event(ev.RunStarted(node.resources.name, run))
+
+    def end(self, number: int, status: int = 0) -> None:
+        """End the script of a job by itself, and clear its nodes."""
+        job = self.core.state.jobs[number]
+        assert job.run is not None
+        node, run = self.nodes[job.run.batch_node], job.run.run
+        self.end_script(node, run, status)
+        self.clear(number)
+
+    def end_script(self, node: ModelNode, run: Run, status: int) -> None:
+        node.runs[run], node.status[run] = "ending", status
+        if not node.is_silent:
+            self.event(ev.ScriptEnded(node.resources.name, run, status))
+
+    def clear(self, number: int) -> None:
+        """Let all nodes of a job finish its clean-up."""
+        job = self.core.state.jobs[number]
+        for name in job.run.left if job.run is not None else ():
+            assert job.run is not None
+            self.clear_on(self.nodes[name], job.run.run)
+
+    def clear_on(self, node: ModelNode, run: Run) -> None:
+        node.runs[run] = "cleared"
+        if not node.is_silent:
+            self.event(ev.RunCleared(node.resources.name, run))
+
+    def run_one(self, **fields: Any) -> int:
+        """Submit a job that starts at once, and return its number."""
+        number = self.submit(**fields)
+        self.settle()
+        self.answer_prologs()
+        self.begin_all()
+        assert self.job(number).state.shown == "RUNNING"
+        return int(number)
+
+    def job(self, number: int) -> WlmJob:
+        return self.core.state.jobs[number]
+
+    def state(self, number: int) -> str:
+        return self.job(number).state.value
+
+    def reason(self, number: int) -> str:
+        return self.job(number).shown_reason(self.now.wall)
+
+    # --- effects
+
+    def carry_out(self, effects: list[CoreEffect], *, is_lost: bool = False) -> None:
+        """Carry out effects; after the commit only if the controller is not killed."""
+        has_begun = False
+        for effect in effects:
+            match effect:
+                case StoreRows(rows=rows):
+                    assert not has_begun, "an effect stands before the rows"
+                    self._commit(rows)
+                case _ if is_lost:
+                    pass
+                case Reply(request=number, answer=answer):
+                    self.answers[number] = answer
+                case Send(node="", message=AgentMessage() as message):
+                    self._receive_agent(message)
+                case Send(node=name, message=message):
+                    self._receive_node(self.nodes[name], message)
+                case RequestPlan():
+                    self.needs_plan = True
+                case SetTimer():
+                    self.timers.add(effect)
+            has_begun = True
+        self.check()
+
+    def _commit(self, rows: tuple[StoredRow, ...]) -> None:
+        for table, key, value in rows:
+            if table == "runs":
+                assert isinstance(value, EndedRun)
+                assert key not in self.accounting, f"run {key} is recorded twice"  # W4
+                self.accounting[key] = value
+            elif value is None:
+                del self.rows[table, key]
+            else:
+                data = msgspec.json.encode(value)
+                self._check_start(self.rows.get((table, key)), value)
+                self.rows[table, key] = data
+
+    def _check_start(self, before: bytes | None, job: object) -> None:
+        """Check that a job that gets nodes may start on them: W6 and W8."""
+        if not isinstance(job, WlmJob) or job.state.shown != "CONFIGURING" or job.run is None:
+            return
+        earlier = None if before is None else msgspec.json.decode(before, type=WlmJob)
+        if earlier is not None and earlier.run is not None and earlier.run.run == job.run.run:
+            return
+        state = self.core.state
+        assert job.held_by is None
+        assert job.dependencies.is_met
+        if job.number in self.parents:
+            self._check_parent(*self.parents[job.number])
+        assert job.request.eligible <= self.now.wall
+        assert state.partitions[job.run.allocation.partition].state is not PartitionState.DOWN
+        for name in job.run.allocation.nodes:
+            assert state.nodes[name].condition is NodeCondition.UP
+            assert not state.nodes[name].strays
+
+    def _check_parent(self, kind: str, parent: int) -> None:
+        """Check by the accounting that a dependency is met."""
+        ends = [
+            record.state
+            for record in self.accounting.values()
+            if record.identity.job_id == parent and record.state != "REQUEUED"
+        ]
+        if parent not in self.core.state.jobs:
+            return
+        if kind == "afterok":
+            assert "COMPLETED" in ends
+        elif kind == "afternotok":
+            assert {*ends} - {"COMPLETED"} or "SPECIAL_EXIT" in self.job(parent).state.flags
+        elif kind == "afterany":
+            assert ends
+
+    def _receive_agent(self, message: AgentMessage) -> None:
+        run = message.run.run
+        if message.kind == "prolog":
+            if all(other.number != message.number for other in self.prologs):
+                self.prologs.append(message)
+            return
+        if message.kind == "epilog":
+            self.prologs = [other for other in self.prologs if other.run.run != run]
+            if self.bank.get(run):
+                self.bank[run] = False  # charged, or released
+        self.event(ev.MessageAcknowledged(message.number))
+
+    def _receive_node(self, node: ModelNode, message: object) -> None:
+        if isinstance(message, StartRun):  # W2: never before it is stored
+            data = self.rows["jobs", str(message.request.number)]
+            stored = msgspec.json.decode(data, type=WlmJob)
+            assert stored.run is not None
+            assert stored.run.run == message.run.run
+            assert stored.run.is_allowed
+        if not node.is_silent:
+            node.receive(message)
+
+    # --- invariants
+
+    def check(self) -> None:
+        """Check what must hold after each step."""
+        state = self.core.state
+        for name, node in self.nodes.items():
+            cores = Counter[int]()
+            for job in state.jobs_on(name):
+                assert job.run is not None
+                for grant in job.run.allocation.grants:
+                    if grant.binding.node == name:
+                        cores.update(grant.binding.cores)
+            assert all(count == 1 for count in cores.values()), "W1"
+            if node.is_silent or not state.nodes[name].condition.state.is_usable:
+                continue
+            expected = {job.run.run for job in state.jobs_on(name) if job.run is not None}
+            assert set(node.live) <= expected | set(state.nodes[name].strays), "W3"
+        for job in state.jobs.values():
+            self._check_job(job)
+
+    def _check_job(self, job: WlmJob) -> None:
+        identity = str(job.identity(self.settings.cluster))
+        assert job.state.has_ended == (identity in self.accounting), "W4"
+        run = job.active_run
+        if run is not None and run.started is not None and job.request.limit is not None:
+            latest = run.started.mono + job.request.limit + self.settings.over_time_limit
+            assert self.now.mono <= latest, "W7"
+
+    def check_at_rest(self) -> None:
+        """Check what must hold when every job has ended."""
+        assert all(job.state.is_final for job in self.core.state.jobs.values())
+        assert not any(self.bank.values()), "W5: a hold is open"
+        assert not self.core.state.messages
+        for number in self.accepted:
+            assert any(
+                record.identity.job_id == number and record.state != "REQUEUED"
+                for record in self.accounting.values()
+            ), "W4"
+
+
+def submission(caller: ev.Caller = ALICE, **fields: Any) -> ev.SubmitJob:
+    """Return a submission; see `World.submit`."""
+    array, dependency = fields.pop("array", None), fields.pop("dependency", None)
+    wanted = ResourceRequest(
+        nodes=fields.pop("nodes", 1),
+        cpus_per_task=fields.pop("cpus", 1),
+        memory_per_node=fields.pop("memory", 1),
+    )
+    about = {name: fields.pop(name) for name in Submission.__struct_fields__ if name in fields}
+    request = {name: fields.pop(name) for name in ("held", "test_only") if name in fields}
+    defaults = {"partitions": ("",), "limit": 600, "priority": 0, "account": "bio", "qos": "normal"}
+    return ev.SubmitJob(
+        job=PendingJob(number=0, user=caller.name, wanted=wanted, **{**defaults, **fields}),
+        submission=Submission(
+            **{"name": "train", "uid": caller.uid, "gid": caller.uid, "script": "digest", **about}
+        ),
+        array=None if array is None else parse_array(array, field="array"),
+        dependencies=(
+            None if dependency is None else parse_dependencies(dependency, field="dependency")
+        ),
+        **request,
+    )
+
+
+def named(text: str | int) -> JobSelection:
+    return parse_selection(str(text))
