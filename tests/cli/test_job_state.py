@@ -39,20 +39,22 @@ def test_ended_job_has_its_cost(changing: Run, queue: Path) -> None:
     """It ran from 02:14 to 07:40, and 301 of the 512 SU that were held were charged."""
     text, data = why(changing, 812_301, queue)
     assert "ended at 2026-11-21 07:40:00 after 05:26:00: COMPLETED, exit code 0." in text
-    assert text.endswith("Credit 301 SU were charged to allocation 1 of chem_qmc")
+    assert text.endswith("Credit 301 SU were charged to allocation 1 (cpu) of chem_qmc")
     assert (data["state"], data["run"]["charged"], data["refusal"]) == ("ended", 301 * 60, None)
 
 
 def test_refund_of_an_ended_job_is_shown(changing: Run, queue: Path) -> None:
     text, _ = why(changing, 812_222, queue)
     assert "after 05:00:00: NODE_FAIL" in text
-    assert text.endswith("120 SU were charged to allocation 1 of chem_qmc 120 SU were refunded")
+    payer = "allocation 1 (cpu) of chem_qmc"
+    assert text.endswith(f"120 SU were charged to {payer} 120 SU were refunded")
 
 
 def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     text, data = why(changing, 812_344, queue)
     assert "runs since 2026-11-21 11:55:00, as the bank knows; it ends by 2026-11" in text
-    hold = "Credit 384 SU of allocation 1 of chem_qmc are held; what it does not use comes back"
+    payer = "allocation 1 (cpu) of chem_qmc"
+    hold = f"Credit 384 SU of {payer} are held; what it does not use comes back"
     assert text.endswith(hold)
     assert (data["state"], data["slurm"]) == ("running", None)
     jobs = queue / "jobs.txt"
@@ -118,7 +120,7 @@ def test_refused_job_has_the_refusal_and_its_remedies(
     text, data = why(changing, REFUSED, queue)
     assert text.startswith(
         "As of 2026-11-21 12:30:12 +00:00 bank fairbank cluster darwin"
-        f" The bank refused job {REFUSED} at 2026-11-21 12:30:12: "
+        f" The bank refused job {REFUSED} (resource gpu) at 2026-11-21 12:30:12: "
     )
     assert "ends by 2026-11-21 21:00:00 at the latest" in text
     refusal = data["refusal"]

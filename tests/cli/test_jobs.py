@@ -53,6 +53,21 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     assert "There are more" in fairbank("jobs", "-a", "--limit", 2).err
 
 
+@pytest.mark.parametrize("command", ["jobs -a", "eff 812301 812330"])
+def test_jobs_of_two_resources_name_them(fairbank: Run, command: str) -> None:
+    """At 80 columns the reason stays. Scripts get the same columns for all jobs."""
+    headers = fairbank(*command.split()).out.splitlines()[2].split()
+    assert "RESOURCE" in headers
+    assert ("REASON" in headers) == command.startswith("jobs")
+    one = fairbank(*command.split()[:1], *("-j", 812_301) if "jobs" in command else (812_301,))
+    assert "RESOURCE" not in one.out
+    (row,) = csv.DictReader(io.StringIO(fairbank("jobs", "-j", 812_330, "--csv").out))
+    assert (row["RESOURCE"], row["CLUSTER"]) == ("gpu", "darwin")
+    rows = json.loads(fairbank(*command.split(), "--json").out)["data"]
+    resources = {row["job_id"]: row["resource"] for row in rows}
+    assert (resources[812_301], resources[812_330]) == ("cpu", "gpu")
+
+
 def test_refusals_have_remedies(fairbank: Run) -> None:
     result = fairbank("jobs", "--refused", "--as", JORGE)
     assert "insufficient credit" in result.out

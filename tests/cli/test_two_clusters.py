@@ -90,3 +90,18 @@ def test_why_never_takes_a_job_of_slurm_here_for_that_of_another_cluster(
     assert f"the bank knows no job {JOBS['second']} that you may see" in message
     assert "here it is that of cluster darwin" in message
     assert "run this on a host of cluster wolf" in message
+
+
+@pytest.mark.parametrize("command", ["jobs -a -j 812301", "eff 812301"])
+def test_jobs_name_their_cluster(two_clusters: Run, command: str) -> None:
+    """The caption names it if -M does."""
+    lines = two_clusters(*command.split()).out.splitlines()
+    assert lines[2].split()[:2] == ["JOBID", "CLUSTER"]
+    assert {line.split()[1] for line in lines[3:5]} == {"darwin", "wolf"}
+    of_one = two_clusters(*command.split(), "-M", "wolf").out
+    assert "CLUSTER" not in of_one
+    assert "cluster wolf" in of_one
+
+
+def test_one_job_names_its_cluster_where_the_bank_has_several(two_clusters: Run) -> None:
+    assert "CLUSTER" in two_clusters("jobs", "-j", 812_222).out

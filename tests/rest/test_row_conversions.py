@@ -146,7 +146,7 @@ def received(row: Row) -> Row:
 
 @given(runs)
 def test_run_survives_its_row(record: RunRecord) -> None:
-    row: JobRow = received(job_row(record, "chem"))
+    row: JobRow = received(job_row(record, "chem", "cpu"))
     assert (run_record(row), row.account) == (record, "chem")
 
 

@@ -76,6 +76,6 @@ def test_edited_row_that_lacks_a_part_of_its_end_is_shown_and_found(
     file_place.run(f"UPDATE run SET {column} = NULL")
     (run,) = contents(store)[4]
     assert convert(to_builtins(run), RunRecord) == run
-    assert job_row(run, "physics").charged == 55
+    assert job_row(run, "physics", "cpu").charged == 55
     (finding,) = Audit(store).verify().findings
     assert "the row of run darwin/1@900.0 was altered" in finding.what

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -65,6 +65,15 @@ class Runs(UseCases):
             RunQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
         return only(records, f"job record {number}", "id", "list them with: fairbank jobs")
+
+    def resources(self, runs: Iterable[RunRecord]) -> dict[int, str]:
+        """Return the resources of the allocations that pay for runs, read together."""
+        numbers = frozenset(run.allocation for run in runs)
+        if not numbers:
+            return {}
+        query, page = AllocationQuery(ids=numbers), Page(len(numbers))
+        with self._store.reading() as reader:
+            return {payer.id: payer.resource for payer in reader.allocations(query, page)}
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """Return the usage of finished runs by group and unit, with the prices of the settings.

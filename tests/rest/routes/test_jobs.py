@@ -54,7 +54,8 @@ def test_run_is_held_and_charged(world: World) -> None:
     assert row == {
         "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0,
         "project": 1, "account": "chem",
-        "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std",
+        "allocation": world.own["allocation"], "resource": "cpu", "owner_uid": MEMBER,
+        "partition": "std",
         "state": "charged", "status": "completed",
         "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW),
         "until": row["until"], "ended": iso(NOW + 1_800),

@@ -22,7 +22,7 @@ from tests.slurm.test_storage_usage import ClientInProcess
 RUN = msgspec.to_builtins(
     JobRow(
         id=7, cluster="lab", job_id=41, submitted="2026-11-20T10:00:00Z", restart=0, project=3,
-        account="chem", allocation=5,
+        account="chem", allocation=5, resource="cpu",
         owner_uid=60_601, partition="cpu", state="held", status="executing", held=240, charged=0,
         refunded=0, written_off=0,
         start="2026-11-20T10:00:05Z", until="2026-11-20T11:00:05Z", ended=None, outcome=None,

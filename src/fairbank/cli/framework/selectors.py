@@ -185,6 +185,11 @@ def find_cluster(context: Context) -> Row:
     return row
 
 
+def has_several_clusters(context: Context) -> bool:
+    """Return whether the number of a job names no single job: each cluster has its own."""
+    return len(context.get("/cluster")["data"]) > 1
+
+
 def group_query(group: str | None) -> dict[str, object]:
     """Return the query for a Unix group, given by name or number."""
     if group is not None and group.isascii() and group.isdigit():

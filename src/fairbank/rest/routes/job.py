@@ -266,7 +266,7 @@ def list_jobs(
         partition=partition,
     )
     runs = request.services.runs.find(query, page.and_one)
-    row_of = partial(_row, request)
+    row_of = partial(_row, request, request.services.runs.resources(runs))
     return page_response("job", request.context, page.limit, runs, row_of)
 
 
@@ -274,11 +274,13 @@ def list_jobs(
 def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
     """Return one run. `job` is the bank's number: a job id of Slurm may have several runs."""
     run = request.services.runs.get(request.identity, job)
-    return item_response("job", request.context, _row(request, run))
+    resources = request.services.runs.resources([run])
+    return item_response("job", request.context, _row(request, resources, run))
 
 
-def _row(request: ApiRequest, run: RunRecord) -> JobRow:
-    return job_row(run, request.services.project_cache.by_id(run.reported.project).account)
+def _row(request: ApiRequest, resources: Mapping[int, str], run: RunRecord) -> JobRow:
+    account = request.services.project_cache.by_id(run.reported.project).account
+    return job_row(run, account, resources[run.allocation])
 
 
 @write_route(post, "/job/{job:int}/refund", responses=GRANTED_BEFORE)

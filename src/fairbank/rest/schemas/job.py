@@ -27,7 +27,8 @@ Status = Literal["executing", "completed"]
 class JobRow(Amounts, frozen=True, kw_only=True):
     """A run.
 
-    It ran for `project` and `account`. `allocation` pays; it may belong to a parent that shares it.
+    It ran for `project` and `account`. `allocation` pays, with SU of its `resource`; it may belong
+    to a parent that shares it.
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
     `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. Processors
     were busy for `cpu_seconds` of `cpu_given`, if both are known; `wasted` are the SU-minutes
@@ -43,6 +44,7 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     project: int
     account: str
     allocation: int
+    resource: str
     owner_uid: int
     partition: str
     state: Literal["held", "charged", "released", "lapsed"]
@@ -70,8 +72,8 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     wasted: int | None
 
 
-def job_row(record: RunRecord, account: str) -> JobRow:
-    """Return a run with the account that it ran for."""
+def job_row(record: RunRecord, account: str, resource: str) -> JobRow:
+    """Return a run with the account that it ran for and the resource of its allocation."""
     reported, end = record.reported, record.end
     details = reported.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
@@ -85,6 +87,7 @@ def job_row(record: RunRecord, account: str) -> JobRow:
         restart=reported.run.restart,
         project=reported.project,
         account=account,
+        resource=resource,
         owner_uid=record.owner,
         partition=reported.partition,
         state=record.state.value,

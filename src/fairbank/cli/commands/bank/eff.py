@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.bank.jobs import jobs
+from fairbank.cli.commands.bank.jobs import jobs, with_units
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, NOT_FOUND
 from fairbank.cli.framework.options import add_clusters, add_option, job_ids
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
+    Column("CLUSTER", text("cluster"), extra=True),
     Column("NAME", text("name"), least=8, drop=5),
     Column("USER", text("user"), drop=4),
     Column("STATE", text("word"), drop=1),
@@ -34,7 +35,7 @@ COLUMNS = (
     Column("EFF%", efficiency, right=True),
     Column("SU", su("cost"), right=True),
     Column("WASTED", Amount(wasted), right=True),
-    Column("CLUSTER", text("cluster"), extra=True),
+    Column("RESOURCE", text("resource"), extra=True),
     Column("RESTART", text("restart"), right=True, extra=True),
 )
 MEANING = (
@@ -54,8 +55,8 @@ def run(context: Context, options: Namespace) -> int:
     rows: Sequence[Row] = jobs(context, {"job_id": wanted, "cluster": options.clusters}, 0)
     rows = sorted(rows, key=lambda row: (wanted.index(row["job_id"]), row["id"]))
     check_job_names(context, "cluster", "--clusters", rows)
-    shown = {row["job_id"] for row in rows}
-    missing = ", ".join(str(number) for number in dict.fromkeys(wanted) if number not in shown)
+    known = {row["job_id"] for row in rows}
+    missing = ", ".join(str(number) for number in dict.fromkeys(wanted) if number not in known)
     text = f"there is no job {missing} that you may see"
     remedy = f"a refused job used nothing: fairbank jobs --refused -j {missing.replace(', ', ',')}"
     if not rows:
@@ -63,7 +64,8 @@ def run(context: Context, options: Namespace) -> int:
     rows = [_used(row) for row in _completed(context, rows)]
     notes = [MEANING, *_unknown(rows)]
     warnings = [f"! {text}; {remedy}"] if missing else []
-    listing = Listing("fairbank.job/1", COLUMNS, rows, caption(context), notes=notes)
+    shown = with_units(context, COLUMNS, rows)
+    listing = Listing("fairbank.job/1", shown, rows, caption(context), notes=notes)
     show(context, listing._replace(warnings=warnings if options.form == "json" else ()))
     if options.form != "json":
         context.note(*warnings)

@@ -18,7 +18,7 @@ from fairbank.cli.framework.options import (
     split_list,
 )
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import check_listed, rows_of_each
+from fairbank.cli.framework.selectors import check_listed, has_several_clusters, rows_of_each
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import (
     Amount,
@@ -65,10 +65,12 @@ def _exit(row: Row, form: DisplayFormat) -> str:
 
 COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
+    Column("CLUSTER", text("cluster"), extra=True),
     Column("NAME", text("name"), least=8),
     Column("PROJECT", text("account"), drop=6),
     Column("USER", text("user"), drop=5),
     Column("PART", text("partition"), drop=3),
+    Column("RESOURCE", text("resource"), extra=True),
     Column("STATE", text("word")),
     Column("ELAPSED", duration("ran"), right=True, drop=1),
     Column("LIMIT", duration("time_limit"), right=True, drop=2),
@@ -87,16 +89,43 @@ COLUMNS = (
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("EXIT", _exit, right=True, extra=True),
     Column("END", moment("ended"), extra=True),
-    Column("CLUSTER", text("cluster"), extra=True),
     Column("RESTART", text("restart"), right=True, extra=True),
     Column("ID", text("id"), right=True, extra=True),
 )
 
 
-def columns(*, running: bool, mine: bool) -> Sequence[Column]:
+def columns(
+    context: Context, rows: Sequence[Row], *, running: bool, mine: bool
+) -> Sequence[Column]:
     """Return the columns; running jobs show holds, the jobs of others always their users."""
     drops = ({"HELD": 0} if running else {}) | {"USER": 9 if mine else 0}
-    return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
+    shown = with_units(context, COLUMNS, rows)
+    if any(column.head == "RESOURCE" and not column.extra for column in shown):
+        # On a narrow terminal the resource takes the place of the partition, not of the reason.
+        drops |= {"PART": 5, "LIMIT": 4, "RESOURCE": 3, "REASON": 2}
+    return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in shown)
+
+
+def with_units(
+    context: Context, columns: Sequence[Column], rows: Sequence[Row]
+) -> Sequence[Column]:
+    """Return the columns of jobs with those that tell whose SU and whose job numbers rows have.
+
+    RESOURCE is shown if rows differ in it, CLUSTER if the bank has several and the caption names
+    none. Scripts get the same columns for all data.
+
+    Args:
+        context: the command, which asks for the clusters.
+        columns: those of the command, with RESOURCE and CLUSTER as extra columns.
+        rows: of `GET /job`.
+    """
+    needed = set()
+    is_script = context.options.form is not None
+    if is_script or len({row["resource"] for row in rows}) > 1:
+        needed.add("RESOURCE")
+    if is_script or (rows and context.cluster is None and has_several_clusters(context)):
+        needed.add("CLUSTER")
+    return [column._replace(extra=column.extra and column.head not in needed) for column in columns]
 
 
 def _refusal_reason(row: Row, form: DisplayFormat) -> str:
@@ -180,7 +209,8 @@ def run(context: Context, options: Namespace) -> int:
         }
         rows = jobs(context, query, options.limit)
         schema = "fairbank.job/1"
-        shown = columns(running=options.running, mine=owners == [context.me()])
+        is_mine = owners == [context.me()]
+        shown = columns(context, rows, running=options.running, mine=is_mine)
         mine = "You have no job of this selection"
         others = "There is no job of this selection that you may see."
     check_listed(context, rows, of_jobs=True)

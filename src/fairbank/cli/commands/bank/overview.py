@@ -54,21 +54,19 @@ def run(context: Context, options: Namespace) -> int:
             warning, *_ = row_warnings(row, context.bank_time, context.format)
             context.print_lines(folded(plain(warning), context.width))
     title = "Your running jobs"
-    title += f", {_held(context, running, rows)} held" if running else ""
-    shown = columns(running=True, mine=True)
+    title += f", {_held(context, running)} held" if running else ""
+    shown = columns(context, running, running=True, mine=True)
     _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
     title = f"Your jobs refused in the last {REFUSED_DAYS} days"
     _part(context, title, REFUSALS, refused, REFUSED, "fairbank jobs --refused")
     return 0
 
 
-def _held(context: Context, running: Sequence[Row], balances: Sequence[Row]) -> str:
+def _held(context: Context, running: Sequence[Row]) -> str:
     """Return what jobs hold of each resource. SU of two, or of clusters, cannot be added."""
-    resources = {row["id"]: str(row["resource"]) for row in balances}
     sums: dict[tuple[str, str], int] = {}
     for row in running:
-        number = row["allocation"]
-        unit = resources.get(number, f"allocation {number}"), row["cluster"]
+        unit = str(row["resource"]), str(row["cluster"])
         sums[unit] = sums.get(unit, 0) + row["held"]
     su, names = context.format.su, unit_names(sums)
     if len(sums) == 1:

@@ -184,7 +184,8 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
     if runs is not None:
         sentence = _in_slurm(context, job, runs)
     elif refusal is not None:
-        sentence = f"The bank refused job {job} at {form.moment(instant_of(refusal['at']))}"
+        about = f" (resource {refusal['resource']})" if refusal["resource"] else ""
+        sentence = f"The bank refused job {job}{about} at {form.moment(instant_of(refusal['at']))}"
         sentence += f": {form.sentence(refusal['detail']).removesuffix('.')}"
     elif data["state"] == "running":
         sentence = _in_bank_only(context, job, run)
@@ -245,7 +246,7 @@ def _ended(context: Context, job: str, run: Row) -> str:
 def _credit(context: Context, run: Row) -> Iterator[str]:
     """Yield what the run holds, or cost."""
     su = context.format.su_text
-    payer = f"allocation {run['allocation']} of {run['account']}"
+    payer = f"allocation {run['allocation']} ({run['resource']}) of {run['account']}"
     match run["state"]:
         case "held":
             yield f"{su(run['held'])} of {payer} are held; what it does not use comes back"
