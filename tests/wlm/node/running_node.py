@@ -9,14 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from fairbank.cluster.job import Run
+from fairbank.wlm.node.control_group import group_processes, remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
-from fairbank.wlm.node.orphans import find_orphans
+from fairbank.wlm.node.orphans import find_orphans, group_of
 from fairbank.wlm.node.settings import HostedNode, NodeSettings
 from fairbank.wlm.protocol.frames import BODY_MAX, Frame, FrameDecoder
 from fairbank.wlm.protocol.messages import (
@@ -203,13 +205,20 @@ class RunningNode:
 
     def close(self) -> None:
         """End the daemon and what the jobs have left behind."""
-        self.kill(signal.SIGTERM)
+        if self._process.poll() is None:
+            self.kill(signal.SIGTERM)
         for run in self._runs:
-            directory = str(self.directories.path(run))
-            start = read_start(directory)
-            daemons = {start.daemon} if start and self.processes(run) else set()
-            for pid in daemons | self.processes(run):
+            directory = self.directories.path(run)
+            group, start = group_of(directory), read_start(str(directory))
+            processes = self.processes(run)
+            for pid in {start.daemon} | processes if start and processes else processes:
                 _kill(pid)
+            wait_until(partial(has_no_process, group), "the end of the processes")
+            remove_group(group)
+
+
+def has_no_process(group: str) -> bool:
+    return not group_processes(group)
 
 
 def _kill(pid: int) -> None:

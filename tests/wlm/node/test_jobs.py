@@ -20,6 +20,7 @@ from fairbank.wlm.protocol.messages import (
     ForgetRun,
     JobOfProcess,
     ListProcesses,
+    NotifyJob,
     Ping,
     PollNode,
     PollUsage,
@@ -32,6 +33,7 @@ from fairbank.wlm.protocol.messages import (
 )
 from fairbank.wlm.stepd.processes import boot_id
 from tests.support.conditions import wait_until
+from tests.support.small_disk import fill, small_disk
 from tests.wlm.node.running_node import Controller, RunningNode, StartNode
 
 
@@ -74,6 +76,7 @@ def test_repeated_start_starts_nothing_more(node: RunningNode) -> None:
 
 def test_requeued_job_is_another_run(node: RunningNode) -> None:
     first = node.submit("echo first; exec sleep 600", append=True)
+    node.controller.wait(first, "running")
     second = node.submit("echo second", run=first._replace(restart=1), append=True)
     node.controller.wait(second, "finished")
     node.lines(2)
@@ -126,6 +129,23 @@ def test_signal_reaches_the_job(node: RunningNode) -> None:
     assert "signal" in node.lines()
 
 
+def test_notice_is_a_line_of_the_error_output(node: RunningNode, tmp_path: Path) -> None:
+    error = tmp_path / "err"
+    run = node.submit("exec sleep 600", error=str(error))
+    node.controller.wait(run, "running")
+    node.controller.ask(NotifyJob(run=run, text="save\nyour\x1b[2J work"), Accepted)
+    assert error.read_text() == "save?your?[2J work\n"
+    error.unlink()
+    error.symlink_to(tmp_path / "other")
+    (tmp_path / "other").write_text("kept")
+    refused = node.controller.ask(NotifyJob(run=run, text="never"), ErrorMessage)
+    assert refused.message.startswith(f"cannot write to {error}")
+    assert (tmp_path / "other").read_text() == "kept"
+    node.controller.end(run)
+    node.controller.wait(run, "finished")
+    assert node.controller.ask(NotifyJob(run=run, text="late"), ErrorMessage).kind == "Conflict"
+
+
 def test_requests_that_cannot_be_carried_out_name_the_reason(node: RunningNode) -> None:
     run = node.submit("exec sleep 600")
     node.controller.wait(run, "running")
@@ -168,6 +188,29 @@ def test_spool_that_cannot_be_written_refuses_the_start(node: RunningNode) -> No
     (node.folder / "spool/jobs").mkdir()
     run = node.submit("echo now")
     node.controller.wait(run, "finished")
+
+
+def test_full_spool_refuses_starts_and_loses_no_end(start_node: StartNode, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        hosted = HostedNode(name="n1", spool=f"{disk}/spool", socket=f"{tmp_path}/n1.sock")
+        node = start_node(nodes=(hosted,))
+        os.mkfifo(tmp_path / "go")
+        running = node.submit("read line < go; exit 3")
+        node.controller.wait(running, "running")
+        filler = fill(disk)
+        error = node.controller.ask(node.job("echo never", 2), ErrorMessage)
+        assert "disk is full" in error.message
+        (tmp_path / "go").write_text("\n")
+        # The end is known at once, and stored as soon as there is space.
+        assert outcome(node.controller.wait(running, "epilog")).status == 3 << 8
+        filler.unlink()
+        node.controller.wait(running, "finished")
+        again = node.submit("exit 0", 3)
+        assert outcome(node.controller.wait(again, "finished")).status == 0
+        node.kill()
+        node.start()
+        assert len(node.controller.registration.runs) == 2
+        node.kill()
 
 
 def test_usage_counts_all_processes(node: RunningNode) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.cluster.job import Run
+from fairbank.wlm.node.orphans import group_of
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.protocol.messages import Accepted, PollNode, Registration
 from fairbank.wlm.stepd.processes import boot_id, read_process
@@ -81,7 +82,11 @@ def test_time_limit_holds_while_the_node_daemon_is_away(node: RunningNode) -> No
     assert outcome(node.controller.wait(run, "finished")).cause == "time_limit"
 
 
-def test_killed_step_daemon_fails_the_job_and_leaves_no_process(node: RunningNode) -> None:
+@pytest.mark.parametrize("control_groups", [False, True])
+def test_killed_step_daemon_fails_the_job_and_leaves_no_process(
+    start_node: StartNode, control_groups: bool
+) -> None:
+    node = start_node(control_groups=control_groups)
     run = node.submit("trap '' TERM; sleep 600 & setsid sleep 600 & echo $!; wait")
     node.lines(1)
     node.controller.wait(run, "running")
@@ -108,7 +113,8 @@ def test_killed_step_daemon_is_noticed_after_a_restart(node: RunningNode, order:
     assert node.lines() == ["ready"]
 
 
-def test_process_without_the_variable_is_found_by_its_session(node: RunningNode) -> None:
+def test_process_without_the_variable_is_found_by_its_session(start_node: StartNode) -> None:
+    node = start_node(control_groups=False)
     run = node.submit("exec env -i sleep 600")
     node.controller.wait(run, "running")
     step = node.step(run)
@@ -116,6 +122,30 @@ def test_process_without_the_variable_is_found_by_its_session(node: RunningNode)
     os.kill(step.daemon, signal.SIGKILL)
     node.controller.wait(run, "finished")
     assert has_ended(step.script)
+
+
+def test_process_without_any_mark_is_found_by_its_control_group(node: RunningNode) -> None:
+    if not node.controller.registration.control_groups:
+        pytest.skip("no control groups may be made here")
+    # It has another environment, another session, and after two forks another parent.
+    script = "(env -i setsid sh -c 'echo $$; exec sleep 600' &)\nexec sleep 600"
+    run = node.submit(script)
+    (pid,) = map(int, node.lines(1))
+    os.kill(node.step(run).daemon, signal.SIGKILL)
+    node.controller.wait(run, "finished")
+    assert has_ended(pid)
+
+
+def test_control_group_has_the_processes_of_the_run_and_is_removed(node: RunningNode) -> None:
+    if not node.controller.registration.control_groups:
+        pytest.skip("no control groups may be made here")
+    run = waiting_job(node)
+    group = Path(group_of(node.directories.path(run)))
+    pids = set(map(int, (group / "cgroup.procs").read_text().split()))
+    assert pids == {node.step(run).script}
+    go(node)
+    node.controller.wait(run, "finished")
+    assert not group.exists()
 
 
 def environment(pid: int) -> bytes:

@@ -30,8 +30,14 @@ class JobDirectories:
         # Job ids wrap around; with the time of submission no two runs have one directory.
         return self._jobs / f"{run.job_id}.{run.submitted}.{run.restart}"
 
-    def create(self, start: StartJob, *, kill_wait: float) -> None:
-        """Write the directory of a run that will start. Raises FairbankError."""
+    def create(self, start: StartJob, *, kill_wait: float, group: str = "") -> None:
+        """Write the directory of a run that will start. Raises FairbankError.
+
+        Args:
+            start: the request.
+            kill_wait: seconds between SIGTERM and SIGKILL.
+            group: directory of its control group; empty: none.
+        """
         path = self.path(start.run)
         self.remove(start.run)  # of a start that was never stored
         step = Step(
@@ -48,6 +54,7 @@ class JobDirectories:
             seconds=start.seconds,
             warning=start.warning,
             kill_wait=kill_wait,
+            group=group,
         )
         try:
             path.mkdir(mode=0o700)
@@ -56,7 +63,6 @@ class JobDirectories:
             script.chmod(0o700)
             write_step(str(path), step, self._environment(start))
         except OSError as error:
-            self.remove(start.run)
             raise translate_os_error(error, f"cannot write {path}") from error
 
     def _environment(self, start: StartJob) -> dict[bytes, bytes]:

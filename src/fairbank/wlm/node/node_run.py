@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -13,9 +14,11 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, Unavailable
+from fairbank.core.os_errors import translate_os_error
+from fairbank.wlm.node.control_group import remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess, LaunchFailed
-from fairbank.wlm.node.orphans import end_orphans
+from fairbank.wlm.node.orphans import end_orphans, group_of
 from fairbank.wlm.node.programs import program_environment, run_program
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import NodeSettings
@@ -31,7 +34,15 @@ from fairbank.wlm.protocol.messages import (
     SignalJob,
 )
 from fairbank.wlm.stepd.processes import TICKS_PER_SECOND, Process, descendants
-from fairbank.wlm.stepd.step import LOG, StepEnd, StepStart, forbid_start, read_end, read_start
+from fairbank.wlm.stepd.step import (
+    LOG,
+    StepEnd,
+    StepStart,
+    forbid_start,
+    read_end,
+    read_start,
+    read_step,
+)
 from fairbank.wlm.stepd.step_daemon import TIME_LIMIT
 
 STORE_SECONDS = 1.0  # pause between two attempts to store an end on a full disk
@@ -162,6 +173,7 @@ class NodeRun:
 
     async def _finish(self, end: RunOutcome) -> None:
         """Run the Epilog and store the end."""
+        remove_group(group_of(self.directory))
         self._change("epilog", end=end)
         settings = self._context.settings
         status = await run_program(settings.epilog, self._environment(), settings.epilog_timeout)
@@ -225,7 +237,7 @@ class NodeRun:
     async def signal(self, request: SignalJob) -> None:
         """Signal the processes. Raises Conflict if the job has none."""
         if self._connection is None:
-            raise Conflict(f"{self.run} has no processes here", remedy="see its state: squeue")
+            raise self._no_processes()
         await self._connection.request(
             kind="signal", number=request.number, only_script=request.only_script
         )
@@ -238,6 +250,28 @@ class NodeRun:
 
     async def _send_end(self, connection: StepConnection, request: EndJob) -> None:
         await connection.request(kind="end", seconds=request.seconds, reason=request.reason)
+
+    def notify(self, text: str) -> None:
+        """Write a line to the error output of the job.
+
+        Raises:
+            Conflict: the job has no processes.
+            FairbankError: the file cannot be written now.
+        """
+        if self._connection is None:
+            raise self._no_processes()
+        step = read_step(str(self.directory))
+        path = step.error or step.output
+        line = "".join(letter if letter.isprintable() else "?" for letter in text) + "\n"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            with open(os.open(path, flags), "wb", buffering=0) as file:
+                file.write(line.encode(errors="replace"))
+        except OSError as error:
+            raise translate_os_error(error, f"cannot write to {path}") from error
+
+    def _no_processes(self) -> Conflict:
+        return Conflict(f"{self.run} has no processes here", remedy="see its state: squeue")
 
     async def seconds_left(self) -> float | None:
         """Return the time until the time limit; None if there is no limit, or nothing runs."""

@@ -17,6 +17,7 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.rest.auth.peers import peer_at
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.wlm.node.control_group import ControlGroups, remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
@@ -32,6 +33,7 @@ from fairbank.wlm.protocol.messages import (
     JobOfProcess,
     ListProcesses,
     Message,
+    NotifyJob,
     Ping,
     PollNode,
     PollUsage,
@@ -72,6 +74,7 @@ class NodeServer:
         self._hosted, self._start_task, self._shut_down = hosted, start_task, shut_down
         directories = JobDirectories(Path(hosted.spool), hosted.name)
         store = RunStore(Path(hosted.spool))
+        self._groups = ControlGroups(Path(hosted.spool), allowed=settings.control_groups)
         self._context = NodeContext(
             hosted.name, boot_id(), settings, directories, launcher, store, self._notify, start_task
         )
@@ -133,6 +136,7 @@ class NodeServer:
             cpus=self._hosted.cpus or host_cpus(),
             memory=self._hosted.memory or host_memory(),
             boot_id=self._context.boot_id,
+            control_groups=self._groups.parent is not None,
             runs=tuple(run.status for run in self._runs.values()),
         )
 
@@ -148,6 +152,8 @@ class NodeServer:
             case EndJob(run=run):
                 with suppress(Unavailable):  # it has just ended
                     await self._known(run).end(message)
+            case NotifyJob(run=run, text=text):
+                self._known(run).notify(text)
             case ForgetRun(run=run):
                 self._forget(run)
             case PollNode():
@@ -181,12 +187,16 @@ class NodeServer:
         if start.run in self._runs:
             return
         context = self._context
-        context.directories.create(start, kill_wait=context.settings.kill_wait)
         stored = StoredRun(run=start.run, boot_id=context.boot_id)
+        group = self._groups.create(context.directories.path(start.run).name)
         try:
+            context.directories.create(start, kill_wait=context.settings.kill_wait, group=group)
             context.store.put(stored)
-        except sqlite3.Error as error:
+        except (FairbankError, sqlite3.Error) as error:
+            remove_group(group)
             context.directories.remove(start.run)
+            if isinstance(error, FairbankError):
+                raise
             text = f"node {self._hosted.name} cannot store the start: {error}"
             raise Unavailable(text, remedy="free disk space under its spool directory") from error
         self._runs[start.run] = run = NodeRun(stored, context)

@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from fairbank.wlm.node.control_group import group_processes
 from fairbank.wlm.stepd.processes import Process, descendants, process_table, send_signal
-from fairbank.wlm.stepd.step import StepStart
+from fairbank.wlm.stepd.step import StepStart, read_step
 from fairbank.wlm.stepd.task import MARK
 
 _PAUSE_SECONDS = 0.05, 1.0  # first and longest pause between two searches
@@ -21,9 +22,10 @@ def find_orphans(
 ) -> list[Process]:
     """Return the living processes of a run.
 
-    Without cgroups there are three marks: a variable in the environment that a process was started
-    with, the session of the script, and being a descendant of a process with one of these. A
-    process that has removed all three is not found.
+    With a control group these are its processes. Besides, there are three marks: a variable in the
+    environment that a process was started with, the session of the script, and being a descendant
+    of a process with one of these. Without a group, a process that has removed all three is not
+    found.
 
     Args:
         directory: directory of the run, the value of the variable.
@@ -32,6 +34,7 @@ def find_orphans(
     """
     entry = b"%b=%b" % (MARK.encode(), os.fsencode(directory))
     marked = {pid for pid in table if entry in _environment(pid)}
+    marked |= table.keys() & group_processes(group_of(directory))
     leaders = set(marked)
     if start is not None:
         leaders.add(start.script)
@@ -43,6 +46,14 @@ def find_orphans(
     marked |= {process.pid for process in table.values() if process.session in sessions}
     marked |= {process.pid for process in descendants(marked, table)}
     return [table[pid] for pid in sorted(marked) if not table[pid].is_zombie]
+
+
+def group_of(directory: Path) -> str:
+    """Return the directory of the control group of a run; empty if it has none."""
+    try:
+        return read_step(str(directory)).group
+    except OSError:
+        return ""
 
 
 def _environment(pid: int) -> list[bytes]:

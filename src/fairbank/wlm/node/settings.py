@@ -30,7 +30,8 @@ class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings by the meaning of slurm.conf: Prolog, Epilog, PrologTimeout, EpilogTimeout,
-    KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency.
+    KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency. Without
+    `control_groups`, none are made even if the daemon may do so.
     """
 
     nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
@@ -41,6 +42,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kill_wait: Seconds = 30.0
     unkillable_timeout: Seconds = 60.0
     unkillable_program: str = ""
+    control_groups: bool = True
     sample_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0
 
 

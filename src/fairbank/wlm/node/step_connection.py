@@ -13,6 +13,8 @@ from fairbank.core.errors import Unavailable
 from fairbank.wlm.stepd.processes import read_process
 from fairbank.wlm.stepd.step import socket_path
 
+_BACKLOG_SECONDS = 0.05  # pause between two attempts to connect
+
 
 class StepConnection:
     """Connection to the step daemon of a directory; requests are answered in their order."""
@@ -25,11 +27,14 @@ class StepConnection:
     @classmethod
     async def open(cls, directory: Path) -> StepConnection | None:
         """Connect to a step daemon; None if it does not listen any more."""
-        try:
-            with socket_path(str(directory)) as path:
-                return cls(*await asyncio.open_unix_connection(path))
-        except OSError:
-            return None
+        while True:
+            try:
+                with socket_path(str(directory)) as path:
+                    return cls(*await asyncio.open_unix_connection(path))
+            except BlockingIOError:  # its backlog is full
+                await asyncio.sleep(_BACKLOG_SECONDS)
+            except OSError:
+                return None
 
     async def request(self, **message: object) -> dict[str, Any]:
         """Send a request and return its answer. Raises Unavailable if the step has ended."""

@@ -23,6 +23,7 @@ RunState = Literal["prolog", "starting", "running", "epilog", "finished"]
 EndCause = Literal[
     "exit", "request", "time_limit", "prolog", "launch", "step_daemon_killed", "node_failure"
 ]
+NOTICE_MAX = 1_000
 # The bounds also refuse times that are no numbers or infinite.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]
@@ -104,6 +105,13 @@ class EndJob(Message, frozen=True, kw_only=True):
     reason: Annotated[str, msgspec.Meta(min_length=1)]
 
 
+class NotifyJob(Message, frozen=True, kw_only=True):
+    """Request to write a line to the error output of a running job. Answer: Accepted."""
+
+    run: Run
+    text: Annotated[str, msgspec.Meta(max_length=NOTICE_MAX)]
+
+
 class ForgetRun(Message, frozen=True, kw_only=True):
     """Request to forget a run that is finished, because its end is stored. Answer: Accepted."""
 
@@ -178,13 +186,18 @@ class RunStatus(Message, frozen=True, kw_only=True):
 
 
 class Registration(Message, frozen=True, kw_only=True):
-    """State of a node: its resources, its boot, and all runs that it knows. Memory is in MiB."""
+    """State of a node: its resources, its boot, and all runs that it knows. Memory is in MiB.
+
+    With `control_groups` the kernel lists the processes of each run; without, they are the
+    descendants of the step daemon.
+    """
 
     node: str
     release: str
     cpus: int
     memory: int
     boot_id: str
+    control_groups: bool = False
     runs: tuple[RunStatus, ...] = ()
 
 
@@ -221,6 +234,7 @@ KINDS: Mapping[int, type[Message]] = {
     26: ListProcesses,
     27: FindJob,
     28: Shutdown,
+    29: NotifyJob,
     40: RunStatus,
     41: Registration,
     42: UsageReport,

@@ -28,7 +28,7 @@ class Step(NamedTuple):
     limits by their names in `resource`, such as NOFILE; -1: none. `cpus` are the CPUs to which the
     processes are bound; none: all that the launcher has. `seconds` are left until the time limit;
     None: there is no limit. `warning` is a signal to the script, and how many seconds before the
-    time limit it is sent.
+    time limit it is sent. `group` is the directory of a control group for the script; empty: none.
     """
 
     arguments: Sequence[str]
@@ -44,6 +44,7 @@ class Step(NamedTuple):
     seconds: float | None = None
     warning: tuple[int, float] | None = None
     kill_wait: float = 30.0
+    group: str = ""
 
 
 class StepStart(NamedTuple):
@@ -125,7 +126,13 @@ def claim_start(directory: str, start: StepStart) -> bool:
 
 
 def forbid_start(directory: str) -> bool:
-    """Make sure that a step starts never. Return False if it has started. Raises OSError."""
+    """Make sure that a step starts never. Return False if it has started.
+
+    Raises:
+        OSError: it has not started, and that could not be stored.
+    """
+    if read_start(directory) is not None:
+        return False  # known also on a full disk
     return claim_start(directory, _FORBIDDEN) or read_start(directory) is None
 
 

@@ -54,6 +54,9 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
 def _prepare(step: Step) -> None:
     """Give the process all that its script inherits."""
     os.setsid()
+    if step.group:
+        with open(f"{step.group}/cgroup.procs", "w", encoding="ascii") as group:
+            group.write("0")  # this process
     reset_signals()
     os.umask(step.umask)
     try:
