@@ -146,6 +146,32 @@ def test_charges_by_user_in_a_time_window(hadm: Run) -> None:
     assert (refused.code, "add --by-user" in refused.err) == (2, True)
 
 
+def test_balance_leaves_out_the_credit_limit(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """100 SU are granted, with a limit of 50: 30 are charged and 90 held, as the view `balances`
+    has it.
+    """
+    with create_bank() as bank:
+        bank.start()
+        clean_env.setenv("FAIRBANK_SERVER", f"unix:{bank.socket}")
+        fairbank, hadm = runner(main.run, capsys), runner(sproject.run, capsys)
+        credit = ("--amount", 100, "--credit-limit", 50, "--reason", "x")
+        terms = ("--start", "now-1days", "--end", "now+9days", *credit)
+        job = ("-A", "chem", "-M", "local", "-p", "cpu", "-u", AYLA, "-S", "now-1hours")
+        for words in (
+            ("project", "create", "chem", "--gid", 7_001),
+            ("alloc", "create", "-A", "chem", "-r", "cpu", *terms),
+            ("charge", 1, *job, "-E", "now", "--tres", "cpu=30"),
+            ("hold", 2, *job, "-t", "1:00:00", "--tres", "cpu=90"),
+        ):
+            done = fairbank(*words)
+            assert done.code == 0, done.err
+        for verb in ("allocations", "projects"):
+            line = hadm(verb, "--detail", "-P", "-n").out.strip()
+            assert line.split("|")[-4:] == ["100", "90", "30", "-20"]
+
+
 DEAR = """
 [clusters.dear.partitions.cpu]
 resource = "cpu"

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.core.units import ShownSums
+    from fairbank.report.columns import DisplayFormat
 
 PROJECTS = (
     Column("PROJECT-ID", text("id"), right=True),
@@ -58,11 +60,26 @@ ALLOCATIONS = (
     Column("START", day("start"), drop=4),
     Column("END", last_day("end"), drop=3),
 )
+
+
+class _OfBalance(Summand):
+    """Shows an amount of HADM's balance, without the credit limit: credit = held + debit +
+    balance.
+    """
+
+    def sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
+        amounts = [row["deposited"], row["charged"], row["held"]]
+        if None in amounts:
+            return None
+        granted, used, held = map(int, amounts)
+        return form.sums(granted, used, held, granted - used - held)
+
+
 DETAIL = (
-    Column("CREDIT", Summand("granted"), right=True),
-    Column("RUN+CMPLT", Summand("held"), right=True),
-    Column("DEBIT", Summand("used"), right=True),
-    Column("BALANCE", Summand("available"), right=True),
+    Column("CREDIT", _OfBalance("granted"), right=True),
+    Column("RUN+CMPLT", _OfBalance("held"), right=True),
+    Column("DEBIT", _OfBalance("used"), right=True),
+    Column("BALANCE", _OfBalance("available"), right=True),
 )
 UNIT = Column("RESOURCE", text("unit"))
 """Resource of a user's charges, with its clusters if their prices differ."""
