@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from fairbank.cli.commands.planning import bank_figures
 from fairbank.cli.commands.planning.bank_figures import projected_term
 from fairbank.core.time import DAY, parse_instant
 from fairbank.report import centre
@@ -309,6 +310,23 @@ def test_drawn_usage_keeps_the_notes_of_its_table(fairbank: Run, tmp_path: Path)
     assert "cannot be added" in " ".join(table.split())
     assert drawn.startswith(table)
     assert "usage-cpu.svg:" in "".join(drawn.split())
+
+
+def test_limit_of_drawn_usage_is_as_its_help_says(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    help_text = " ".join(fairbank("report", "usage", "--help").out.split())
+    assert "of times the latest; 0: all (default: 12, of times 0)" in help_text
+    monkeypatch.setattr(bank_figures, "GROUPS_MAX", 2)
+
+    def drawn(*words: object) -> int:
+        shown = fairbank("report", "usage", tmp_path, "-S", "2026-01-01", "-r", "cpu", *words)
+        return len(shown.out.splitlines())
+
+    all_jobs = fairbank("usage", "-S", "2026-01-01", "-r", "cpu", "--by", "job")
+    assert drawn("--by", "job", "--limit", 0) == len(all_jobs.out.splitlines())
+    assert drawn("--by", "job") == drawn("--by", "job", "--limit", 2)
+    assert drawn("--by", "month", "--limit", 0) == drawn("--by", "month")
 
 
 def test_days_of_a_burn_down_are_those_of_the_local_zone() -> None:

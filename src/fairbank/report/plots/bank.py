@@ -23,7 +23,6 @@ from fairbank.report.plots.figures import (
 
 Row = Mapping[str, Any]
 TICKS = 6
-GROUPS_MAX = 12
 
 
 class BalanceAt(NamedTuple):

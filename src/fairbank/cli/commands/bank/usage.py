@@ -49,7 +49,17 @@ def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
     return [*usage.columns(options.by), *zones]
 
 
+LIMIT = "only the N largest rows of each unit, of times the latest; 0: all"
+"""Help of --limit, without its default."""
+
+
 def add(parser: Parser) -> None:
+    add_filters(parser)
+    add_limit(parser, 0, LIMIT)
+
+
+def add_filters(parser: Parser) -> None:
+    """Add the options that select usage and group it, without --limit."""
     add_accounts(parser)
     about = "what the rows are (default: user)"
     add_option(parser, "--by", about, choices=usage.BY, default="user")
@@ -58,8 +68,6 @@ def add(parser: Parser) -> None:
     about = "only what this allocation paid for, of whatever project"
     add_option(parser, "--alloc ALLOC", about, type=number)
     add_period(parser, PERIOD)
-    about = "only the N largest rows of each unit, of times the latest; 0: all"
-    add_limit(parser, 0, about)
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -67,7 +75,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
-    """Return the list that the options of `add` select.
+    """Return the list that the options of `add_filters` select.
 
     Args:
         context: the command, which sends the requests.

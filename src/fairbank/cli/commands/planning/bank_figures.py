@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.bank.outlook import outlook
-from fairbank.cli.commands.bank.usage import PERIOD, usage_listing
-from fairbank.cli.commands.bank.usage import add as add_usage
+from fairbank.cli.commands.bank.usage import LIMIT, PERIOD, add_filters, usage_listing
 from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_accounts, add_option, add_period
+from fairbank.cli.framework.options import add_accounts, add_option, add_period, count
 from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.core.errors import FairbankError, NotFound
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 
 POINTS = 60
 """Balances that are read for a burn-down, evenly over the term."""
+
+GROUPS_MAX = 12
+"""Groups of a unit that are drawn by default: more are hard to read."""
 
 FILES = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
@@ -137,13 +139,15 @@ CENTRE = Command(
 def _add_report_usage(parser: Parser) -> None:
     add_option(parser, "directory DIRECTORY", "where to draw; made if need be; needs matplotlib")
     add_png(parser)
-    add_usage(parser)
+    add_filters(parser)
+    about = f"{LIMIT} (default: {GROUPS_MAX}, of times 0)"
+    add_option(parser, "--limit N", about, type=count)
 
 
 def _usage(context: Context, options: Namespace) -> int:
-    from fairbank.report.plots.bank import GROUPS_MAX
-
-    limit = options.limit or (0 if options.by in usage.BY_TIME else GROUPS_MAX)
+    limit = options.limit
+    if limit is None:
+        limit = 0 if options.by in usage.BY_TIME else GROUPS_MAX
     listing = usage_listing(context, options, limit)
     figures = _usage_figures(context, listing, options.by)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
