@@ -75,7 +75,9 @@ def test_request_with_the_same_key_is_applied_once(changing: Run) -> None:
 
 def test_refund_by_job_number(changing: Run) -> None:
     output = output_of(changing("refund", 701_002, "10", "--reason", "node failed"))
-    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in output
+    assert (
+        "refund of 10 SU of job 701002 of cluster darwin to allocation 2 (chem_qmc/gpu)" in output
+    )
     assert "10 refunded" in changing("jobs", "-j", 701_002).out
     more = changing("refund", 701_002, "601", "--reason", "all and more")
     assert more.code == 5

@@ -14,7 +14,7 @@ from fairbank.rest.client import Client, parse_address
 from tests.cli.conftest import CommandResult, Run, runner
 from tests.cli.output_values import fold
 from tests.cli.served_site import serve_site
-from tests.cli.site import AYLA
+from tests.cli.site import AYLA, CPU
 from tests.cli.test_why_at_slurm import JOBS, renamed_queue
 
 STARTED = parse_instant("2026-11-21T08:00:00Z")
@@ -105,3 +105,25 @@ def test_jobs_name_their_cluster(two_clusters: Run, command: str) -> None:
 
 def test_one_job_names_its_cluster_where_the_bank_has_several(two_clusters: Run) -> None:
     assert "CLUSTER" in two_clusters("jobs", "-j", 812_222).out
+
+
+def test_statement_names_the_cluster_of_each_job(two_clusters: Run) -> None:
+    command = ("statement", CPU, "-S", "2026-11-21")
+    shown = two_clusters(*command).out
+    assert "wolf/812301" in shown
+    assert "darwin/812301" in shown
+    script = two_clusters(*command, "-P", "-n", "-o", "KIND,JOB/REF,CLUSTER").out
+    assert "charge|812301|wolf" in script.splitlines()
+    (header, *_) = two_clusters(*command, "--csv").out.splitlines()
+    assert {"JOB/REF", "CLUSTER"} <= set(header.split(","))
+
+
+def test_refund_asks_for_the_cluster_where_two_have_a_charged_job(two_clusters: Run) -> None:
+    refund = ("refund", 812_301, "--reason", "node failed")
+    message = failure(two_clusters(*refund), 2)
+    assert "several clusters have a job 812301: darwin, wolf" in message
+    assert "name its cluster with -M: darwin, wolf" in message
+    for cluster, amount in (("wolf", 8), ("darwin", 301)):
+        answer = fold(two_clusters(*refund, "-M", cluster).out)
+        assert f"refund of {amount} SU of job 812301 of cluster {cluster} to" in answer
+    assert "several clusters have a job 812301" in failure(two_clusters(*refund), 2)

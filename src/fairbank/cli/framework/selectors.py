@@ -185,6 +185,22 @@ def find_cluster(context: Context) -> Row:
     return row
 
 
+class SeveralClusters(InvalidInput):
+    """Jobs of several clusters have one number."""
+
+    @classmethod
+    def check(cls, job: object, rows: Sequence[Row]) -> None:
+        """Raise it if the rows, jobs or refusals, are of several clusters."""
+        clusters = sorted({str(row["cluster"]) for row in rows})
+        names = plain(", ".join(clusters))
+        if len(clusters) > 1:
+            raise cls(
+                f"several clusters have a job {job}: {names}",
+                field="--clusters",
+                remedy=f"name its cluster with -M: {names}",
+            )
+
+
 def has_several_clusters(context: Context) -> bool:
     """Return whether the number of a job names no single job: each cluster has its own."""
     return len(context.get("/cluster")["data"]) > 1

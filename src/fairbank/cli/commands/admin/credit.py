@@ -17,7 +17,12 @@ from fairbank.cli.framework.options import (
     add_writing,
     number,
 )
-from fairbank.cli.framework.selectors import AllocationWords, allocation_to_change, named_allocation
+from fairbank.cli.framework.selectors import (
+    AllocationWords,
+    SeveralClusters,
+    allocation_to_change,
+    named_allocation,
+)
 from fairbank.cli.framework.write import (
     LARGE,
     WriteRequest,
@@ -188,7 +193,8 @@ def _refund(context: Context, options: Namespace) -> int:
     row = context.one(f"/alloc/{job['allocation']}")
     form = context.format
     back = job["charged"] - job["refunded"] if amount is None else amount
-    what = f"refund of {_amount(context, back)} of job {job['job_id']} to {allocation_name(row)}"
+    of = f"of job {job['job_id']} of cluster {plain(job['cluster'])}"
+    what = f"refund of {_amount(context, back)} {of} to {allocation_name(row)}"
     question = what
     warnings = []
     if job["refunded"]:
@@ -233,6 +239,7 @@ def _charged_run(context: Context, job_id: int, cluster: str | None) -> Row:
             field="JOBID",
             remedy="wait until it has ended; what it does not use comes back",
         )
+    SeveralClusters.check(job_id, charged or runs)
     if len(charged) > 1:
         which = ", ".join(
             f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in charged[:10]

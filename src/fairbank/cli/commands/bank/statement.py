@@ -10,7 +10,7 @@ from fairbank.cli.framework.context import PAGE
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_account, add_limit, add_option, add_period, number
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import find_allocation
+from fairbank.cli.framework.selectors import find_allocation, has_several_clusters
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
     Amount,
@@ -94,6 +94,7 @@ COLUMNS = (
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),
+    Column("CLUSTER", text("cluster"), extra=True),
     Column("REASON", _reason, least=24, wraps=True),
 )
 
@@ -114,6 +115,8 @@ def run(context: Context, options: Namespace) -> int:
     if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
+        if has_several_clusters(context):
+            rows = [_of_cluster(row) for row in rows]
         opening = {**page["opening"], "label": "(opening)" if whole else "(before)"}
         rows = [opening, *rows, {**page["closing"], "label": "(closing)"}]
     parts = {part: page[part] for part in ("allocation", "opening", "closing")}
@@ -122,13 +125,26 @@ def run(context: Context, options: Namespace) -> int:
         notes.insert(0, "-l also shows what moved no credit: new terms, caps and refusals.")
     listing = Listing(
         "fairbank.statement/1",
-        COLUMNS,
+        _columns(is_script=options.form is not None),
         rows,
         f"{_caption(context, page['allocation'])}\n{caption(context)}",
         notes=notes,
         more={**parts, "whole": whole},
     )
     return show(context, listing)
+
+
+def _of_cluster(row: Row) -> Row:
+    """Return the row with its job as `darwin/812301`, as `usage --by job` has it."""
+    return row if row["job_id"] is None else {**row, "job_id": f"{row['cluster']}/{row['job_id']}"}
+
+
+def _columns(*, is_script: bool) -> Sequence[Column]:
+    """Return the columns. Scripts get the cluster beside the number of the job."""
+    return [
+        column._replace(extra=column.extra and not (is_script and column.head == "CLUSTER"))
+        for column in COLUMNS
+    ]
 
 
 def read_statement(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.output import source_line
-from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.cli.framework.selectors import SeveralClusters
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
 from fairbank.core.time import iso, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
@@ -16,24 +17,12 @@ from fairbank.report.explanation import labelled
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
     from fairbank.slurm.parsers.jobs import SlurmJob
     from fairbank.slurm.queue_explanation import NotListed, NotPending
-
-
-class SeveralClusters(InvalidInput):
-    """Jobs of several clusters have this number."""
-
-    def __init__(self, number: str, clusters: Sequence[str]) -> None:
-        names = plain(", ".join(clusters))
-        super().__init__(
-            f"several clusters have a job {number}: {names}",
-            field="--clusters",
-            remedy=f"name its cluster with -M: {names}",
-        )
 
 
 def show_state(
@@ -133,12 +122,10 @@ def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | 
     if cluster is None:
         query = {"job_id": number}
         rows = [row for path in ("/job", "/failure") for row in context.rows(path, query)]
-        clusters = sorted({row["cluster"] for row in rows})
-        if not clusters:
+        if not rows:
             return None, None
-        if len(clusters) > 1:
-            raise SeveralClusters(number, clusters)
-        cluster = clusters[0]
+        SeveralClusters.check(number, rows)
+        cluster = rows[0]["cluster"]
     context.cluster = BankClient(context.client).cluster(cluster).name
     query = {"job_id": number, "cluster": context.cluster}
     run = next(iter(context.rows("/job", query, 1)), None)
