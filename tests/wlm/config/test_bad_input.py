@@ -106,6 +106,15 @@ def test_bad_node_or_partition_is_named(line: str, message: str, remedy: str) ->
     assert remedy in (bad.remedy or "")
 
 
+LONG_TEXT = """[[nodes]]
+node_name = "a"
+reason = '''
+[jobs]
+kill_wait = 1
+'''
+[jobs]
+kill_wait = "x"
+"""
 BAD_TABLES = [
     ("unit", "[jobs]\nkill_wait = '30s'", 2, "kill_wait: '30s' is not a whole number", WHOLE),
     ("negative", "[jobs]\n\nkill_wait = -1", 3, "kill_wait: '-1' is not", WHOLE),
@@ -127,7 +136,7 @@ BAD_TABLES = [
     ("one table", "\n[[jobs]]\nkill_wait = 3", 2, "jobs: is another kind of", "write [jobs]"),
     ("many tables", "[qos]\nname = 'a'", 1, "qos: is another kind of table", "write [[qos]]"),
     ("mixed", "qos = [{name = 'a'}, 3]", 1, "qos: is not a list of tables", "[[qos]]"),
-    ("text", "operators = '''\n[x]\n'''\n[jobs]\nkill_wait = 'x'", 5, "kill_wait: 'x' is", WHOLE),
+    ("text", LONG_TEXT, 8, "kill_wait: 'x' is not a whole number", WHOLE),
 ]  # fmt: skip
 
 

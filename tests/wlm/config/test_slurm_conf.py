@@ -80,16 +80,34 @@ def test_cpus_follow_from_sockets_cores_and_threads() -> None:
         "NodeName=b CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2\n"
         "NodeName=c CPUs=16 Boards=2 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=2\n"
         "NodeName=d CPUs=16 ThreadsPerCore=2\n"
+        "NodeName=e CPUs=1 ThreadsPerCore=2\n"
         "PartitionName=p Nodes=ALL\n"
     )
     assert [(node.cpus, node.threads) for node in settings.nodes] == [
-        (16, 2), (8, 1), (16, 2), (16, 2),
+        (16, 2), (8, 1), (16, 2), (16, 2), (1, 1),
     ]  # fmt: skip
     by_cpu = conf(
         "SelectTypeParameters=CR_CPU\nNodeName=d CPUs=16 ThreadsPerCore=2\n"
         "PartitionName=p Nodes=ALL\n"
     )
     assert by_cpu.nodes[0].threads == 1
+
+
+def test_quotes_enclose_a_whole_value() -> None:
+    settings = conf(
+        'NodeName=a Reason="no fan"\nNodeName=b Reason="no"fan\nPartitionName=p Nodes=a\n'
+    )
+    assert [node.reason for node in settings.nodes] == ["no fan", '"no"fan']
+
+
+def test_all_is_no_word_of_a_deny_list() -> None:
+    admitted, denied = conf(
+        "NodeName=a\nPartitionName=DEFAULT Nodes=ALL\n"
+        "PartitionName=p AllowAccounts=all\nPartitionName=q DenyAccounts=ALL\n"
+    ).partitions
+    assert admitted.accounts is None
+    assert denied.accounts is not None
+    assert denied.accounts.names == ("ALL",)
 
 
 def test_included_file_takes_the_place_of_its_line() -> None:

@@ -69,7 +69,7 @@ def compare(old: WlmSettings, new: WlmSettings, in_use: InUse) -> Comparison:
     )
     refused += (
         f"partition {name} cannot be removed: it has jobs"
-        for name in sorted(in_use.partitions & rules.keys() - new_rules.keys())
+        for name in sorted(in_use.partitions - new_rules.keys())
     )
     return Comparison(
         keywords=list(dict.fromkeys(_KEYWORDS.get(field, field) for field in fields)),
