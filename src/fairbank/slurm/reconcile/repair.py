@@ -95,10 +95,7 @@ class Repairer:
         """Report to the bank what can be repaired, and return the outcome of each finding."""
         outcomes: list[RepairOutcome] = []
         reported: list[tuple[ReconcileFinding, CompleteReport]] = []
-        # Charges come first: the rest of a hold that they return can be held again at once.
-        for finding in sorted(
-            findings, key=lambda finding: finding.category in REPAIRED_BY_RELEASE
-        ):
+        for finding in sorted(findings, key=_repair_order):
             try:
                 body = self._report(finding)
             except InvalidInput as error:
@@ -185,6 +182,13 @@ class Repairer:
     @cached_property
     def _funds(self) -> BankFunds:
         return self._assumed_funds or BankFunds(self._bank.projects(), self._bank.allocations())
+
+
+def _repair_order(finding: ReconcileFinding) -> int:
+    """Sort releases first, then ends of held runs: what they return can pay runs without a hold."""
+    if finding.category in REPAIRED_BY_RELEASE:
+        return 0
+    return 2 if finding.category is Category.MISSING else 1
 
 
 def _failed(finding: ReconcileFinding, error: InvalidInput) -> RepairOutcome:
