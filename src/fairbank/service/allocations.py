@@ -31,6 +31,7 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
+from fairbank.bank.refusals import CREDIT_REASONS, refusal_of
 from fairbank.bank.requests import Amend, Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import UserSums
@@ -182,8 +183,8 @@ class Allocations(UseCases):
             number: the allocation.
             period: of the entries: its start, and its end, which is excluded.
             page: the newest entries of the period, or the oldest.
-            every: also the entries that move no credit. Requests that staff tried and the bank
-                declined are only shown to staff, and to who sent them.
+            every: also the entries that move no credit. Declined requests of staff, and reports of
+                jobs that were wrong in themselves, are only shown to staff, and to who sent them.
         """
         with self._store.reading() as reader:
             allocations = reader.allocations(
@@ -359,7 +360,7 @@ class _Journal(NamedTuple):
         return shown, changes
 
     def _is_shown(self, entry: Entry, changes: Mapping[int, dict[str, Any]]) -> bool:
-        if entry.kind is Kind.DECLINED:
+        if _concerns_its_sender(entry):
             sent_it = entry.actor == self.identity.uid
             return self.every and (sent_it or self.identity.visibility.everything)
         if self.every or entry.kind in EFFECTS:
@@ -367,6 +368,13 @@ class _Journal(NamedTuple):
         if entry.kind is Kind.OPEN:
             return entry.credit_limit > 0
         return "credit_limit" in changes.get(entry.id, ())
+
+
+def _concerns_its_sender(entry: Entry) -> bool:
+    """Return True for a refused request that is not the want of credit of a job."""
+    if entry.kind is Kind.REFUSAL:
+        return refusal_of(entry).reason not in CREDIT_REASONS
+    return entry.kind is Kind.DECLINED
 
 
 def _without_movement(reader: Reader, entries: Sequence[Entry]) -> set[int]:

@@ -21,6 +21,7 @@ from fairbank.bank.query import (
     UsageQuery,
 )
 from fairbank.bank.refusals import (
+    CREDIT_REASONS,
     NOTHING_KNOWN,
     Alternative,
     Reason,
@@ -38,15 +39,6 @@ from fairbank.service.access.identity import Action, Identity, VisibleJobs, chec
 from fairbank.service.allocations import states_since
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
 from fairbank.service.use_cases import UseCases, only
-
-CREDIT_REASONS = (
-    Reason.INSUFFICIENT_CREDIT,
-    Reason.CAPPED,
-    Reason.NO_ALLOCATION,
-    Reason.FROZEN,
-    Reason.UNKNOWN_PROJECT,
-    Reason.PROJECT_REMOVED,
-)
 
 
 class Runs(UseCases):

@@ -90,6 +90,29 @@ def test_declined_requests_are_hidden_from_other_users(world: World) -> None:
     assert kinds[SUPERUSER] == [*kinds[MEMBER], "declined"]
 
 
+def test_reports_wrong_in_themselves_are_hidden_from_other_users(world: World) -> None:
+    """Job 91 has a hold. The operator's first charge ends in the future, the second names another
+    user; neither is the job's want of credit, which the member's statement has.
+    """
+    path = f"/alloc/{world.own['allocation']}/statement?all=true"
+    assert world.ask("POST", "/job", AGENT, json=report(91, amount=60)).status_code == 201
+    ended = {"do": "complete", "elapsed": 60, "state": "COMPLETED", "amount": 60}
+    for wrong in ({"end": NOW + 30 * DAY}, {"end": NOW + 60, "owner_uid": PI}):
+        answer = world.ask("POST", "/job", SUPERUSER, json=report(91, **ended, **wrong))
+        assert answer.status_code == 409, answer.text
+    reasons = {
+        uid: [
+            entry["details"]["reason"]
+            for entry in data(world, path, uid)["entries"]
+            if entry["kind"] == "refusal"
+        ]
+        for uid in (SUPERUSER, MEMBER)
+    }
+    wrong_reports = ["TIMESTAMP_IN_FUTURE", "REPORT_MISMATCH"]
+    assert reasons[SUPERUSER] == [*reasons[MEMBER], *wrong_reports]
+    assert reasons[MEMBER] == ["INSUFFICIENT_CREDIT"]
+
+
 def test_statement_adds_up(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}/statement?all=true"
     body = data(world, path)

@@ -8,6 +8,7 @@ submission policy in Lua refuses before the bank is asked, with texts of its own
 
 from fairbank.bank.refusals.reason_info import Detail
 from fairbank.bank.refusals.refusal import (
+    CREDIT_REASONS,
     NOTHING_KNOWN,
     Alternative,
     Facts,
@@ -24,6 +25,7 @@ from fairbank.bank.refusals.refusal import (
 )
 
 __all__ = [
+    "CREDIT_REASONS",
     "NOTHING_KNOWN",
     "Alternative",
     "Detail",

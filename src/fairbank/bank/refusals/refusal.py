@@ -180,6 +180,19 @@ class Refusal(msgspec.Struct, frozen=True):
         return self.reason.kind
 
 
+CREDIT_REASONS = (
+    Reason.INSUFFICIENT_CREDIT,
+    Reason.CAPPED,
+    Reason.NO_ALLOCATION,
+    Reason.FROZEN,
+    Reason.UNKNOWN_PROJECT,
+    Reason.PROJECT_REMOVED,
+)
+"""Reasons for which a job gets no credit. The others that a journal keeps of jobs are faults of the
+report, such as a time in the future: they concern who sent it.
+"""
+
+
 def refusal_of(entry: Entry) -> Refusal:
     """Return the refusal that a journal entry keeps."""
     return msgspec.structs.replace(

@@ -13,7 +13,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.query import RefusalQuery, RunQuery
-from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts
+from fairbank.bank.refusals import CREDIT_REASONS, NOTHING_KNOWN, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
@@ -61,7 +61,6 @@ from fairbank.rest.schemas.job import (
     quote_card,
 )
 from fairbank.rest.schemas.requests import DescribedJob, NewRefund, ReportBatch
-from fairbank.service.runs import CREDIT_REASONS
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,

@@ -55,7 +55,8 @@ def show_statement(
     them.
 
     A page has the newest entries, or with `order=oldest` the oldest, in the order of time. Requests
-    that the bank declined are only shown to staff, and to the user who sent them.
+    that the bank declined, and reports of jobs that it refused for another reason than credit, are
+    only shown to staff, and to the user who sent them.
     """
     services = request.services
     span = period.since or Instant(0), LAST_INSTANT if period.until is None else period.until
