@@ -70,9 +70,9 @@ class NodeRun:
     """Run that the node has accepted.
 
     Invariant: `status` is what the controller knows, or will know after the next registration.
-    `_start` is the identity of the step daemon, known when the script is executed; `_connection` is
-    None while there is no step daemon.
-    `_end_request` is the last request to end the run; it is sent when there is a step daemon.
+    `_start` is the identity of the step daemon, None until the script is executed; `_connection` is
+    None while there is no step daemon. `_end_request` is the last request to end the run; it is
+    sent when there is a step daemon.
     """
 
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
