@@ -75,10 +75,12 @@ def test_after_with_minutes_starts_when_they_have_passed() -> None:
     assert world.state(waiting) == "RUNNING CONFIGURING"
 
 
-@pytest.mark.parametrize("change", ["hold", "drain", "cancel", "partition", "taken"])
+@pytest.mark.parametrize(
+    "change", ["hold", "drain", "cancel", "partition", "begin", "cores", "memory"]
+)
 def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
     world = World(nodes=1)
-    number = world.submit(cpus=3)
+    number = world.submit(cpus=3 if change == "cores" else 1, memory=600)
     old = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
     if change == "hold":
         world.request(ev.HoldJob(named(number)))
@@ -91,13 +93,26 @@ def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
             ev.UpdatePartition(PartitionRules(name="main", is_default=True, max_seconds=60)),
             OPERATOR,
         )
+    elif change == "begin":
+        later = world.now.wall + 100
+        world.request(ev.UpdateJob(jobs=named(number), eligible=later))
     else:
-        world.submit(priority=0, cpus=2)
+        world.submit(cpus=2, memory=600 if change == "memory" else 1)
         world.request(ev.TopJob(named(2)))
         world.plan()
     world.event(ev.PlanMade(old))
     assert world.job(number).run is None
     assert starts(world, number) == 0
+
+
+def test_limit_that_was_lowered_holds_for_the_starts_of_an_older_plan() -> None:
+    world = World()
+    world.submit(array="1-2%2")
+    old = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
+    assert len(old.starts) == 2
+    world.request(ev.UpdateJob(jobs=named(1), throttle=1))
+    world.event(ev.PlanMade(old))
+    assert [job.name for job in world.core.state.jobs.values()] == ["1_[2%1]", "1_1"]
 
 
 def test_jobs_of_a_node_have_cores_of_their_own() -> None:
@@ -128,6 +143,7 @@ def test_start_that_its_node_does_not_confirm_is_given_up_and_then_held() -> Non
     number = world.submit()
     for restarts in range(3):
         world.settle()
+        assert world.state(number) == "RUNNING CONFIGURING"
         assert world.job(number).restarts == restarts
         world.advance(10)
         world.clear(number)
@@ -176,6 +192,17 @@ def test_bank_can_cancel_a_job() -> None:
     world.settle()
     world.answer_prologs("cancel")
     assert (world.state(number), world.reason(number)) == ("CANCELLED", "Allocation_exhausted")
+
+
+def test_repeated_verdict_sends_no_second_start() -> None:
+    world = World(has_bank=True)
+    world.submit()
+    world.settle()
+    prolog = world.prologs[0]
+    verdict = ev.VerdictGiven(prolog.number, prolog.run.run, "run")
+    effects = [world.event(verdict), world.event(verdict)]
+    sent = [[one for one in some if isinstance(one, Send)] for some in effects]
+    assert [len(some) for some in sent] == [1, 0]
 
 
 def test_late_verdict_on_an_earlier_run_changes_nothing() -> None:
@@ -285,6 +312,23 @@ def test_processes_that_cannot_be_ended_drain_the_node_and_free_the_job() -> Non
     world.clear_on(world.nodes["n0"], run.run)
     world.settle()
     assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
+def test_node_gets_jobs_when_all_earlier_processes_are_gone() -> None:
+    world = World(nodes=1)
+    runs = [world.job(world.run_one()).run for _ in range(2)]
+    world.request(ev.CancelJob(named(1)))
+    world.request(ev.CancelJob(named(2)))
+    for run in runs:
+        assert run is not None
+        world.event(ev.ProcessesLeft("n0", run.run, (4711,)))
+    world.request(ev.UpdateNode("n0", NodeEvent.RESUMED), OPERATOR)
+    waiting = world.submit()
+    for run, state in zip(runs, ("PENDING", "RUNNING CONFIGURING"), strict=True):
+        assert run is not None
+        world.clear_on(world.nodes["n0"], run.run)
+        world.settle()
+        assert world.state(waiting) == state
 
 
 @pytest.mark.parametrize(
