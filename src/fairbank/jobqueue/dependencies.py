@@ -94,6 +94,9 @@ class JobIndex:
         if not same_name:
             del self._by_name[job.user, job.name]
 
+    def with_number(self, number: int) -> DependencyJob | None:
+        return self._jobs.get(number)
+
     def with_id(self, number: int) -> list[DependencyJob]:
         """Return the job with this number, or the tasks of the array with it."""
         return [self._jobs[other] for other in self._by_id.get(number, ())]

@@ -170,7 +170,7 @@ class CoreState:
         for node in _nodes(after):
             self._by_node[node].add(after.number)
         seen = after.for_dependencies()
-        if before is None or before.for_dependencies() != seen:
+        if self.index.with_number(after.number) != seen:
             self.index.put(seen)
 
 

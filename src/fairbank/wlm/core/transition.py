@@ -58,10 +58,11 @@ class Transition:
         """Store a job with changes, and return it."""
         if changes:
             job = msgspec.structs.replace(job, **changes)
-        before = self.state.jobs.get(job.number)
-        if before is None or before.for_dependencies() != job.for_dependencies():
-            self.changed_jobs[job.number] = None
+        index = self.state.index
+        before = index.with_number(job.number)
         self.put("jobs", job.number, job)
+        if index.with_number(job.number) is not before:
+            self.changed_jobs[job.number] = None
         return job
 
     def put_run(self, job: WlmJob, run: WlmRun, **changes: Any) -> WlmJob:
@@ -137,8 +138,9 @@ class Transition:
         """Return the effects: the rows that differ first, so that nothing precedes their commit."""
         rows = self._changed_rows()
         if rows:
-            self.put("counters", CHANGE, self.state.note_change(row.table for row in rows))
-            rows = self._changed_rows()
+            change = self.state.note_change(row.table for row in rows)
+            self.state.put("counters", CHANGE, change)
+            rows.append(StoredRow("counters", CHANGE, change))
         stored = [StoreRows(tuple(rows))] if rows else []
         plan = [RequestPlan()] if self._needs_plan else []
         return [*stored, *self._effects, *plan]
