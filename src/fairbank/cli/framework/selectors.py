@@ -97,8 +97,8 @@ def find_allocation(
         which = ", ".join(f"{row['id']} ({row['resource']}, {row['state']})" for row in rows[:10])
         raise InvalidInput(
             f"{plain(account)} has {len(rows)} allocations: {which}",
-            field="--resource",
-            remedy="give the number, or the resource with -r",
+            field="--resource" if resource is None else words.argument,
+            remedy="give the number" + (", or the resource with -r" if resource is None else ""),
         )
     return int(rows[0]["id"])
 
