@@ -199,7 +199,7 @@ def refused(line: str) -> Refusal:
         (
             "hold 9 carol physics/cpu 10",
             "this run is already closed: it was charged 5 SU.",
-            ("check what it cost: fairbank jobs; a correction is a refund, by staff",),
+            ("check what it cost: fairbank jobs -j 9; a correction is a refund, by staff",),
             RefusalKind.CONFLICT,
         ),
     ],

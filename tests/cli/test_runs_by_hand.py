@@ -7,6 +7,7 @@ idle-std prices CPU=1.0,Mem=0.5G by the dearest, so 4 CPUs and 2 GiB cost 4 SU a
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -89,6 +90,14 @@ def test_gpus_given_by_type_are_charged(changing: Run, job: int, counted: str) -
     before = available(changing, GPU)
     output_of(changing("charge", job, "-A", "chem_qmc", "-u", JORGE, *gpus, *START))
     assert available(changing, GPU) == before - 240
+
+
+def test_kept_refusal_of_another_user_is_found_by_the_named_command(changing: Run) -> None:
+    """Staff hold for jorge: without a number the list has only their own jobs."""
+    refused = changing("hold", 96, *JOB[:6], "-t", "365-0", "--tres", "cpu=4000000")
+    (number, command) = re.findall(r"kept as refusal (\d+): fairbank (.*)", fold(refused.err))[0]
+    rows = json.loads(output_of(changing(*command.split(), "--json")))["data"]
+    assert [(row["id"], row["owner_uid"]) for row in rows] == [(int(number), JORGE)]
 
 
 def test_another_hold_of_a_held_job_is_refused(changing: Run) -> None:

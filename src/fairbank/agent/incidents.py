@@ -34,7 +34,7 @@ class Incident(Enum):
         "without hold",
         "jobs started for which the bank could not hold credit",
         "enter the account or the partition in the bank, or give the partition a finite MaxTime; "
-        "fairbank jobs --refused lists what was not charged, "
+        "fairbank jobs --refused -a lists what was not charged, "
         "fairbank reconcile --fix --again charges it then",
     )
     DROPPED_REPORT = (

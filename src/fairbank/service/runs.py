@@ -56,7 +56,7 @@ class Runs(UseCases):
         records = self.find(
             RunQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
-        return only(records, f"job record {number}", "id", "list them with: fairbank jobs")
+        return only(records, f"job record {number}", "id", "list them with: fairbank jobs -a")
 
     def resources(self, runs: Iterable[RunRecord]) -> dict[int, str]:
         """Return the resources of the allocations that pay for runs, read together."""
@@ -90,7 +90,7 @@ class Runs(UseCases):
         refusals = self.refusals(
             RefusalQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
-        remedy = "list them with: fairbank jobs --refused"
+        remedy = "list them with: fairbank jobs --refused -a"
         return only(refusals, f"refusal {number}", "id", remedy)
 
     def remedies_for(self, identity: Identity, refusal: Refusal) -> RemedyFacts:

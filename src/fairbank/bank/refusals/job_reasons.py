@@ -122,7 +122,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "this run is already closed",
         "A run is charged or released once. This run was, and the new report says something else.",
         ("job_id", "job", "entry"),
-        "check what it cost: fairbank jobs; a correction is a refund, by staff",
+        "check what it cost: fairbank jobs -j {job}; a correction is a refund, by staff",
         details={
             Detail.CHARGED: Case("it was charged {charged:su} SU"),
             Detail.WRITTEN_OFF: Case(
@@ -177,7 +177,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "nothing is left of the charge of the run",
         "The run was charged nothing, or its whole charge was refunded already.",
         ("job", "entry"),
-        "check what it cost: fairbank jobs",
+        "check what it cost: fairbank jobs -j {job}",
         details={
             Detail.CHARGED: Case(
                 "it was charged {charged:su} SU, of which {refunded:su} SU were refunded"

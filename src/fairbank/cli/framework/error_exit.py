@@ -109,7 +109,11 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
     ]
     # A job's refusal; others are in no list.
     if details.get("entry") and details.get("run") and details.get("owner") is not None:
-        lines.append(f"  kept as refusal {details['entry']}: fairbank jobs --refused")
+        from fairbank.cluster.job import Run  # as above, only for refusals
+
+        # The number lists it also where the job is that of another user.
+        job = Run.parse(str(details["run"])).job_id
+        lines.append(f"  kept as refusal {details['entry']}: fairbank jobs --refused -j {job}")
     return lines
 
 
