@@ -187,6 +187,19 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     ]
 
 
+def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -> None:
+    """A host has the nodes of one of them, so asking there would not help."""
+    row = {"resource": "cpu", "clusters": "alpha+beta", "several_prices": False, "used": 0}
+    row |= {"granted": 0, "granted_at_end": 0, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
+    for capacity, expected in (
+        (None, "Capacity not known: cpu. Set [clusters.NAME.capacity] of each of its clusters."),
+        (6_000, "cpu: DOWN of its clusters together is not known; IDLE includes it."),
+    ):
+        rows = centre.centre_rows([{**row, "capacity": capacity}], 3_600, {})
+        shown = centre.notes(rows, TOTALS, DisplayFormat())
+        assert [line for line in shown if line.startswith(("cpu:", "Capacity"))] == [expected]
+
+
 def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
     """30 days of 1 SU an hour are 720 SU. Of 1,000 SU a month, 33 SU are of the day that passed."""
     row = {"unit": "gpu", "capacity": 720 * 60, "granted": 33 * 60, "granted_at_end": 1_000 * 60}

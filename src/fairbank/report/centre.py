@@ -129,12 +129,23 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         for row in rows
         if row["capacity"] is not None and row["several_prices"]
     ]
-    missing = [str(row["unit"]) for row in rows if row["capacity"] is None and row["clusters"]]
-    if missing:
-        lines.append(
-            f"Capacity not known: {plain(', '.join(missing))}. Ask on a host with scontrol, or set"
-            " [clusters.NAME.capacity]."
-        )
+    # A host has the nodes of one cluster, and so a part of a row of several.
+    for remedy, several in (
+        ("Ask on a host with scontrol, or set [clusters.NAME.capacity].", False),
+        ("Set [clusters.NAME.capacity] of each of its clusters.", True),
+    ):
+        missing = [
+            str(row["unit"])
+            for row in rows
+            if row["capacity"] is None and row["clusters"] and _is_of_several(row) == several
+        ]
+        if missing:
+            lines.append(f"Capacity not known: {plain(', '.join(missing))}. {remedy}")
+    lines += [
+        f"{plain(row['unit'])}: DOWN of its clusters together is not known; IDLE includes it."
+        for row in rows
+        if row["capacity"] is not None and _is_of_several(row)
+    ]
     unknown = [
         things for things, used, _ in _UTILISATION if totals[things] is None and totals[used]
     ]
@@ -144,6 +155,10 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
             " a host with scontrol."
         )
     return lines
+
+
+def _is_of_several(row: Row) -> bool:
+    return "+" in row["clusters"]
 
 
 def _utilisation(totals: Row, kind: str) -> str:
