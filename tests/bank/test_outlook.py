@@ -39,8 +39,13 @@ def test_unused_credit_is_reported_in_the_second_half() -> None:
 
 
 def test_daily_pace_counts_at_least_one_day() -> None:
-    assert daily_pace(1_000, JULY, JULY + 10) == 1_000
-    assert daily_pace(1_000, JULY, JULY + 4 * DAY) == 250
+    assert daily_pace(1_000, JULY, NEXT_JULY, JULY + 10) == 1_000
+    assert daily_pace(1_000, JULY, NEXT_JULY, JULY + 4 * DAY) == 250
+
+
+def test_daily_pace_stays_the_same_after_the_end() -> None:
+    paces = {daily_pace(1_000, JULY, JULY + 5 * DAY, JULY + days * DAY) for days in (5, 6, 50)}
+    assert paces == {200}
 
 
 amounts = st.integers(0, 2**53)

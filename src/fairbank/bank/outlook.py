@@ -79,12 +79,13 @@ def outlook(
     return Outlook(state, None, left_over, available)
 
 
-def daily_pace(used: int, start: int, now: int) -> int:
-    """Return the amount used per day since the start, by at least one whole day.
+def daily_pace(used: int, start: int, end: int, now: int) -> int:
+    """Return the amount used per day of the term that has passed, by at least one whole day.
 
     Args:
         used: amount since the start in SU-minutes, as is the result.
         start: start of the allocation in seconds since 1970.
-        now: current time in seconds since 1970.
+        end: end of the allocation.
+        now: current time.
     """
-    return used * DAY // max(DAY, now - start)
+    return used * DAY // max(DAY, min(now, end) - start)

@@ -28,7 +28,7 @@ TEXTS: Mapping[str, str] = {
     "RUNS-OUT": "when the credit is used up at its mean pace, or what will be unused",
     "ALLOC": "the number of the allocation",
     "LEFT": "whole days to the end of the allocation",
-    "PACE": "mean use per day since the start of the allocation",
+    "PACE": "mean use per day since the start of the allocation, at most to its end",
     "MINE": "your own charges, less refunds",
     "START": "the first moment of the period",
     "END": "the last day of the period, or date and time of its end",

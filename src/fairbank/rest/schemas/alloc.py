@@ -167,7 +167,7 @@ def balance_row(
         outlook=projected.state,
         runs_out=None if projected.at is None else iso(Instant(projected.at)),
         left_over=projected.left_over,
-        pace=daily_pace(allocation.charged, allocation.start, now),
+        pace=daily_pace(allocation.charged, allocation.start, allocation.end, now),
         days_left=max(0, allocation.end - now) // DAY,
         one_su=one_su(allocation.resource, clusters),
     )
