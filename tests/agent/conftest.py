@@ -61,6 +61,9 @@ class Site:
     def withdraw(self, number: int, amount: int) -> None:
         self._client.post(f"/alloc/{number}/withdraw", {"amount": amount, "comment": "test"})
 
+    def cap(self, number: int, uid: int, amount: int) -> None:
+        self._client.put(f"/alloc/{number}/cap/{uid}", {"cap": amount})
+
     def partitions(self) -> dict[str, str]:
         """Return the resource that each partition of the only cluster bills."""
         (cluster,) = self._client.get("/cluster")["data"]

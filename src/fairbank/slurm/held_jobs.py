@@ -184,6 +184,7 @@ class Releaser:
             "qos": job.qos,
             "tres": job.tres,
             "time_limit": job.limit_seconds,
+            "owner_uid": job.uid,
         }
         try:
             quote = self._client.post("/quote", request)["data"]

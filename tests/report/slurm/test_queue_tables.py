@@ -311,6 +311,7 @@ def test_starting_and_held_jobs_are_read_back(row: JobLine) -> None:
             qos=row.qos,
             limit_seconds=limit,
             tres=tres,
+            uid=row.uid,
         )
         for limit in [_finite(row.limit)]
         if is_held and limit is not None

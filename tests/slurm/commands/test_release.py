@@ -28,7 +28,9 @@ from tests.agent.conftest import SU, Site
 from tests.support.server import run_bank
 
 HOUR = 3_600
-JOB = HeldJob(name="7", account="chem", partition="cpu", qos=None, limit_seconds=HOUR, tres="cpu=1")
+JOB = HeldJob(
+    name="7", account="chem", partition="cpu", qos=None, limit_seconds=HOUR, tres="cpu=1", uid=5_004
+)
 WIDTHS = tuple(int(column.partition(":")[2]) for column in HELD_FORMAT.split(","))
 
 
@@ -40,7 +42,7 @@ def line(
     limit: str = "1:00:00",
     tres: str = "cpu=1",
 ) -> str:
-    cells = (name, "chem", "cpu", "normal", limit, reason, comment, tres)
+    cells = (name, "chem", "cpu", "normal", limit, reason, comment, "5004", tres)
     return "".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + "\n"
 
 
@@ -254,3 +256,13 @@ def test_deposit_releases_affordable_jobs(site: Site, caplog: pytest.LogCaptureF
         releaser.run_round(1_200)
     assert releaser.status()["error"] == "squeue ended with 1"
     assert sum("squeue ended with 1" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.slow
+def test_job_beyond_the_cap_of_its_user_is_not_released(site: Site) -> None:
+    number = site.project("bio", 5 * SU)
+    site.cap(number, JOB.uid, 0)
+    mine = msgspec.structs.replace(JOB, account="bio")
+    queue = SimulatedQueue(mine, msgspec.structs.replace(mine, name="8", uid=JOB.uid + 1))
+    Releaser(Client(parse_address(site.address)), queue, 600).run_round(0)
+    assert queue.released == ["8"]

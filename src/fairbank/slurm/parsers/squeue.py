@@ -179,6 +179,7 @@ _HELD_WIDTHS = {
     "TimeLimit": 24,
     "Reason": 64,
     "admin_comment": 12,
+    "UserId": 12,
     "tres-alloc": _TRES_WIDTH,
 }
 HELD_FORMAT = widths_format(COLUMNS, _HELD_WIDTHS)
@@ -201,6 +202,7 @@ class HeldJob(msgspec.Struct, frozen=True, kw_only=True):
     qos: str | None
     limit_seconds: int
     tres: str
+    uid: int
 
 
 def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
@@ -220,6 +222,7 @@ def _held_job(cells: Cells) -> HeldJob | None:
         return None
     limit = cells.read("TimeLimit", words.limit_seconds)
     tres = cells.read("tres-alloc", words.tres)
+    uid = cells.read("UserId", words.number)
     if limit is None:
         return None
     return HeldJob(
@@ -229,4 +232,5 @@ def _held_job(cells: Cells) -> HeldJob | None:
         qos=cells["QOS"] or None,
         limit_seconds=limit,
         tres=tres,
+        uid=uid,
     )
