@@ -155,12 +155,14 @@ def test_hold_of_an_amount_needs_an_amount_to_charge(changing: Run) -> None:
 
 
 def test_amount_above_hold_or_cap_is_charged_with_a_warning(changing: Run) -> None:
-    """Job 33 holds 4 SU of a cap of 100 SU, of which the user has used nothing else."""
+    """Job 33 holds 4 SU of a cap of 100 SU and 20 minutes, and the user has used nothing else. Its
+    charge leaves 10 SU and 20 minutes: credit is rounded down, as AVAILABLE is.
+    """
     job = ("-A", "chem_qmc", "-p", "idle-std", "-u", AYLA)
     users = json.loads(output_of(changing("alloc", "users", CPU, "--json")))["data"]
     used = sum(user["charged"] + user["held"] for user in users if user["uid"] == AYLA)
     output_of(changing("hold", 33, "-t", "60", *job, "--amount", 4))
-    output_of(changing("alloc", "cap", CPU, AYLA, f"{used + 6000}m"))
+    output_of(changing("alloc", "cap", CPU, AYLA, f"{used + 6020}m"))
     charge = ("charge", 33, "--amount", 90)
     above_hold = "the job holds 4 SU, 86 SU less"
     planned = changing(*charge, "--dry-run")
@@ -171,7 +173,9 @@ def test_amount_above_hold_or_cap_is_charged_with_a_warning(changing: Run) -> No
     again = changing(*charge)
     assert above_hold not in fold(output_of(again) + again.err)
     without_hold = changing("charge", 34, *START, *job, "--amount", 30)
-    assert f"cap of {AYLA} in allocation {CPU} leaves 10 SU, 20 SU less" in fold(without_hold.err)
+    assert f"cap of {AYLA} in allocation {CPU} leaves 10.33 SU, 19.67 SU less" in fold(
+        without_hold.err
+    )
     output_of(without_hold)
     output_of(changing("alloc", "cap", CPU, AYLA, "none"))
 

@@ -332,7 +332,8 @@ def _amount_warnings(
     """
     if not entries:
         return []
-    su = context.format.su_text
+    form = context.format
+    su = form.su_text
     held = run["held"] if run is not None and run["state"] == "held" else 0
     warnings = []
     if held and amount > held:
@@ -345,7 +346,7 @@ def _amount_warnings(
             if amount > free:
                 warnings.append(
                     f"! the cap of {user_name(owner)} in allocation {number} leaves"
-                    f" {su(free)}, {su(amount - free)} less"
+                    f" {form.credit_text(free)}, {form.with_unit(form.lacking(amount, free))} less"
                 )
     return warnings
 
