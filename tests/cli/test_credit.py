@@ -37,7 +37,7 @@ def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
         )
     )["data"]["id"]
     late = changing("deposit", number, 5, "--reason", "late charge")
-    assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
+    assert (late.code, f"! allocation {number} ended 2025-11-30:" in late.err) == (0, True)
     output = changing("deposit", number, 5, "--reason", "late charge", "--json")
     (warning,) = json.loads(output_of(output))["warnings"]
     assert f"fairbank alloc reopen {number} --end" in warning

@@ -97,7 +97,7 @@ def _unusable(context: Context, row: Row) -> list[str]:
         case "frozen":
             state, remedy = "is frozen", f"thaw {row['id']}"
         case "ended":
-            ended = context.format.day(instant_of(row["end"]))
+            ended = context.format.last_day(instant_of(row["end"]))
             state, remedy = f"ended {ended}", f"reopen {row['id']} --end"
         case _:
             return []
