@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from fairbank.cluster.job import Run
 from fairbank.wlm.node.settings import HostedNode
+from fairbank.wlm.node.usage import read_host
 from fairbank.wlm.protocol.messages import (
     Accepted,
     EndJob,
@@ -47,6 +49,9 @@ def test_node_registers_its_resources_and_boot(node: RunningNode) -> None:
     assert (registration.node, registration.cpus, registration.memory) == ("n1", 2, 1_000)
     assert registration.boot_id == boot_id()
     assert registration.runs == ()
+    assert registration.boot_time < registration.started <= time.time()
+    assert 0 < registration.free_memory < read_host().memory
+    assert registration.system == f"Linux {os.uname().release}"
     node.controller.ask(Ping(), Accepted)
 
 
@@ -154,7 +159,7 @@ def test_requests_that_cannot_be_carried_out_name_the_reason(node: RunningNode) 
         (SignalJob(run=other, number=1), "NotFound"),
         (EndJob(run=other, reason="x"), "NotFound"),
         (ForgetRun(run=run), "Conflict"),
-        (Registration(node="n", release="", cpus=1, memory=1, boot_id=""), "InvalidInput"),
+        (ProcessList(pids=()), "InvalidInput"),
     ):
         error = node.controller.ask(request, ErrorMessage)
         assert error.kind == kind

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.wlm.node.settings import HostedNode, NodeSettings, host_cpus, host_memory
+from fairbank.wlm.node.settings import HostedNode, NodeSettings
+from fairbank.wlm.node.usage import read_host
 from tests.wlm.node.running_node import StartNode
 
 
@@ -61,7 +62,8 @@ def test_node_without_resources_has_those_of_the_host(
     start_node: StartNode, tmp_path: Path
 ) -> None:
     hosted = HostedNode(name="n1", spool=f"{tmp_path}/spool", socket=f"{tmp_path}/n1.sock")
+    host = read_host()
     registration = start_node(nodes=(hosted,)).controller.registration
-    assert (registration.cpus, registration.memory) == (host_cpus(), host_memory())
+    assert (registration.cpus, registration.memory) == (host.cpus, host.memory)
     mode = (tmp_path / "spool").stat().st_mode & 0o777
     assert mode == 0o700

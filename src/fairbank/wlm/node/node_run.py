@@ -78,9 +78,14 @@ class NodeRun:
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
         self._stored, self._context = stored, context
         self.directory = context.directories.path(stored.run)
-        state: RunState = "prolog" if stored.end is None else "finished"
+        start = read_start(str(self.directory))
+        state: RunState = "running" if start else "prolog"
         self.status = RunStatus(
-            run=stored.run, state=state, end=stored.end, epilog_status=stored.epilog_status
+            run=stored.run,
+            state="finished" if stored.end else state,
+            script=start.script if start else None,
+            end=stored.end,
+            epilog_status=stored.epilog_status,
         )
         self.usage = RunUsage()
         self._start: StepStart | None = None
@@ -147,6 +152,8 @@ class NodeRun:
         if connection is not None:
             connection.close()
         if (end := read_end(str(self.directory))) is not None:
+            if not end.failure and start is not None and self.status.state != "running":
+                self._change("running", script=start.script)  # it ended at once
             return self._end_of_step(end)
         await end_orphans(self.directory, start, self._context.settings.kill_wait)
         return self._end("step_daemon_killed", "the step daemon was killed; its job was ended")

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,8 @@ from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
 from fairbank.wlm.node.run_store import RunStore, StoredRun
-from fairbank.wlm.node.settings import HostedNode, NodeSettings, host_cpus, host_memory
+from fairbank.wlm.node.settings import HostedNode, NodeSettings
+from fairbank.wlm.node.usage import read_host
 from fairbank.wlm.protocol.connection import Connection
 from fairbank.wlm.protocol.messages import (
     Accepted,
@@ -81,6 +83,7 @@ class NodeServer:
         self._runs = {stored.run: NodeRun(stored, self._context) for stored in store.runs()}
         directories.remove_others(self._runs)
         self._connections: set[Connection] = set()
+        self._started = time.time()
 
     async def serve(self) -> None:
         """Go on with the runs of an earlier daemon, and listen."""
@@ -130,11 +133,19 @@ class NodeServer:
                 connection.send(status)
 
     def _registration(self) -> Registration:
+        host = read_host()
         return Registration(
             node=self._hosted.name,
             release=fairbank.__version__,
-            cpus=self._hosted.cpus or host_cpus(),
-            memory=self._hosted.memory or host_memory(),
+            started=self._started,
+            cpus=self._hosted.cpus or host.cpus,
+            memory=self._hosted.memory or host.memory,
+            free_memory=host.free_memory,
+            tmp=host.tmp,
+            load=host.load,
+            boot_time=host.boot_time,
+            system=host.system,
+            machine=host.machine,
             boot_id=self._context.boot_id,
             control_groups=self._groups.parent is not None,
             runs=tuple(run.status for run in self._runs.values()),

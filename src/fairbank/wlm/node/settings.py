@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -55,13 +54,3 @@ def read_settings(path: Path) -> NodeSettings:
     except msgspec.DecodeError as error:
         remedy = "write them again: fairbank cluster up"
         raise InvalidInput(f"{path} has no settings of a node: {error}", remedy=remedy) from error
-
-
-def host_cpus() -> int:
-    """Return the number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def host_memory() -> int:
-    """Return the memory of the host in MiB."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20

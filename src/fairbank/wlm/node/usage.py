@@ -5,7 +5,11 @@ psutil would give the same fields; it is not needed for them.
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from fairbank.wlm.protocol.messages import RunUsage
 from fairbank.wlm.stepd.processes import PAGE_BYTES, TICKS_PER_SECOND, Process, descendants
@@ -50,4 +54,36 @@ def final_usage(cpu_seconds: float, resident_max_kib: int, before: RunUsage) -> 
         cpu_seconds=max(before.cpu_seconds, cpu_seconds),
         resident_max_kib=max(before.resident_max_kib, resident_max_kib),
         virtual_max_kib=before.virtual_max_kib,
+    )
+
+
+class HostState(NamedTuple):
+    """Resources and state of a host. Memory and disk are in MiB, `boot_time` in seconds since 1970.
+
+    `cpus` are those that this process may use, `tmp` is the size of the disk of /tmp, and `load` is
+    the mean number of running processes in 5 minutes.
+    """
+
+    cpus: int
+    memory: int
+    free_memory: int
+    tmp: int
+    load: float
+    boot_time: float
+    system: str
+    machine: str
+
+
+def read_host() -> HostState:
+    """Return the state of this host."""
+    system = os.uname()
+    return HostState(
+        cpus=len(os.sched_getaffinity(0)),
+        memory=os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES // 2**20,
+        free_memory=os.sysconf("SC_AVPHYS_PAGES") * PAGE_BYTES // 2**20,
+        tmp=shutil.disk_usage("/tmp").total // 2**20,  # noqa: S108 - its size only
+        load=os.getloadavg()[1],
+        boot_time=time.time() - time.clock_gettime(time.CLOCK_BOOTTIME),
+        system=f"{system.sysname} {system.release}",
+        machine=system.machine,
     )

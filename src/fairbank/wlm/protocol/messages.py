@@ -186,17 +186,25 @@ class RunStatus(Message, frozen=True, kw_only=True):
 
 
 class Registration(Message, frozen=True, kw_only=True):
-    """State of a node: its resources, its boot, and all runs that it knows. Memory is in MiB.
+    """State of a node: its resources, its boot, and all runs that it knows.
 
-    With `control_groups` the kernel lists the processes of each run; without, they are the
-    descendants of the step daemon.
+    Memory and the disk of /tmp are in MiB; free memory, disk and load are the host's. `started` is
+    the start of the daemon, in seconds since 1970 as `boot_time`. With `control_groups` the kernel
+    lists the processes of each run; without, they are the descendants of the step daemon.
     """
 
     node: str
     release: str
+    started: float
     cpus: int
     memory: int
+    free_memory: int
+    tmp: int
+    load: float
+    boot_time: float
     boot_id: str
+    system: str
+    machine: str
     control_groups: bool = False
     runs: tuple[RunStatus, ...] = ()
 
