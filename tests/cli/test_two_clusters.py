@@ -107,6 +107,13 @@ def test_one_job_names_its_cluster_where_the_bank_has_several(two_clusters: Run)
     assert "CLUSTER" in two_clusters("jobs", "-j", 812_222).out
 
 
+def test_refused_jobs_name_their_cluster(two_clusters: Run) -> None:
+    header, row = two_clusters("jobs", "--refused", "-a").out.splitlines()[2:4]
+    assert header.split()[:3] == ["TIME", "JOBID", "CLUSTER"]
+    assert header.endswith("REASON")
+    assert "812350 darwin" in row
+
+
 def test_statement_names_the_cluster_of_each_job(two_clusters: Run) -> None:
     command = ("statement", CPU, "-S", "2026-11-21")
     shown = two_clusters(*command).out

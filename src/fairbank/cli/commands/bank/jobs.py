@@ -117,7 +117,7 @@ def with_units(
     Args:
         context: the command, which asks for the clusters.
         columns: those of the command, with RESOURCE and CLUSTER as extra columns.
-        rows: of `GET /job`.
+        rows: of `GET /job` or `GET /failure`.
     """
     needed = set()
     is_script = context.options.form is not None
@@ -147,6 +147,7 @@ def if_known(show: Show, field: str = "available") -> Amount:
 REFUSED: Sequence[Column] = (
     Column("TIME", moment("at")),
     Column("JOBID", text("job_id"), right=True),
+    Column("CLUSTER", text("cluster"), extra=True),
     Column("PROJECT", text("account"), least=8),
     Column("RESOURCE", text("resource"), drop=2),
     Column("REQUEST", if_known(su("requested"), "requested"), right=True),
@@ -155,7 +156,6 @@ REFUSED: Sequence[Column] = (
     Column("REASON", _refusal_reason),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
-    Column("CLUSTER", text("cluster"), extra=True),
     Column("REFUSAL", text("id"), right=True, extra=True),
 )
 
@@ -198,7 +198,7 @@ def run(context: Context, options: Namespace) -> int:
     notes: list[str] = []
     if options.refused:
         rows = refusals(context, query, options.limit)
-        schema, shown = "fairbank.failure/1", REFUSED
+        schema, shown = "fairbank.failure/1", with_units(context, REFUSED, rows)
         mine = "None of your jobs of this selection was refused"
         others = "No job of this selection that you may see was refused."
     else:
