@@ -104,11 +104,11 @@ def test_expired_project_cache_is_not_used(counter: StatementCounter) -> None:
 def test_facts_about_a_batch_of_refusals_take_a_statement_of_each_kind(
     counter: StatementCounter,
 ) -> None:
-    """The open holds of exhausted allocations; the nearest allocations, and the entries of those
-    that are not active.
+    """The open holds of exhausted allocations, and the projects that pay them; the nearest
+    allocations, and the entries of those that are not active.
     """
     much = [report(number, amount=10**12) for number in range(1, 60)]
-    assert counter.reads_after_refusal("INSUFFICIENT_CREDIT", *much) == 1
+    assert counter.reads_after_refusal("INSUFFICIENT_CREDIT", *much) == 2
     without_allocation = [
         report(
             number,
@@ -152,7 +152,7 @@ def test_statement_page_takes_constant_sql_statements(counter: StatementCounter)
 @pytest.mark.parametrize(
     ("path", "most"),
     [
-        ("/job", 1),
+        ("/job", 2),  # and the resources of their allocations
         ("/failure", 1),
         ("/activity", 2),
         ("/credit", 1),
