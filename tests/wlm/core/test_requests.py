@@ -9,8 +9,10 @@ import pytest
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.submission.dependencies import parse_dependencies
+from fairbank.priority.limits.usage import LimitRecord
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import ChangeLimit, Send, SignalRun
+from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
 
@@ -75,13 +77,39 @@ def test_partition_that_is_down_accepts_jobs_and_starts_none() -> None:
     assert world.state(number) == "RUNNING CONFIGURING"
 
 
-def test_test_only_stores_nothing() -> None:
-    world = World()
+def test_test_only_plans_and_stores_nothing() -> None:
+    world = World(nodes=1)
     world.settle()
-    before = dict(world.rows)
-    assert world.request(submission(test_only=True)).number == 1
+    before, now = dict(world.rows), world.now.wall
+    answer = world.request(submission(test_only=True))
+    assert answer == (1, ExpectedStart(now, ("n0",)))
     assert world.rows == before
     assert not world.needs_plan
+    world.run_one(cpus=4, limit=600)
+    answer = world.request(submission(test_only=True))
+    assert answer == (2, ExpectedStart(now + 600, ("n0",)))
+
+
+def test_expected_start_of_a_waiting_job_is_known() -> None:
+    world = World(nodes=1)
+    world.run_one(cpus=4, limit=600)
+    number = world.submit(cpus=4)
+    world.settle()
+    expected = world.core.state.expected_starts[number]
+    assert expected == ExpectedStart(world.now.wall + 600, ("n0",))
+    assert world.reason(number) == "Resources"
+
+
+def test_account_must_be_one_of_the_user() -> None:
+    records = [
+        LimitRecord(name="root"),
+        LimitRecord(name="bio", parent="root"),
+        LimitRecord(name="bio", user="alice", parent="bio"),
+    ]
+    world = World(associations={(one.name, one.user, one.partition): one for one in records})
+    assert world.submit(ALICE) == 1
+    assert isinstance(world.submit(BOB), Forbidden)
+    assert isinstance(world.submit(ALICE, account="chem"), Forbidden)
 
 
 def test_ids_begin_again_after_the_last_and_leave_out_known_jobs() -> None:

@@ -48,7 +48,7 @@ _MESSAGES: Mapping[type, Callable[[Transition, Any], None]] = {
     ev.ProcessesLeft: node_messages.record_unkillable,
     ev.VerdictGiven: take_verdict,
     ev.MessageAcknowledged: lambda tx, event: tx.put("messages", event.message, None),
-    ev.PlanMade: lambda tx, event: carry_out(tx, event.plan),
+    ev.PlanMade: carry_out,
     ev.TimerFired: fire,
 }
 

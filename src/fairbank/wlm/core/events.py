@@ -34,7 +34,7 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     """Submission of a job or an array.
 
     `job` has number 0, and no partition if it names none. Its `priority` 0 means the default.
-    `held`: --hold. `test_only`: the job is checked, and not accepted.
+    `held`: --hold. `test_only`: the job is checked and planned, and not accepted.
     """
 
     job: PendingJob
@@ -232,9 +232,14 @@ class MessageAcknowledged(NamedTuple):
 
 
 class PlanMade(NamedTuple):
-    """Plan of a pass over a snapshot of this core."""
+    """Plan of a pass over a snapshot of this core.
+
+    `has_reservations`: backfill was part of the pass, so that its reservations replace the earlier
+    ones.
+    """
 
     plan: SchedulePlan[PendingJob, Placement]
+    has_reservations: bool = True
 
 
 class TimerKind(Enum):

@@ -62,6 +62,13 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
 
 
+class ExpectedStart(NamedTuple):
+    """Start that a pass expects for a pending job, in seconds since 1970, and its nodes."""
+
+    at: int
+    nodes: tuple[str, ...]
+
+
 class HeldBy(Enum):
     """Holder of a job. Its owner can release only the first kind."""
 

@@ -12,6 +12,7 @@ from fairbank.priority.associations import AssociationKey
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.usage import LimitRecord, QosLimits
 from fairbank.scheduling.machines.nodes import Preemption
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
 
 
 class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,8 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     kill_invalid          kill_invalid_depend
     preemption            PreemptType and PreemptMode
     enforced              AccountingStorageEnforce
+    associations          accounts and users with their limits; empty: any account will do
+    parameters            SchedulerParameters
     """
 
     cluster: str
@@ -56,3 +59,4 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     qos: Mapping[str, QosLimits] = {}
     billing_rule: BillingRule = BillingRule.SUM
     licences: Mapping[str, Licence] = {}
+    parameters: SchedulerParameters = SchedulerParameters()

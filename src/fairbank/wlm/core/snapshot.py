@@ -8,19 +8,48 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
-from fairbank.jobqueue.arrays import queued_tasks
+from fairbank.jobqueue.arrays import queued_tasks, record_number
 from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits, placed_tres
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.scheduling.snapshot import RunningJob
-from fairbank.wlm.core.jobs import Moment, WlmJob, WlmRun
+from fairbank.wlm.core.jobs import ExpectedStart, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 
 
 def pass_snapshot(state: CoreState, now: Moment) -> OnNodes:
     """Return everything that a scheduling pass may read."""
     return _snapshot(state, now, [*_queued_jobs(state)])
+
+
+def expected_starts(
+    state: CoreState, plan: SchedulePlan[PendingJob, Placement]
+) -> dict[int, ExpectedStart]:
+    """Return the expected starts of a plan; that of an array is the first of its tasks."""
+    starts: dict[int, ExpectedStart] = {}
+    for reserved in plan.reservations:
+        number = record_number(reserved.job.number)
+        starts.setdefault(number, _expected(state, reserved.at, reserved.placement))
+    return starts
+
+
+def start_of_new_job(state: CoreState, request: PendingJob, now: Moment) -> ExpectedStart | None:
+    """Return when a job would start that is not in the queue; None: not within the window."""
+    snapshot = _snapshot(state, now, [*_queued_jobs(state), request])
+    plan = run_passes(snapshot, state.settings.parameters, now.wall)
+    for start in plan.starts:
+        if start.job.number == request.number:
+            return _expected(state, now.wall, start.placement)
+    return expected_starts(state, plan).get(request.number)
+
+
+def _expected(state: CoreState, at: int, placement: Placement) -> ExpectedStart:
+    nodes = (state.table.nodes[share.place].name for share in placement.shares)
+    return ExpectedStart(at, tuple(nodes))
 
 
 def occupied_nodes(state: CoreState, now: Moment) -> Nodes:

@@ -16,21 +16,24 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.ends import end_job, preempt_job, requeue_job
-from fairbank.wlm.core.events import TimerKind, VerdictGiven
+from fairbank.wlm.core.events import PlanMade, TimerKind, VerdictGiven
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
-from fairbank.wlm.core.snapshot import occupied_nodes
+from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
 
 Bindings = dict[str, list[NodeBinding]]
 
 
-def carry_out(tx: Transition, plan: SchedulePlan[PendingJob, Placement]) -> None:
+def carry_out(tx: Transition, made: PlanMade) -> None:
     """Carry out the starts of a plan that are still possible, and record the reasons of the rest.
 
     The plan may be of an older state: each start is checked against the present one.
     """
+    plan = made.plan
+    if made.has_reservations:
+        tx.state.expected_starts = expected_starts(tx.state, plan)
     nodes = occupied_nodes(tx.state, tx.now)
     held = _bindings(tx.state)
     for start in plan.starts:

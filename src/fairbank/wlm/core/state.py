@@ -17,7 +17,7 @@ from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
-from fairbank.wlm.core.jobs import WlmJob
+from fairbank.wlm.core.jobs import ExpectedStart, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import CoreSettings
 
@@ -54,6 +54,7 @@ class CoreState:
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
     the configured nodes with their present states. `change_numbers` has the number of the last
     change of each table, so that an answer may be "no change"; after a restart, that of any table.
+    `expected_starts` are those of the last pass that planned ahead, by job id.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class CoreState:
             "counters": self.counters,
         }
         self.index = JobIndex()
+        self.expected_starts: Mapping[int, ExpectedStart] = {}
         self.change_numbers: dict[Table, int] = dict.fromkeys(self.tables, 0)
         self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)
         self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}

@@ -14,12 +14,14 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.core.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.jobqueue.dependencies import accept_dependencies
+from fairbank.priority.associations import own_association
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.ends import test_dependencies
 from fairbank.wlm.core.events import Caller, SubmitJob
-from fairbank.wlm.core.jobs import HeldBy, WlmJob
+from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import is_operator
+from fairbank.wlm.core.snapshot import start_of_new_job
 from fairbank.wlm.core.starts import next_id
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.timers import arm_waiting
@@ -30,9 +32,10 @@ FIRST_PRIORITY = PRIORITY_MAX // 2
 
 
 class JobAccepted(NamedTuple):
-    """Result of a submission: the id of the job, or what --test-only may say of it."""
+    """Result of a submission: the id of the job, and with --test-only its expected start."""
 
     number: int
+    expected: ExpectedStart | None = None
 
 
 def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
@@ -75,11 +78,12 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
             body.dependencies, job.for_dependencies(), state.index, lambda _: ()
         )
         job = msgspec.structs.replace(job, dependencies=on)
-    if not body.test_only:
-        job = tx.put_job(job)
-        arm_waiting(tx, job)
-        test_dependencies(tx, job)
-        tx.request_plan()
+    if body.test_only:
+        return JobAccepted(number, start_of_new_job(state, request, tx.now))
+    job = tx.put_job(job)
+    arm_waiting(tx, job)
+    test_dependencies(tx, job)
+    tx.request_plan()
     return JobAccepted(number)
 
 
@@ -149,6 +153,12 @@ def check_request(state: CoreState, request: PendingJob) -> None:
     """
     for name in request.partitions:
         rules = state.partitions[name]
+        if not _may_use_account(state, request, name):
+            raise Forbidden(
+                f"user {request.user} has no association with account {request.account!r}",
+                field="account",
+                remedy="sacctmgr show associations lists yours",
+            )
         if rules.state in (PartitionState.INACTIVE, PartitionState.DRAIN):
             raise Conflict(
                 f"partition {name} accepts no jobs: it is {rules.state.value}",
@@ -167,3 +177,9 @@ def check_request(state: CoreState, request: PendingJob) -> None:
             field="nodes",
             remedy="ask for less: scontrol show partition and scontrol show node show the limits",
         )
+
+
+def _may_use_account(state: CoreState, request: PendingJob, partition: str) -> bool:
+    records = state.settings.associations
+    own = own_association(records, request.account, request.user, partition)
+    return not records or own is not None
