@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.submission.dependencies import parse_dependencies
 from fairbank.priority.limits.usage import LimitRecord
@@ -262,6 +263,29 @@ def test_running_job_takes_a_new_limit_and_no_new_partition() -> None:
     assert Send("n0", ChangeLimit(run.run, 300)) in effects
     world.advance(300)
     assert world.state(number) == "TIMEOUT COMPLETING"
+
+
+def test_changed_request_is_what_limits_count() -> None:
+    world = World()
+    number = world.submit(cpus=1)
+    wanted = ResourceRequest(nodes=2, cpus_per_task=3, memory_per_node=1)
+    assert world.request(ev.UpdateJob(jobs=named(number), wanted=wanted)) is None
+    assert world.job(number).request.tres == {"cpu": 6, "node": 2}
+    too_large = ResourceRequest(nodes=3)
+    assert isinstance(
+        world.request(ev.UpdateJob(jobs=named(number), wanted=too_large)), InvalidInput
+    )
+    assert world.job(number).request.wanted == wanted
+
+
+def test_error_of_the_core_itself_changes_nothing() -> None:
+    world = World()
+    world.submit()
+    before = dict(world.core.state.jobs)
+    broken = ev.SetReservation(None)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        world.event(ev.RequestMade(9, OPERATOR, broken))
+    assert world.core.state.jobs == before
 
 
 def test_dependencies_of_a_pending_job_can_be_replaced_and_taken_away() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
@@ -379,6 +381,17 @@ def test_deadline_ends_a_pending_job_that_cannot_meet_it() -> None:
     assert (world.state(number), world.reason(number)) == ("DEADLINE", "DeadLine")
 
 
+def test_job_without_a_limit_may_run_until_its_deadline() -> None:
+    world = World()
+    number = world.submit(limit=None, deadline=world.now.wall + 1_000)
+    world.settle()
+    world.begin_all()
+    world.advance(999)
+    assert world.state(number) == "RUNNING"
+    world.advance(1)
+    assert world.state(number) == "DEADLINE COMPLETING"
+
+
 def test_ended_job_is_forgotten_in_time_and_an_array_as_a_whole() -> None:
     world = World(min_job_age=300)
     number = world.run_one()
@@ -508,6 +521,23 @@ def test_run_that_ended_while_the_controller_was_away_is_reported_at_registratio
     node.runs[run.run], node.status[run.run] = "cleared", 3 * 256
     world.restart()
     assert (world.state(number), world.reason(number)) == ("FAILED", "NonZeroExitCode")
+
+
+@pytest.mark.parametrize(("failed", "drained"), [("prolog", True), ("launch", False)])
+def test_start_that_failed_while_the_controller_was_away_is_no_end_of_a_script(
+    failed: Literal["prolog", "launch"], drained: bool
+) -> None:
+    world = World(nodes=1)
+    number = world.submit()
+    world.settle()
+    run = world.job(number).run
+    assert run is not None
+    resources = world.nodes["n0"].resources
+    seen = ev.RunOnNode(run.run, "cleared", failed=failed)
+    world.nodes["n0"].runs[run.run] = "cleared"
+    world.event(ev.NodeRegistered(resources, "boot 1", (seen,)))
+    assert (world.job(number).state.base, world.job(number).restarts) == ("PENDING", 1)
+    assert (world.core.state.nodes["n0"].condition is NodeCondition.DRAIN) is drained
 
 
 def test_start_message_has_what_the_node_needs() -> None:

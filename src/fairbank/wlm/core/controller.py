@@ -87,21 +87,31 @@ class Core:
     def handle(self, event: ev.CoreEvent, now: Moment) -> list[CoreEffect]:
         """Change the state by an event, and return the effects.
 
-        A request that is refused changes nothing; its only effect is the reply with the error.
+        A request that is refused changes nothing; its only effect is the reply with the error. An
+        error of the core itself is raised, and changes nothing either.
         """
         tx = Transition(self.state, now)
-        if not isinstance(event, ev.RequestMade):
-            _MESSAGES[type(event)](tx, event)
-            settle_dependencies(tx)
-            return tx.effects()
-        body = event.body
-        answer: object
         try:
-            answer = _REQUESTS[type(body)](tx, event.caller, body)
-            settle_dependencies(tx)
-        except FairbankError as error:
-            answer = error
-        if isinstance(answer, FairbankError) or (isinstance(body, ev.SubmitJob) and body.test_only):
+            if isinstance(event, ev.RequestMade):
+                _answer(tx, event)
+            else:
+                _MESSAGES[type(event)](tx, event)
+                settle_dependencies(tx)
+        except BaseException:
             tx.roll_back()
-        tx.reply(event.number, answer)
+            raise
         return tx.effects()
+
+
+def _answer(tx: Transition, event: ev.RequestMade) -> None:
+    """Carry out a request and reply, with the error if it is refused."""
+    body = event.body
+    answer: object
+    try:
+        answer = _REQUESTS[type(body)](tx, event.caller, body)
+        settle_dependencies(tx)
+    except FairbankError as error:
+        answer = error
+    if isinstance(answer, FairbankError) or (isinstance(body, ev.SubmitJob) and body.test_only):
+        tx.roll_back()
+    tx.reply(event.number, answer)

@@ -152,13 +152,15 @@ class RunOnNode(NamedTuple):
     """Run that a node knows when it registers.
 
     `starting`: it runs its prolog. `ended`: its script has ended with `status`, and its processes
-    are being ended. `cleared`: no process and no epilog is left.
+    are being ended. `cleared`: no process and no epilog is left. `failed`: its prolog or its launch
+    failed, and nothing is left.
     """
 
     run: Run
     stage: Literal["starting", "running", "ended", "cleared"]
     status: int = 0
     is_late: bool = False
+    failed: Literal["", "prolog", "launch"] = ""
 
 
 class NodeRegistered(NamedTuple):

@@ -118,6 +118,9 @@ def _compare(
     if seen is None:
         _miss_run(tx, job, run, node, has_booted=has_booted)
         return
+    if seen.failed:
+        record_failure(tx, StartFailed(node, run.run, is_prolog=seen.failed == "prolog"))
+        return
     if node == run.batch_node:
         if seen.stage == "running":
             _begin(tx, job, run)

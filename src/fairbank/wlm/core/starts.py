@@ -213,9 +213,13 @@ def begin_run(tx: Transition, job: WlmJob, run: WlmRun) -> WlmJob:
 
 
 def arm_limit(tx: Transition, job: WlmJob) -> None:
-    """Set the timers of a running job: its warning signal and its time limit."""
+    """Set the timers of a running job: its deadline, its warning signal and its time limit."""
     run, limit = job.active_run, job.request.limit
-    if run is None or run.started is None or limit is None:
+    if run is None or run.started is None:
+        return
+    if job.request.deadline is not None:
+        tx.set_timer(TimerKind.DEADLINE, job.number, job.request.deadline)
+    if limit is None:
         return
     end = run.started.mono + limit
     tx.set_timer(TimerKind.LIMIT, job.number, end + tx.state.settings.over_time_limit)

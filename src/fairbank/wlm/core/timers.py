@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fairbank.cluster.partition_rules import PreemptMode
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.effects import SignalRun
@@ -54,8 +55,6 @@ def arm_all(tx: Transition) -> None:
             test_dependencies(tx, job)
         elif run is not None and run.started is not None:
             arm_limit(tx, job)
-            if job.request.deadline is not None:
-                tx.set_timer(TimerKind.DEADLINE, job.number, job.request.deadline)
             if run.grace_ends is not None:
                 tx.set_timer(TimerKind.GRACE, job.number, run.grace_ends)
         elif run is not None and run.is_allowed:
@@ -88,7 +87,8 @@ def _last_start(state: CoreState, request: PendingJob) -> int:
     """Return the latest time at which a job with a deadline can start."""
     rules = [state.partitions[name] for name in request.partitions if name in state.partitions]
     least = min((request.least_seconds(one) for one in rules), default=0)
-    return (request.deadline or 0) - least
+    # A job without any limit may start until its deadline, which then ends it.
+    return (request.deadline or 0) - (0 if least == UNLIMITED_SECONDS else least)
 
 
 def _begin(tx: Transition, job: WlmJob) -> None:

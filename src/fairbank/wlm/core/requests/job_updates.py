@@ -16,7 +16,7 @@ from fairbank.wlm.core.events import Caller, UpdateJob
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.job_requests import selected_jobs
 from fairbank.wlm.core.requests.rights import is_operator
-from fairbank.wlm.core.requests.submission import check_request
+from fairbank.wlm.core.requests.submission import check_request, requested_tres
 from fairbank.wlm.core.starts import arm_limit
 from fairbank.wlm.core.timers import arm_waiting
 from fairbank.wlm.core.transition import Transition
@@ -88,6 +88,9 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
     request = msgspec.structs.replace(
         job.request, **{name: changes[name] for name in _OF_REQUEST if name in changes}
     )
+    if "wanted" in changes:
+        tres = {**request.tres, **requested_tres(request.wanted)}
+        request = msgspec.structs.replace(request, tres=tres)
     if priority := changes.get("priority"):
         request = msgspec.structs.replace(request, priority=priority)
     submission = msgspec.structs.replace(

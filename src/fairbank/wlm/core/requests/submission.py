@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.jobqueue.dependencies import accept_dependencies
@@ -124,14 +125,18 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
             "only operators may set a priority", field="priority", remedy="leave it out, or --nice"
         )
     limit = state.partitions[names[0]].default_seconds if job.limit is None else job.limit
-    wanted = job.wanted
     return msgspec.structs.replace(
         job,
         partitions=names,
         limit=limit or None,
         priority=job.priority or tx.count("priority", FIRST_PRIORITY, -1),
-        tres={"cpu": wanted.cpus, "node": wanted.nodes, **job.tres},
+        tres={**job.tres, **requested_tres(job.wanted)},
     )
+
+
+def requested_tres(wanted: ResourceRequest) -> dict[str, int]:
+    """Return the CPUs and nodes that limits count before the job has nodes."""
+    return {"cpu": wanted.cpus, "node": wanted.nodes}
 
 
 def _default_partition(partitions: Mapping[str, PartitionRules]) -> tuple[str, ...]:
