@@ -103,6 +103,25 @@ def test_both_sides_introduce_themselves_and_requests_are_answered(tmp_path: Pat
     run(work)
 
 
+def test_late_answer_to_a_request_that_was_given_up_is_dropped(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving(tmp_path / "s"):
+            client = Server()
+            _, connection = await asyncio.get_running_loop().create_unix_connection(
+                lambda: Connection(client, HELLO), str(tmp_path / "s")
+            )
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(connection.request(Ping()), 0)
+            given_up = asyncio.ensure_future(connection.request(Ping()))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            assert await connection.request(Ping()) == Accepted()
+            assert client.messages == []
+            connection.close()
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from itertools import count
 from typing import Protocol, cast
 
 from fairbank.core.errors import Unavailable
@@ -35,13 +34,14 @@ class ConnectionHandler(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Connection of either side.
+    """Connection of either side. Only one of them sends requests: the numbers are its own.
 
     A peer that sends anything but frames, speaks no common version or does not introduce itself is
     disconnected with a log line. A peer that does not read is not read from.
 
     Invariant: `hello` is that of the peer, None before it has come; until then only a Hello may
-    come, and `_timer` runs. `_answers` has the requests without an answer, by number.
+    come, and `_timer` runs. `_answers` has the requests without an answer, by number, and
+    `_last_number` is that of the last request.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self._handler, self._own_hello, self._is_allowed = handler, hello, is_allowed
         self._decoder = FrameDecoder()
-        self._numbers = count(1)
+        self._last_number = 0
         self._answers: dict[int, asyncio.Future[Message]] = {}
         self.hello: Hello | None = None
         self.is_closed = False
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         """
         if self.is_closed:
             raise _no_answer()
-        number = next(self._numbers)
+        self._last_number = number = self._last_number + 1
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         try:
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         elif (answer := self._answers.get(number)) is not None:
             if not answer.done():
                 answer.set_result(message)
-        else:
+        elif not 0 < number <= self._last_number:  # else the request was given up
             self._handler.on_message(self, message, number)
 
     def _introduce(self, message: Message) -> None:
