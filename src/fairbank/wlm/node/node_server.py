@@ -18,6 +18,7 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.rest.auth.peers import peer_at
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.node.control_group import ControlGroups, remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
@@ -74,6 +75,7 @@ class NodeServer:
             shut_down: ends the daemon.
         """
         self._hosted, self._start_task, self._shut_down = hosted, start_task, shut_down
+        check_local_disk(Path(hosted.spool), field="spool")
         directories = JobDirectories(Path(hosted.spool), hosted.name)
         store = RunStore(Path(hosted.spool))
         self._groups = ControlGroups(Path(hosted.spool), allowed=settings.control_groups)
