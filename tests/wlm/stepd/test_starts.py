@@ -224,6 +224,12 @@ def test_limits_nice_value_and_cpus_are_set(start_step: StartStep) -> None:
     assert allowed.split() == ["Cpus_allowed_list:", str(cpu)]
 
 
+def test_limit_of_the_job_does_not_stop_its_start(start_step: StartStep) -> None:
+    # Four files are open: the three of the job, and the pipe for failures.
+    end = start_step(b"#!/bin/true\n", limits={"NOFILE": 4}).wait()
+    assert (end.status, end.failure) == (0, "")
+
+
 def test_unknown_limit_is_a_failure_and_not_ignored(start_step: StartStep) -> None:
     end = start_step("echo never", limits={"BEER": 1}).wait()
     assert end.failure.startswith("cannot prepare the script:")

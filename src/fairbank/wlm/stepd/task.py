@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -42,7 +43,9 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
         if os.read(go, 1):
             os.dup2(failure, _FAILURE, inheritable=False)
             _prepare(step)
-            _execute(step, step_directory)
+            environment = _read_environment(step_directory)
+            _restrict(step)  # last: the limits must not stop this process
+            _execute(step.arguments, environment)
     except TaskFailure as error:
         os.write(_FAILURE, str(error).encode(errors="replace"))
     except BaseException as error:  # noqa: BLE001 - without a text, it would count as started
@@ -52,7 +55,7 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
 
 
 def _prepare(step: Step) -> None:
-    """Give the process all that its script inherits."""
+    """Give the process the session, signals, directory and files that its script inherits."""
     os.setsid()
     if step.group:
         with open(f"{step.group}/cgroup.procs", "w", encoding="ascii") as group:
@@ -74,14 +77,18 @@ def _prepare(step: Step) -> None:
     os.closerange(_FAILURE + 1, os.sysconf("SC_OPEN_MAX"))
     if complaint:
         os.write(2, complaint.encode(errors="surrogateescape"))
-    for name, soft in step.limits.items():
-        _set_limit(getattr(resource, f"RLIMIT_{name}"), soft)
+
+
+def _restrict(step: Step) -> None:
+    """Set the CPUs, the nice value and the limits of the process."""
+    if step.cpus:
+        os.sched_setaffinity(0, step.cpus)
     with suppress(PermissionError):  # users cannot have less than their node daemon has
         os.setpriority(os.PRIO_PROCESS, 0, step.nice)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("0")
-    if step.cpus:
-        os.sched_setaffinity(0, step.cpus)
+    for name, soft in step.limits.items():
+        _set_limit(getattr(resource, f"RLIMIT_{name}"), soft)
 
 
 def reset_signals() -> None:
@@ -125,16 +132,19 @@ def _set_limit(number: int, soft: int) -> None:
     resource.setrlimit(number, (soft, hard))
 
 
-def _execute(step: Step, step_directory: str) -> NoReturn:
+def _read_environment(step_directory: str) -> dict[bytes, bytes]:
+    """Return the environment of the script, with its process id and the mark of the step."""
     with open(os.path.join(step_directory, ENVIRONMENT), "rb") as file:
-        entries = file.read().split(b"\0")
-    environment = {
-        name: value for name, _, value in (entry.partition(b"=") for entry in entries) if name
-    }
+        entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
+    environment = {name: value for name, _, value in entries if name}
     environment[MARK.encode()] = os.fsencode(step_directory)
     environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
+    return environment
+
+
+def _execute(arguments: Sequence[str], environment: dict[bytes, bytes]) -> NoReturn:
     try:
-        os.execve(step.arguments[0], [*step.arguments], environment)  # noqa: S606
+        os.execve(arguments[0], [*arguments], environment)  # noqa: S606
     except OSError as error:
         reason = _NO_SCRIPT.get(error.errno or 0, error.strerror)
         raise TaskFailure(f"cannot execute the script: {reason}") from error
