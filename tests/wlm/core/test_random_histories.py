@@ -42,6 +42,9 @@ ACTIONS = ["hold", "release", "cancel", "requeue", "requeuehold", "special", "to
            "signal", "priority", "eligible"]  # fmt: skip
 VERDICTS = st.sampled_from(["run", "run", "hold", "cancel"])
 WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8]))
+FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
+          "partition", "partition", "reserve", "compute_plan", "carry_out_old_plan",
+          "carry_out_old_plan", "restart", "crash"]  # fmt: skip
 ADMINISTRATION = [NodeEvent.RESUMED, NodeEvent.RESUMED, NodeEvent.DRAINED, NodeEvent.DOWN,
                   NodeEvent.FAILED, NodeEvent.FUTURE]  # fmt: skip
 
@@ -231,15 +234,14 @@ class Histories(RuleBasedStateMachine):
             self.world.event(ev.ScriptEnded(name, run, node.status.get(run, 0)))
         for message in self.gone[-1:]:
             if not self.world.nodes[message.node].is_silent:
+                self.world.event(ev.RunStarted(message.node, message.run))
+                self.world.event(ev.ScriptEnded(message.node, message.run, 256))
                 self.world.event(message)
 
     # --- faults and administrators
 
     @rule(
-        fault=st.sampled_from(
-            ["silence", "register", "boot", "lacking", "node", "node", "partition", "reserve",
-             "compute_plan", "carry_out_old_plan", "carry_out_old_plan", "restart", "crash"]
-        ),
+        fault=st.sampled_from(FAULTS),
         pick=PICK,
         event=st.sampled_from(ADMINISTRATION),
         state=st.sampled_from([PartitionState.UP, *PartitionState]),

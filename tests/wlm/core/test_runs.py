@@ -433,6 +433,26 @@ def test_requeued_job_keeps_its_id_and_has_a_new_run() -> None:
     world.check_at_rest()
 
 
+def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
+    world = World(nodes=1, has_bank=True)
+    number = world.run_one()
+    earlier = world.job(number).run
+    assert earlier is not None
+    world.request(ev.RequeueJob(named(number)))
+    world.clear(number)
+    world.settle()
+    world.event(ev.VerdictGiven(99, earlier.run, "hold", "Allocation_exhausted"))
+    world.event(ev.RunStarted("n0", earlier.run))
+    assert world.state(number) == "RUNNING CONFIGURING"
+    world.answer_prologs()
+    world.begin_all()
+    world.event(ev.ScriptEnded("n0", earlier.run, 256))
+    world.event(ev.RunCleared("n0", earlier.run))
+    assert world.state(number) == "RUNNING"
+    world.end(number)
+    world.check_at_rest()
+
+
 def preempting(mode: PreemptMode, grace: int) -> World:
     return World(
         PartitionRules(name="main", is_default=True, grace_seconds=grace),

@@ -212,11 +212,14 @@ class World:
     def advance(self, seconds: int) -> None:
         """Let time pass. Timers fire one after the other at their times."""
         target = Moment(self.now.wall + seconds, self.now.mono + seconds)
+        fired = 0
         while self.timers:
             timer = min(self.timers, key=lambda one: (self._delay(one), one.kind.value, one.number))
             if self._delay(timer) > target.mono - self.now.mono:
                 break
             self.timers.discard(timer)
+            fired += 1
+            assert fired < 10_000, f"{timer} fires for ever"
             delay = max(self._delay(timer), 0)
             self.now = Moment(self.now.wall + delay, self.now.mono + delay)
             self.event(ev.TimerFired(timer.kind, timer.number))
