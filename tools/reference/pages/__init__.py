@@ -13,6 +13,7 @@ from tools.reference.pages.routes import routes_page
 from tools.reference.pages.settings import settings_page, site_page
 from tools.reference.pages.states import states_page
 from tools.reference.pages.wlm_settings import wlm_settings_page
+from tools.reference.pages.wlm_states import wlm_states_page
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings_page,
@@ -23,6 +24,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "routes": routes_page,
     "commands": commands_page,
     "states": states_page,
+    "wlm-states": wlm_states_page,
     "refusals": refusals_page,
     "metrics": metrics_page,
 }

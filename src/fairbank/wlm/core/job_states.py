@@ -1,7 +1,7 @@
 """States of a job, and the table of their transitions.
 
 A state is Slurm's base state with its flags. Pairs that are not in the table are errors of the
-caller: it chooses the event by what it knows.
+caller: it chooses the event by what it knows. docs/reference/wlm-states.md shows the table.
 Source: docs/reference/slurm-rules.md, "States of jobs".
 """
 
