@@ -95,7 +95,7 @@ local function check_member_account(policy, job, verdict)
   if not is_new(job, "account") or is_of_project(project, job) then return project end
   local accounts = accounts_of(policy, job)
   local remedy = #accounts > 0 and "write " .. text.options("--account=", accounts)
-    or "ask the head of your project to add you"
+    or "ask your project's PI or coordinator to add you"
   if not job.account then
     local account = default_account(policy, job, accounts)
     verdict.set.account = account

@@ -133,6 +133,9 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
     assert {row["resource"] for row in allocations} == {"cpu", "gpu"}
 
 
+MANY = ",".join(map(str, range(1, 300)))
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -142,7 +145,11 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
         (["jobs", "-j", "4294967296"], 2, "at most 4294967295"),
         (["balance", "-A", "chem_qmc,nosuch"], 3, "no project with the account 'nosuch'"),
         (["balance", "-A", "nosuch,chem"], 3, "no project with the account 'nosuch'"),
-        (["jobs", "-j", ",".join(map(str, range(1, 300)))], 2, "too many"),
+        (["jobs", "-j", MANY], 2, "299 requests for the listed values are too many field: -j"),
+        (["jobs", "--jobs", MANY], 2, "field: --jobs try: name fewer at a time"),
+        (["jobs", "-u", MANY], 2, "field: -u"),
+        (["usage", "-u", MANY], 2, "is a request, at most 200"),
+        (["balance", "-A", MANY], 2, "field: -A"),
     ],
 )
 def test_invalid_list_is_reported(fairbank: Run, words: list[str], code: int, message: str) -> None:

@@ -635,7 +635,7 @@ def test_account_is_a_choice_among_own_projects(
         (
             60_690,
             {"group_id": 100},
-            "you are a member of no project: ask the head of your project to add you",
+            "you are a member of no project: ask your project's PI or coordinator to add you",
         ),
     ],
 )

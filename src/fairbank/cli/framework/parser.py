@@ -153,6 +153,7 @@ _IN_WORDS = {
     "uid": "user",
     "owner_uid": "user",
     "cluster": "clusters",
+    "job_id": "jobs",
     "time_limit": "time",
     "store.url": "store",
 }

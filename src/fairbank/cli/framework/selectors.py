@@ -379,9 +379,9 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
         values = list(dict.fromkeys(value)) if isinstance(value, list) else [value]
         if len(queries) * len(values) > ASKED_MAX:
             raise InvalidInput(
-                f"{len(queries) * len(values)} questions at once are too many",
+                f"{len(queries) * len(values)} requests for the listed values are too many",
                 field=key,
-                remedy="name fewer at a time",
+                remedy=f"name fewer at a time: each combination is a request, at most {ASKED_MAX}",
             )
         queries = [{**part, key: one} for part in queries for one in values]
     return queries
