@@ -68,7 +68,7 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True):
 
 class CentreUse(msgspec.Struct, frozen=True):
     """Use of each resource and of all together, the clusters of the settings, and the numbers of
-    projects and allocations with credit in the period.
+    projects and allocations with a term in the period, empty ones too.
     """
 
     resources: Sequence[ResourceUse]

@@ -125,7 +125,8 @@ class ClusterSizeRow(Struct, frozen=True, kw_only=True):
 
 
 class CentreCard(Struct, frozen=True, kw_only=True):
-    """Use of the whole centre; `projects` and `allocations` had credit in the period.
+    """Use of the whole centre; `projects` and `allocations` had a term in the period, empty ones
+    too.
 
     `runs`, `core_seconds` and `gpu_seconds` are the sums of all resources, and the permilles their
     parts of the time of the processors and GPUs that all clusters have (`clusters`), null if one of
