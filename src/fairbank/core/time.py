@@ -283,3 +283,12 @@ def show_duration(seconds: int) -> str:
     days, rest = divmod(seconds, DAY)
     clock = f"{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
     return f"{days}-{clock}" if days else clock
+
+
+def calendar_name(day: date, by: str) -> str:
+    """Return the ISO name of a day, or of its `week` or `month`."""
+    if by == "week":
+        # The week's own year: 2027-01-01 is a Friday of 2026-W53.
+        year, week, _ = day.isocalendar()
+        return f"{year}-W{week:02}"
+    return day.isoformat()[: 7 if by == "month" else 10]

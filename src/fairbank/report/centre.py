@@ -8,7 +8,7 @@ from fairbank.core.units import in_permille
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, credit, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
-from fairbank.report.usage import hours, unit_names
+from fairbank.report.usage import hours, percent_text, unit_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,7 +97,7 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
             ("granted_at_end", "the allocations of its end grant {} for a time of this length"),
         ):
             if row["capacity"] and row[key] is not None and row[key] > row["capacity"]:
-                percent = _percent(in_permille(row[key], row["capacity"]) or 0)
+                percent = percent_text(in_permille(row[key], row["capacity"]) or 0)
                 lines.append(
                     f"! {plain(row['unit'])}: {what.format(form.credit_text(row[key]))},"
                     f" {percent} of the {form.credit_text(row['capacity'])} that exist."
@@ -163,11 +163,7 @@ def _is_of_several(row: Row) -> bool:
 
 def _utilisation(totals: Row, kind: str) -> str:
     permille = totals[f"{kind}_used_permille"]
-    return "" if permille is None else f" (utilisation {_percent(permille)})"
-
-
-def _percent(permille: int) -> str:
-    return f"{permille // 10}.{permille % 10}%"
+    return "" if permille is None else f" (utilisation {percent_text(permille)})"
 
 
 def _permille(row: Row, key: str) -> int | None:
@@ -181,7 +177,7 @@ def _part(permille_of: Callable[[Row], int | None]) -> Show:
         permille = permille_of(row)
         if permille is None:
             return "" if form.exact else UNKNOWN
-        return _percent(permille)
+        return percent_text(permille)
 
     return show
 

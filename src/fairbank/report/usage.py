@@ -177,9 +177,13 @@ def hours(key: str) -> Show:
     return field(key, lambda value, form: f"{value // 3_600:{',' if form.separators else ''}}")
 
 
+def percent_text(permille: int) -> str:
+    return f"{permille // 10}.{permille % 10}%"
+
+
 def _share(row: Row, form: DisplayFormat) -> str:
     permille = row["share_permille"]
-    percent = f"{permille // 10}.{permille % 10}%"
+    percent = percent_text(permille)
     if form.exact:
         return percent
     bar = "" if form.short or "is_total" in row else "#" * (permille * BAR // 1000)

@@ -13,7 +13,7 @@ from fairbank.bank.efficiency import efficiency, is_early_failure
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import NO_DETAILS, JobDetails
-from fairbank.core.time import DAY
+from fairbank.core.time import DAY, calendar_name
 from fairbank.core.time_zone import ZoneOffsets, local_day
 from fairbank.core.tres import gpu_count
 
@@ -139,10 +139,4 @@ def edge_days(first: int, last: int, offsets: ZoneOffsets, by: UsageBy) -> list[
 
 
 def _name(day: int, by: UsageBy) -> str:
-    """Return the ISO name of a day, or of its week or month."""
-    date_ = _FIRST_DAY + timedelta(days=day)
-    if by is UsageBy.WEEK:
-        # The week's own year: 2027-01-01 is a Friday of 2026-W53.
-        year, week, _ = date_.isocalendar()
-        return f"{year}-W{week:02}"
-    return date_.isoformat()[: 7 if by is UsageBy.MONTH else 10]
+    return calendar_name(_FIRST_DAY + timedelta(days=day), by.value)

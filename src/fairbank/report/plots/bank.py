@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from fairbank.core.time import DAY
+from fairbank.core.time import DAY, calendar_name
 from fairbank.core.units import MINUTES_IN_SU
 from fairbank.report.plots.figures import (
     Axis,
@@ -150,11 +150,4 @@ def calendar_names(first: str, last: str, by: str) -> list[str]:
     """
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     days = (begin + timedelta(days=number) for number in range((end - begin).days + 1))
-    return list(dict.fromkeys(_name(day, by) for day in days))
-
-
-def _name(day: date, by: str) -> str:
-    if by == "week":
-        year, week, _ = day.isocalendar()
-        return f"{year}-W{week:02}"
-    return day.isoformat()[: 7 if by == "month" else 10]
+    return list(dict.fromkeys(calendar_name(day, by) for day in days))

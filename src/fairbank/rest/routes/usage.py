@@ -1,4 +1,4 @@
-"""Usage in groups, and daily fair-share values."""
+"""Usage in groups and of the whole centre, and daily fair-share values."""
 
 from __future__ import annotations
 

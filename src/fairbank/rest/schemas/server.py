@@ -1,4 +1,4 @@
-"""The server: its state and user, clusters, tokens and the journal's chains."""
+"""The server: its state and user, clusters, tokens, use of the centre and the journal's chains."""
 
 from __future__ import annotations
 
