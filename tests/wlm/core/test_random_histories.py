@@ -35,7 +35,7 @@ PICK = st.integers(0, 50)
 MAIN = PartitionRules(name="main", is_default=True, max_seconds=3_600)
 URGENT = PartitionRules(name="urgent", tier=5, max_seconds=3_600, grace_seconds=0)
 CALLERS = st.sampled_from([ALICE, ALICE, ALICE, BOB, OPERATOR])
-KINDS = st.sampled_from(["afterok", "afternotok", "afterany", "after", "singleton"])
+KINDS = ["afterok", "afternotok", "afterany", "after", "aftercorr", "singleton"]
 STEPS = ["begin", "begin", "begin", "end", "end", "fail", "clear", "clear", "clear", "launch",
          "prolog", "unkillable", "repeat"]  # fmt: skip
 ACTIONS = ["hold", "release", "cancel", "requeue", "requeuehold", "special", "top", "limit",
@@ -102,7 +102,7 @@ class Histories(RuleBasedStateMachine):
         array=st.sampled_from([None, None, None, "0-3%2", "1,5"]),
         flags=st.sets(st.sampled_from(["held", "no_kill", "kill_invalid"]), max_size=1),
         may_requeue=st.booleans(),
-        kind=KINDS,
+        kind=st.sampled_from(KINDS),
         parent=st.none() | PICK,
     )
     def submit(

@@ -57,6 +57,45 @@ def test_chain_of_dependencies_starts_one_after_the_other() -> None:
     assert world.state(fourth) == "RUNNING CONFIGURING"
 
 
+def test_job_waits_for_all_tasks_of_an_array() -> None:
+    world = World()
+    array = world.submit(array="1-2")
+    waiting = world.submit(dependency=f"afterok:{array}")
+    world.settle()
+    world.begin_all()
+    for number in (3, array):
+        assert world.state(waiting) == "PENDING"
+        world.end(number)
+        world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
+def test_task_waits_for_the_task_of_the_same_number() -> None:
+    world = World()
+    array = world.submit(array="1-2")
+    follower = world.submit(array="1-2", dependency=f"aftercorr:{array}")
+    world.settle()
+    world.begin_all()
+    world.end(3)  # task 1
+    world.settle()
+    assert [
+        job.name for job in world.core.state.jobs.values() if job.request.array == follower
+    ] == [f"{follower}_[2]", f"{follower}_1"]
+    world.end(array, status=256)
+    world.settle()
+    assert world.reason(follower) == "DependencyNeverSatisfied"
+
+
+def test_singletons_of_a_user_run_one_after_the_other() -> None:
+    world = World()
+    jobs = [world.submit(dependency="singleton", name="nightly") for _ in range(3)]
+    for number in jobs:
+        world.settle()
+        world.begin_all()
+        assert [world.state(other) for other in jobs].count("RUNNING") == 1
+        world.end(number)
+
+
 def test_dependency_that_cannot_be_met_stays_unless_the_job_is_killed() -> None:
     world = World()
     number = world.run_one()

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionState, PreemptMode
-from tests.wlm.core.test_random_histories import ACTIONS, ADMINISTRATION, FAULTS, STEPS, Histories
+from tests.wlm.core.test_random_histories import (
+    ACTIONS,
+    ADMINISTRATION,
+    FAULTS,
+    KINDS,
+    STEPS,
+    Histories,
+)
 from tests.wlm.core.world import ALICE, BOB, OPERATOR
 
 
@@ -24,7 +31,7 @@ def draw_submission(rng: Random) -> dict[str, Any]:
         "array": rng.choice([None, None, None, "0-3%2", "1,5"]),
         "flags": {*rng.choice([(), (), ("held",), ("no_kill",), ("kill_invalid",)])},
         "may_requeue": rng.random() < 0.7,
-        "kind": rng.choice(["afterok", "afternotok", "afterany", "after", "singleton"]),
+        "kind": rng.choice(KINDS),
         "parent": rng.choice([None, None, rng.randrange(50)]),
     }
 

@@ -14,6 +14,7 @@ from fairbank.wlm.core.effects import DropRun, EndRun, SignalRun
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.job_states import JobEvent, end_of_script, next_state
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
+from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 NODE_FAIL_STATUS = 1
@@ -296,6 +297,9 @@ def test_dependencies(tx: Transition, job: WlmJob) -> None:
     if job.state.base != "PENDING" or not job.dependencies.open:
         return
     now, index = tx.now.wall, tx.state.index
+    if job.tasks and any(item.kind == "aftercorr" for item in job.dependencies.open):
+        _split_decided_tasks(tx, job)
+        return
     on = advance(job.dependencies, job.for_dependencies(), index, now)
     if (at := next_test(on, index, now)) is not None:
         tx.set_timer(TimerKind.DEPENDENCY, job.number, at)
@@ -306,3 +310,15 @@ def test_dependencies(tx: Transition, job: WlmJob) -> None:
         end_job(tx, job, JobEvent.CANCELLED, "DependencyNeverSatisfied")
     elif on.is_met:
         tx.request_plan()
+
+
+def _split_decided_tasks(tx: Transition, record: WlmJob) -> None:
+    """Take the tasks out of a record that do not wait any more: `aftercorr` differs by task.
+
+    `settle_dependencies` then tests each of them by itself.
+    """
+    for task in record.tasks:
+        own = record.for_dependencies()._replace(task=task, tasks=())
+        on = advance(record.dependencies, own, tx.state.index, tx.now.wall)
+        if on.is_met or on.is_unmeetable:
+            split_task(tx, tx.state.jobs[record.number], task)

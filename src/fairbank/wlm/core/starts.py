@@ -21,6 +21,7 @@ from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
 from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 Bindings = dict[str, list[NodeBinding]]
@@ -103,30 +104,6 @@ def _preempt(tx: Transition, nodes: Nodes, placement: Placement) -> None:
         rules = nodes.cluster.rules.get(partition)
         grace = 0 if rules is None else rules.grace_seconds
         preempt_job(tx, victim, requeues=mode is PreemptMode.REQUEUE, grace=grace)
-
-
-def split_task(tx: Transition, record: WlmJob, task: int) -> WlmJob:
-    """Return a task of an array as a job of its own, and take it out of the record.
-
-    The last task keeps the id of the record.
-    """
-    tasks = tuple(other for other in record.tasks if other != task)
-    if not tasks:
-        request = msgspec.structs.replace(record.request, task=task)
-        return tx.put_job(record, request=request, tasks=())
-    request = msgspec.structs.replace(record.request, number=next_id(tx), task=task)
-    tx.put_job(record, tasks=tasks)
-    return tx.put_job(record, request=request, tasks=())
-
-
-def next_id(tx: Transition) -> int:
-    """Return a job id that no known job has: after the last one, then from FirstJobId again."""
-    settings = tx.state.settings
-    number = tx.state.counters.get("job", settings.first_id)
-    while number > settings.last_id or number in tx.state.jobs:
-        number = settings.first_id if number > settings.last_id else number + 1
-    tx.put("counters", "job", number + 1)
-    return number
 
 
 def _allocate(

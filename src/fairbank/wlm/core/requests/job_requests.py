@@ -25,7 +25,7 @@ from fairbank.wlm.core.events import (
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
-from fairbank.wlm.core.starts import split_task
+from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 

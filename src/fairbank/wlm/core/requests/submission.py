@@ -23,8 +23,8 @@ from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import start_of_new_job
-from fairbank.wlm.core.starts import next_id
 from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.tasks import next_id
 from fairbank.wlm.core.timers import arm_waiting
 from fairbank.wlm.core.transition import Transition
 
