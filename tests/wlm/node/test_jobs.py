@@ -30,6 +30,7 @@ from fairbank.wlm.protocol.messages import (
     Registration,
     RunOutcome,
     RunStatus,
+    RunUsage,
     SignalJob,
     UsageReport,
 )
@@ -222,19 +223,19 @@ def test_usage_counts_all_processes(node: RunningNode) -> None:
     run = node.submit("(while :; do :; done) &\nwhile :; do :; done")
     node.controller.wait(run, "running")
 
-    def cpu_seconds() -> float:
+    def usage() -> RunUsage:
         report = node.controller.ask(PollUsage(), UsageReport)
         ((polled, usage),) = report.runs
         assert polled == run
-        assert usage.resident_max_kib >= usage.resident_kib > 0
-        assert usage.virtual_max_kib >= usage.virtual_kib > 0
-        return usage.cpu_seconds
+        return usage
 
-    wait_until(lambda: cpu_seconds() > 0.3, "0.3 CPU seconds")
-    before = cpu_seconds()
+    wait_until(lambda: usage().cpu_seconds > 0.3, "0.3 CPU seconds")
+    before = usage()
+    assert before.resident_max_kib >= before.resident_kib > 0
+    assert before.virtual_max_kib >= before.virtual_kib > 0
     node.controller.end(run)
     end = outcome(node.controller.wait(run, "finished"))
-    assert end.usage.cpu_seconds >= before
+    assert end.usage.cpu_seconds >= before.cpu_seconds
     assert end.usage.resident_max_kib > 0
     assert end.elapsed_seconds > 0.1
 
