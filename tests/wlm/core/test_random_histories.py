@@ -341,6 +341,6 @@ def test_invariants_hold_in_random_histories() -> None:
 @pytest.mark.campaign
 def test_invariants_hold_in_long_random_histories() -> None:
     many = settings(
-        max_examples=1_000, stateful_step_count=200, phases=PHASES, report_multiple_bugs=False
+        max_examples=400, stateful_step_count=100, phases=PHASES, report_multiple_bugs=False
     )
     run_state_machine_as_test(Histories, settings=many)
