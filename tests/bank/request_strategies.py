@@ -36,6 +36,7 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.bank.token import TokenGrant
 from fairbank.cluster.job import JobDetails, Run, new_details
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -233,11 +234,14 @@ of_the_registry = st.one_of(
     st.builds(
         IssueToken,
         key=keys,
-        digest=st.sampled_from([b"\0" * 32, b"\xff'" * 16, b"d" * 32]),
-        uid=uids,
-        label=st.just("laptop"),
-        scopes=st.sampled_from([("read",), ("agent:darwin", "write")]),
-        expires=instants,
+        grant=st.builds(
+            TokenGrant,
+            digest=st.sampled_from([b"\0" * 32, b"\xff'" * 16, b"d" * 32]),
+            uid=uids,
+            label=st.just("laptop"),
+            scopes=st.sampled_from([("read",), ("agent:darwin", "write")]),
+            expires=instants,
+        ),
     ),
     st.builds(RevokeToken, key=keys, token=st.integers(1, 3), uid=st.none() | uids),
     st.builds(AuditNote, key=keys, details=st.just('{"as":7}')),

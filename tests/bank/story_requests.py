@@ -30,6 +30,7 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.bank.token import TokenGrant
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes, parse_su
@@ -236,13 +237,14 @@ class StoryNames:
             case ["token", label, user]:
                 scopes = tuple(options.get("scope", "read").split(","))
                 until = Instant(int(options.get("until", 1_000)))
-                return IssueToken(
+                grant = TokenGrant(
                     digest=label.encode(),
                     uid=USERS[user],
                     label=label,
                     scopes=scopes,
                     expires=until,
                 )
+                return IssueToken(grant=grant)
             case ["revoke", label]:
                 return RevokeToken(token=self.tokens.get(label, UNKNOWN_NUMBER), uid=by)
         return None

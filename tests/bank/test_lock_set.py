@@ -31,6 +31,7 @@ from fairbank.bank.requests import (
 )
 from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.bank.token import TokenGrant
 from fairbank.bank.transaction_data import NewIds, RegistryNotLoaded, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, Instant
@@ -239,8 +240,8 @@ def test_role_change_locks_roles_of_both_users() -> None:
 
 
 def test_token_locks_its_digest_and_number() -> None:
-    issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
-    lock_set = lock_set_of(submitted(issue, RevokeToken(token=4)))
+    grant = TokenGrant(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
+    lock_set = lock_set_of(submitted(IssueToken(grant=grant), RevokeToken(token=4)))
     assert (lock_set.digests, lock_set.tokens, lock_set.issues, lock_set.registry) == (
         {b"d"},
         {4},

@@ -28,7 +28,7 @@ from fairbank.bank.requests import (
 )
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import ReportedRun, RunEnd, RunRecord
-from fairbank.bank.token import Token
+from fairbank.bank.token import Token, TokenGrant
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -166,13 +166,14 @@ def token(
     scopes: tuple[str, ...] = ("agent:darwin", "read"),
     expires: int = END,
 ) -> IssueToken:
-    return IssueToken(
+    grant = TokenGrant(
         digest=b"\x00\xff'\\" + label.encode(),
         uid=uid,
         label=label,
         scopes=scopes,
         expires=Instant(expires),
     )
+    return IssueToken(grant=grant)
 
 
 def deposits(count: int) -> list[Deposit]:

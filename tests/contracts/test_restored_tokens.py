@@ -55,7 +55,7 @@ def test_tokens_revoked_since_the_backup_stay_revoked(store: Store, backup: Path
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     assert revocations(store) == [None, START + 7, START]
     assert token_facts(store)[-1] == (RESTORED, 2, START + 7)
-    assert SnapshotReader(store).token(token("portal").digest) is None
+    assert SnapshotReader(store).token(token("portal").grant.digest) is None
     assert Audit(store).verify().findings == ()
     granted(store, token("portal"))
     assert Audit(store).verify().findings == ()

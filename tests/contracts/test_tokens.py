@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import pytest
@@ -39,6 +40,11 @@ def issued(store: Store, *requests: IssueToken) -> list[int]:
     return [outcome.token or 0 for outcome in granted(store, *requests, at=NOW)]
 
 
+def with_grant(request: IssueToken, **facts: Any) -> IssueToken:
+    """Return the request for a token with other facts."""
+    return IssueToken(grant=msgspec.structs.replace(request.grant, **facts))
+
+
 def reason(outcomes: list[Outcome]) -> Reason:
     (no,) = outcomes
     assert isinstance(no, Refusal)
@@ -50,14 +56,14 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
     reader = SnapshotReader(store)
     kept = Token(
         id=laptop,
-        digest=LAPTOP.digest,
+        digest=LAPTOP.grant.digest,
         uid=ALICE,
         label="laptop",
         scopes=("agent:darwin", "read"),
         created=NOW,
         expires=LATER,
     )
-    assert reader.token(LAPTOP.digest) == kept
+    assert reader.token(LAPTOP.grant.digest) == kept
     assert reader.token(b"other") is None
     assert [row.id for row in reader.tokens(None, Page())] == [laptop, phone]
     assert [row.scopes for row in reader.tokens(BOB, Page())] == [()]
@@ -66,10 +72,10 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
 
 def test_token_records_its_parent_token(store: Store) -> None:
     (laptop,) = issued(store, LAPTOP)
-    (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
+    (phone,) = issued(store, with_grant(PHONE, parent=laptop))
     reader = SnapshotReader(store)
     assert [row.parent for row in reader.tokens(None, Page())] == [None, laptop]
-    assert reader.token_by_id(phone) == reader.token(PHONE.digest)
+    assert reader.token_by_id(phone) == reader.token(PHONE.grant.digest)
     assert reader.token_by_id(phone + 1) is None
     assert reason(ask(store, PHONE, at=NOW)) is Reason.TOKEN_TAKEN
 
@@ -77,10 +83,7 @@ def test_token_records_its_parent_token(store: Store) -> None:
 def test_tokens_come_in_pages(store: Store) -> None:
     numbers = issued(
         store,
-        *(
-            msgspec.structs.replace(LAPTOP, digest=b"%d" % number, uid=1001 + number % 2)
-            for number in range(6)
-        ),
+        *(with_grant(LAPTOP, digest=b"%d" % number, uid=1001 + number % 2) for number in range(6)),
     )
     reader = SnapshotReader(store)
     assert [row.id for row in reader.tokens(None, Page(4))] == numbers[:4]
@@ -96,7 +99,7 @@ def test_revoked_token_stays_revoked(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     granted(store, RevokeToken(token=number), at=NOW)
     assert reason(ask(store, RevokeToken(token=number), at=LATER)) is Reason.UNKNOWN_TOKEN
-    assert SnapshotReader(store).token(LAPTOP.digest).revoked == NOW
+    assert SnapshotReader(store).token(LAPTOP.grant.digest).revoked == NOW
 
 
 def test_revoking_unknown_expired_or_foreign_token_is_refused(store: Store) -> None:
@@ -114,9 +117,7 @@ def test_digests_of_tokens_are_unique(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     (again,) = granted(store, LAPTOP, at=NOW)
     assert (again.token, again.again) == (number, True)
-    assert (
-        reason(ask(store, msgspec.structs.replace(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
-    )
+    assert reason(ask(store, with_grant(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
     assert len(SnapshotReader(store).tokens(None, Page())) == 1
 
 

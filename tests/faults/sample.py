@@ -31,6 +31,7 @@ from fairbank.bank.requests import (
 )
 from fairbank.bank.rules import Done
 from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.bank.token import TokenGrant
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -125,13 +126,14 @@ def _open(project: int, deposit: int) -> Open:
 
 
 def _token(label: str, *scopes: str) -> IssueToken:
-    return IssueToken(
+    grant = TokenGrant(
         digest=label.encode() * 4,
         uid=1002,
         label=label,
         scopes=scopes,
         expires=Instant(BEGIN + YEAR),
     )
+    return IssueToken(grant=grant)
 
 
 def _run(number: int) -> Run:

@@ -11,6 +11,7 @@ import pytest
 
 from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
+from fairbank.bank.token import TokenGrant
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -80,7 +81,9 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
             for resource in ("cpu", "cpuu")
         ),
         *(
-            IssueToken(digest=cluster.encode(), scopes=(f"agent:{cluster}",), **token)
+            IssueToken(
+                grant=TokenGrant(digest=cluster.encode(), scopes=(f"agent:{cluster}",), **token)
+            )
             for cluster in ("darwin", "darvin")
         ),
     ]

@@ -286,7 +286,7 @@ def _add_registry_rows(
             locks.projects.add(request.project)
             _add_roles(locks, request.project, request.uid, request.by)
         case requests.IssueToken():
-            locks.digests.add(request.digest)
+            locks.digests.add(request.grant.digest)
             locks.issues += 1
         case requests.RevokeToken():
             locks.tokens.add(request.token)

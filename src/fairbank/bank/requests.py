@@ -10,6 +10,7 @@ from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.project import Role
 from fairbank.bank.run import ReportedRun, RunEnd
+from fairbank.bank.token import TokenGrant
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -230,18 +231,9 @@ class SetMember(BaseRequest, frozen=True, kw_only=True, tag="member"):
 
 
 class IssueToken(BaseRequest, frozen=True, kw_only=True, tag="issue-token"):
-    """Create a token: who knows its secret is authenticated as user `uid` until `expires`.
+    """Create a token."""
 
-    The bank has only `digest`, made with a key. `parent` is the token of the request, if it had
-    one.
-    """
-
-    digest: bytes
-    uid: int
-    label: str
-    scopes: tuple[str, ...]
-    expires: Instant
-    parent: int | None = None
+    grant: TokenGrant
 
 
 class RevokeToken(BaseRequest, frozen=True, kw_only=True, tag="revoke-token"):

@@ -7,18 +7,24 @@ import msgspec
 from fairbank.core.time import Instant
 
 
-class Token(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Token without its secret, of which only a keyed digest is stored.
+class TokenGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """Rights of a token: who knows its secret is authenticated as user `uid` until `expires`.
 
-    `parent` is the token that created it, if any: it is valid only as long as that one.
+    The bank has only `digest` of the secret, made with a key. `parent` is the token of the request
+    that created it, if it had one: it is valid only as long as that one.
     """
 
-    id: int
     digest: bytes
     uid: int
     label: str
     scopes: tuple[str, ...]
-    created: Instant
     expires: Instant
-    revoked: Instant | None = None
     parent: int | None = None
+
+
+class Token(TokenGrant, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Token as it is stored, without its secret."""
+
+    id: int
+    created: Instant
+    revoked: Instant | None = None

@@ -139,21 +139,22 @@ class RegistryModel(ChangeHistory):
         return "ok"
 
     def _issuetoken(self, request: w.IssueToken, at: int) -> str:
+        grant = request.grant
         facts = {
-            "uid": request.uid,
-            "label": request.label,
-            "scopes": request.scopes,
-            "expires": request.expires,
+            "uid": grant.uid,
+            "label": grant.label,
+            "scopes": grant.scopes,
+            "expires": grant.expires,
         }
         for token in self.tokens.values():
-            if token["digest"] == request.digest:
+            if token["digest"] == grant.digest:
                 return (
                     "again"
                     if all(token[what] == value for what, value in facts.items())
                     else "TOKEN_TAKEN"
                 )
         self.tokens[len(self.tokens) + 1] = facts | {
-            "digest": request.digest,
+            "digest": grant.digest,
             "created": at,
             "revoked": None,
         }

@@ -277,26 +277,15 @@ RESTORED = "revoked before the restore"
 
 def issue_token(context: RuleContext, request: IssueToken) -> Outcome:
     """Create a token. A repeated request gets the same answer; two tokens never have one secret."""
-    data = context.data
-    known = next(
-        (issued for issued in data.tokens.values() if issued.digest == request.digest), None
-    )
+    data, grant = context.data, request.grant
+    facts = msgspec.structs.asdict(grant)
+    known = next((issued for issued in data.tokens.values() if issued.digest == grant.digest), None)
     if known is None:
-        token = Token(
-            id=next(data.token_ids),
-            digest=request.digest,
-            uid=request.uid,
-            label=request.label,
-            scopes=request.scopes,
-            created=context.at,
-            expires=request.expires,
-            parent=request.parent,
-        )
+        token = Token(id=next(data.token_ids), created=context.at, **facts)
         entry = _enter_token(context, token)
         data.put_token(token)
         return done(entry, None, token=token.id)
-    kept = (known.uid, known.label, known.scopes, known.expires, known.parent)
-    if kept != (request.uid, request.label, request.scopes, request.expires, request.parent):
+    if _replace(known, **facts) != known:
         return Refusal(Reason.TOKEN_TAKEN)
     return Done(entry=0, token=known.id, again=True)
 

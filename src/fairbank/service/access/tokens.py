@@ -16,7 +16,7 @@ import msgspec
 from fairbank.bank.query import Page
 from fairbank.bank.requests import IssueToken, RevokeToken
 from fairbank.bank.rules import Done
-from fairbank.bank.token import Token
+from fairbank.bank.token import Token, TokenGrant
 from fairbank.core import ids
 from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
@@ -68,7 +68,7 @@ class Tokens(UseCases):
         now = self._clock.now()
         secret = new_secret()
         latest = LAST_INSTANT if identity.until is None else identity.until
-        request = IssueToken(
+        grant = TokenGrant(
             digest=digest(secret, self._context.key),
             uid=owner,
             label=_checked_label(label),
@@ -76,23 +76,13 @@ class Tokens(UseCases):
             expires=Instant(min(now + _checked_days(days) * DAY, latest)),
             parent=identity.token,
         )
-        outcome = self._apply(identity, request, now)
+        outcome = self._apply(identity, IssueToken(grant=grant), now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict(
                 "this secret is in use already, so no token was made",
                 remedy="ask again: the next secret is another",
             )
-        token = Token(
-            id=outcome.token,
-            digest=request.digest,
-            uid=owner,
-            label=request.label,
-            scopes=request.scopes,
-            created=now,
-            expires=request.expires,
-            parent=request.parent,
-        )
-        return token, secret
+        return Token(id=outcome.token, created=now, **msgspec.structs.asdict(grant)), secret
 
     def _checked_rights(
         self, identity: Identity, uid: int | None, scopes: Iterable[str]

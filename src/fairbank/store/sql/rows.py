@@ -345,8 +345,8 @@ def token_of(row: Row) -> Token:
 
 
 def _token_row(token: Token) -> tuple[Any, ...]:
-    number, digest, uid, label, scopes, *times_and_parent = astuple(token)
-    return (number, digest, uid, label, " ".join(scopes), *times_and_parent)
+    digest, uid, label, scopes, expires, parent, number, created, revoked = astuple(token)
+    return (number, digest, uid, label, " ".join(scopes), created, expires, revoked, parent)
 
 
 def share_record_of(row: Row) -> ShareRecord:
