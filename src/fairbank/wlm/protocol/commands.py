@@ -1,0 +1,284 @@
+"""Requests of commands to the controller, as JSON in frames (docs/decisions/0052).
+
+A command sends one frame of the kind REQUEST for each request, with any number, and gets one frame
+ANSWER or ERROR with the same number. The kernel names the user, so there is no greeting. Jobs are
+written as `7`, `7_3` or `7_[1-3,5]`, bytes as base64 text, times as seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+
+from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.wlm.protocol.frames import Frame, encode_frame
+from fairbank.wlm.protocol.messages import NOTICE_MAX, error_message
+
+REQUEST, ANSWER, ERROR = 60, 61, 62
+"""Kinds of frames."""
+VERSION = 1
+"""Version of the requests."""
+PAGE = 1_000
+"""Most rows of an answer."""
+
+Row = Literal[
+    "jobs", "nodes", "partitions", "reservations", "licenses", "accounting", "priorities", "shares",
+    "associations", "users", "qos",
+]  # fmt: skip
+Names = Annotated[tuple[str, ...], msgspec.Meta(max_length=100_000)]
+Jobs = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=100_000)]
+Fields = dict[str, str]
+"""Fields of scontrol by their names, as written; they may be shortened as in scontrol."""
+
+
+class CommandRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="request"
+):
+    """Request. Its types have no fields of any content, so that no body can be nested deeply."""
+
+    version: int
+
+
+class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
+    """Submission. Answer: the job, and with --test-only its expected `start` and `nodes`.
+
+    `options` are the long names of options with their values as written. `environment` has entries
+    NAME=value, separated by NUL. `limits` are soft limits by the names of setrlimit(2) without
+    RLIMIT_, -1 for none. `host` is where the command runs.
+    """
+
+    script: bytes
+    directory: str
+    options: dict[str, str] = {}
+    arguments: tuple[str, ...] = ()
+    environment: bytes = b""
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
+    limits: dict[str, int] = {}
+    host: str = ""
+    command: Literal["sbatch", "srun"] = "sbatch"
+
+
+class RowFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Selection of rows that fit all of its lists; an empty list selects all.
+
+    `tasks`: a row for each task of an array. `all`: also what is hidden. `start` and `end` bound
+    accounting; `duplicates`: also the earlier runs of requeued jobs.
+    """
+
+    jobs: Names = ()
+    users: Names = ()
+    accounts: Names = ()
+    partitions: Names = ()
+    states: Names = ()
+    names: Names = ()
+    qos: Names = ()
+    reservations: Names = ()
+    nodes: Names = ()
+    licenses: Names = ()
+    tasks: bool = False
+    all: bool = False
+    start: int | None = None
+    end: int | None = None
+    duplicates: bool = False
+
+
+class CancelRequest(CommandRequest, frozen=True, tag="cancel"):
+    """Cancellation of jobs, or a signal to them. `batch`: only to the script. Answer: results.
+
+    Those of `jobs` that fit the filter; without `jobs` all that fit, and the filter must not be
+    empty then.
+    """
+
+    jobs: Names = ()
+    filter: RowFilter = RowFilter()
+    signal: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
+    batch: bool = False
+
+
+class JobsRequest(CommandRequest, frozen=True):
+    """Request about jobs. Answer: `results`, each with `job` and `error`, null if there is none."""
+
+    jobs: Jobs
+
+
+class HoldRequest(JobsRequest, frozen=True, tag="hold"):
+    """Hold."""
+
+
+class UserHoldRequest(JobsRequest, frozen=True, tag="uhold"):
+    """Hold that the owner may release, also if an operator makes it."""
+
+
+class ReleaseRequest(JobsRequest, frozen=True, tag="release"):
+    """Release of held jobs."""
+
+
+class RequeueRequest(JobsRequest, frozen=True, tag="requeue"):
+    """Requeue. `held`: it is then held; `special`: with the state SPECIAL_EXIT."""
+
+    held: bool = False
+    special: bool = False
+
+
+class TopRequest(JobsRequest, frozen=True, tag="top"):
+    """Move of jobs before all other jobs of their user."""
+
+
+class NotifyRequest(JobsRequest, frozen=True, tag="notify"):
+    """Line for the error output of running jobs."""
+
+    text: Annotated[str, msgspec.Meta(max_length=NOTICE_MAX)]
+
+
+class UpdateJobRequest(JobsRequest, frozen=True, tag="update-job"):
+    """Changes of jobs."""
+
+    fields: Fields
+
+
+class UpdateNodeRequest(CommandRequest, frozen=True, tag="update-node"):
+    """Changes of nodes, which are a host list. The answer is empty."""
+
+    nodes: str
+    fields: Fields
+
+
+class EntityRequest(CommandRequest, frozen=True):
+    """Request about a partition or reservation. Answer: its `name`."""
+
+    entity: Literal["partition", "reservation"]
+    fields: Fields
+
+
+class CreateRequest(EntityRequest, frozen=True, tag="create"):
+    """Creation."""
+
+
+class UpdateRequest(EntityRequest, frozen=True, tag="update"):
+    """Changes."""
+
+
+class DeleteRequest(EntityRequest, frozen=True, tag="delete"):
+    """Deletion of the one that is named."""
+
+
+class RowsRequest(CommandRequest, frozen=True, tag="rows"):
+    """Rows of one kind, a page at a time.
+
+    `columns` are fields of the line class in report.slurm. Answer: `change`, `columns`, `rows`, the
+    cursor `after` of the next page or null, `now`, `cluster`; or `unchanged`, if nothing has
+    changed since the answer with the number `change`.
+    """
+
+    of: Row
+    columns: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=500)]
+    filter: RowFilter = RowFilter()
+    change: int | None = None
+    after: str | None = None
+
+
+class ConfigRequest(CommandRequest, frozen=True, tag="config"):
+    """Settings as scontrol shows them. Answer: `settings`, pairs of name and value."""
+
+
+class ScriptRequest(CommandRequest, frozen=True, tag="script"):
+    """Batch script of a job. Answer: `script`."""
+
+    job: str
+
+
+class WaitRequest(CommandRequest, frozen=True, tag="wait"):
+    """Wait for the end of a job. Answer, when it has ended: `status` of wait(2)."""
+
+    job: int
+
+
+class StatisticsRequest(CommandRequest, frozen=True, tag="statistics"):
+    """Statistics of sdiag."""
+
+
+class PingRequest(CommandRequest, frozen=True, tag="ping"):
+    """Answer: `release`, `host`, `pid`, `up` in seconds."""
+
+
+class ProcessesRequest(CommandRequest, frozen=True, tag="processes"):
+    """Processes of a job. Answer: `processes`, each [pid, job, step]."""
+
+    job: str
+
+
+class JobOfProcessRequest(CommandRequest, frozen=True, tag="job-of-process"):
+    """Job of a process. Answer: `job`, null if it belongs to none, and `ends`."""
+
+    pid: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class ReconfigureRequest(CommandRequest, frozen=True, tag="reconfigure"):
+    """Loading of the settings. Answer: `notes`, sentences."""
+
+
+class ShutdownRequest(CommandRequest, frozen=True, tag="shutdown"):
+    """End of the controller; jobs go on. The answer is empty."""
+
+
+AnyRequest = (
+    SubmitRequest | CancelRequest | HoldRequest | UserHoldRequest | ReleaseRequest | RequeueRequest
+    | TopRequest | NotifyRequest | UpdateJobRequest | UpdateNodeRequest | CreateRequest
+    | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
+    | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | ReconfigureRequest
+    | ShutdownRequest
+)  # fmt: skip
+REQUESTS: Mapping[str, type[CommandRequest]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)
+}
+"""Types of requests by their tag."""
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+_version = msgspec.json.Decoder(_Version)
+_decoder = msgspec.json.Decoder(AnyRequest)
+_encoder = msgspec.json.Encoder()
+
+
+def decode_request(frame: Frame) -> AnyRequest:
+    """Return the request of a frame. Raises InvalidInput if it is none of this version."""
+    if frame.kind != REQUEST:
+        raise _bad(f"a frame of the kind {frame.kind}")
+    try:
+        # A later version may have other fields, so that its number is read first.
+        version = _version.decode(frame.body).version
+        if version == VERSION:
+            request: AnyRequest = _decoder.decode(frame.body)
+            return request
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _bad(str(error)) from error
+    except FairbankError as error:
+        raise _bad(error.message) from error
+    raise InvalidInput(
+        f"the controller speaks version {VERSION} of the requests, not version {version}",
+        field="version",
+        remedy="use the same release on both sides",
+    )
+
+
+def encode_answer(number: int, answer: Mapping[str, Any]) -> bytes:
+    """Return the frame of the answer to a request with this number."""
+    return encode_frame(Frame(ANSWER, number, _encoder.encode(answer)))
+
+
+def encode_error(number: int, error: FairbankError) -> bytes:
+    """Return the frame of the error that refused a request with this number."""
+    return encode_frame(Frame(ERROR, number, _encoder.encode(error_message(error))))
+
+
+def _bad(what: str) -> InvalidInput:
+    return InvalidInput(
+        f"the controller cannot read the request: {what}",
+        field="request",
+        remedy="use the same release on both sides",
+    )
