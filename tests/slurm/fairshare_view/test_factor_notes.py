@@ -47,7 +47,6 @@ def job(
         priority=1,
         nice=0,
         submitted=submitted,
-        eligible=submitted,
         accrued=since,
         limit_minutes=10,
         nodes=1,

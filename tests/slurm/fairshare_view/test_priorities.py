@@ -26,7 +26,6 @@ JOB = PendingFactors(
     priority=1,
     nice=20,
     submitted=NOON - 3_600,
-    eligible=NOON - 1_800,
     accrued=NOON - 1_800,
     limit_minutes=0,
     nodes=1,

@@ -142,7 +142,6 @@ def _factors(job: NewJob, number: int, now: int) -> PendingFactors:
         priority=1,
         nice=0,
         submitted=now,
-        eligible=now,
         accrued=now,
         limit_minutes=-(-job.limit_seconds // 60),
         nodes=job.tres.get("node", 1),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,7 @@ from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.report.slurm.scontrol import NO_JOBS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, pairs_of, read_rows
-from fairbank.slurm.parsers.values import UNFINISHED_STATES, ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.values import UNFINISHED_STATES, ListedJob, ParsedRows, UnreadableLine
 
 COMMAND = "scontrol show job"
 _LINE_START = re.compile(
@@ -64,24 +65,31 @@ def job_lines(text: str) -> Records:
         yield Cells(number, cells)
 
 
-class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
-    """Pending job.
+def listed_fields(cells: Cells) -> dict[str, Any]:
+    """Return the fields of a ListedJob."""
+    return {
+        "job_id": cells.read("JobId", words.job_id),
+        "user": cells.read("UserId", words.user),
+        "account": cells.read("Account", words.name),
+        "partitions": cells.read("Partition", words.names),
+        "priority": cells.read("Priority", _priority),
+        "submitted": cells.read("SubmitTime", words.known_instant),
+    }
 
-    Instants are seconds since 1970, None for none yet. `partitions` and `qos` are in the order of
-    the request. `limit_minutes` is 0 without a finite limit, `nodes` the fewest, `cpus` and `tres`
-    what is requested, `priority` 0 if held, `tasks` those of an array that have not started, as in
-    `1-5`.
+
+_priority = partial(words.number, most=PRIORITY_MAX)
+
+
+class PendingFactors(ListedJob, frozen=True, kw_only=True):
+    """Pending job, with what its priority depends on.
+
+    `qos` are in the order of the request. `accrued` is the instant from which the age counts, None
+    for none yet. `limit_minutes` is 0 without a finite limit, `nodes` the fewest, `cpus` and `tres`
+    what is requested, `tasks` those of an array that have not started, as in `1-5`.
     """
 
-    job_id: int
-    user: str
-    account: str
     qos: tuple[str, ...]
-    partitions: tuple[str, ...]
-    priority: int
     nice: int
-    submitted: int
-    eligible: int | None
     accrued: int | None
     limit_minutes: int
     nodes: int
@@ -99,15 +107,9 @@ def _pending(cells: Cells) -> PendingFactors | None:
     if cells.read("JobState", words.state) != "PENDING":
         return None
     return PendingFactors(
-        job_id=cells.read("JobId", words.job_id),
-        user=cells.read("UserId", words.user),
-        account=cells.read("Account", words.name),
+        **listed_fields(cells),
         qos=cells.read("QOS", words.names),
-        partitions=cells.read("Partition", words.names),
-        priority=cells.read("Priority", priority),
         nice=cells.read("Nice", _nice),
-        submitted=cells.read("SubmitTime", words.known_instant),
-        eligible=cells.read("EligibleTime", words.instant),
         accrued=cells.read("AccrueTime", words.instant),
         limit_minutes=cells.read("TimeLimit", words.length_minutes),
         nodes=cells.read("NumNodes", _fewest),
@@ -115,9 +117,6 @@ def _pending(cells: Cells) -> PendingFactors | None:
         tres=words.tres(cells.get("TRES", cells.get("ReqTRES", "")), "TRES"),
         tasks=cells["ArrayTaskId"],
     )
-
-
-priority = partial(words.number, most=PRIORITY_MAX)
 
 
 def _fewest(text: str, field: str) -> int:

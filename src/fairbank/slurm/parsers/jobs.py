@@ -23,8 +23,8 @@ from fairbank.core.tres import parse_counts
 from fairbank.report.slurm.notation import ANY, NO, NONE, NOT_APPLICABLE, NULL, UNLIMITED_WORDS, YES
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, read_rows
-from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, priority
-from fairbank.slurm.parsers.values import STATES_WITH_NODES, ParsedRows
+from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, listed_fields
+from fairbank.slurm.parsers.values import STATES_WITH_NODES, ListedJob, ParsedRows
 
 _NOTHING = frozenset({"", NULL, NOT_APPLICABLE, NONE, ANY})
 _ON_NODES = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
@@ -42,7 +42,7 @@ class JobNodes(msgspec.Struct, frozen=True):
     gpus: tuple[Gpus, ...] = ()
 
 
-class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmJob(ListedJob, frozen=True, kw_only=True):
     """Job as slurmctld has it. Instants are seconds since 1970, times seconds.
 
     `qos` is the first that it requested, `other_qos` the rest. `reservation` is as requested: a
@@ -57,15 +57,9 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     was submitted.
     """
 
-    job_id: int
     name: str
     state: str
-    user: str
-    account: str
     qos: str
-    partitions: tuple[str, ...]
-    priority: int
-    submitted: int
     eligible: int | None
     started: int | None
     ends: int | None
@@ -127,15 +121,10 @@ def _job(cells: Cells) -> SlurmJob | None:
     parsed = parse_counts(tres, field="TRES") if tres else {}
     counts = {name: int(count) for name, count in parsed.items()}
     return SlurmJob(
-        job_id=cells.read("JobId", words.job_id),
+        **listed_fields(cells),
         name=cells["JobName"],
         state=state,
-        user=cells.read("UserId", words.user),
-        account=cells.read("Account", words.name),
         qos=qos,
-        partitions=cells.read("Partition", words.names),
-        priority=cells.read("Priority", priority),
-        submitted=cells.read("SubmitTime", words.known_instant),
         eligible=cells.read("EligibleTime", words.instant),
         started=None if waits else words.required_instant(start, "StartTime"),
         ends=None if waits else cells.read("EndTime", words.instant),

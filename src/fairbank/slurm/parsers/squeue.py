@@ -20,7 +20,7 @@ from fairbank.slurm.parsers.columns import (
     read_rows,
     table_of,
 )
-from fairbank.slurm.parsers.values import ParsedRows, PendingOwner, QueuedJob
+from fairbank.slurm.parsers.values import ListedJob, ParsedRows, PendingOwner, QueuedJob
 
 QUEUE = table_of(
     "squeue",
@@ -111,22 +111,16 @@ _SIZE = re.compile(r"(?:^|,)(cpu|node|gres/gpu)=(\d{1,9})(?=,|$)", re.ASCII)
 _JOB_NAME = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
 
 
-class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class WaitingJob(ListedJob, frozen=True, kw_only=True, gc=False):
     """Pending job, or the tasks of an array that have not started.
 
     `name` is squeue's, such as 33_[2-5]. `limit_seconds` is None without a finite limit, `expected`
-    the start that slurmctld expects, None if it expects none. `priority` is 0 for a held job.
+    the start that slurmctld expects, None if it expects none.
     """
 
-    job_id: int
     name: str
-    user: str
-    account: str
-    partitions: tuple[str, ...]
     qos: str
-    priority: int
     limit_seconds: int | None
-    submitted: int
     expected: int | None
     reason: str
     nodes: int

@@ -167,6 +167,20 @@ class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
+class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Job as squeue and scontrol both show it.
+
+    `partitions` are in the order of the request, `priority` is 0 for a held job.
+    """
+
+    job_id: int
+    user: str
+    account: str
+    partitions: tuple[str, ...]
+    priority: int
+    submitted: int
+
+
 class PendingOwner(msgspec.Struct, frozen=True, gc=False):
     """Account and QOS of a pending job, and its submission; for a requeued job, the requeue."""
 
