@@ -15,7 +15,7 @@ import msgspec
 
 from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
 from fairbank.agent.protocol import HEADER, VERSION, Greeting
-from tests.support.plugin_codec import encode_plugin_message
+from fairbank.wlm.controller.plugin_codec import encode_plugin_message
 
 WARM_SECONDS = 1.0
 START = 1_700_000_000

@@ -25,7 +25,7 @@ from fairbank.agent.protocol import (
 )
 from fairbank.cluster.job import Run
 from tests.support.conditions import wait_until
-from tests.support.plugin_codec import AGENT_BODY_MAX, decode_agent_message, encode_plugin_message
+from fairbank.wlm.controller.plugin_codec import AGENT_BODY_MAX, decode_agent_message, encode_plugin_message
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600

@@ -18,7 +18,7 @@ from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, epilog_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
-from tests.support.plugin_codec import encode_plugin_message
+from fairbank.wlm.controller.plugin_codec import encode_plugin_message
 from tests.support.server import run_bank
 
 pytestmark = pytest.mark.slow

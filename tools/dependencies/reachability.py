@@ -20,6 +20,7 @@ NEXT_USERS: Mapping[str, str] = {
     "report.slurm.sinfo": "the workload manager",
     "wlm.protocol.commands": "the workload manager's controller",
     "wlm.core.controller": "the workload manager's controller",
+    "wlm.controller.agent_link": "the workload manager's controller",
     "priority.multifactor.accrual": "the workload manager",
     "priority.fairshare.usage_ticks": "the workload manager",
     "priority.fairshare.usage": "the workload manager",

@@ -44,7 +44,7 @@ VERDICTS = st.sampled_from(["run", "run", "hold", "cancel"])
 WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8]))
 FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
           "partition", "partition", "reserve", "compute_plan", "carry_out_old_plan",
-          "carry_out_old_plan", "restart", "crash"]  # fmt: skip
+          "carry_out_old_plan", "restart", "crash", "agent"]  # fmt: skip
 ADMINISTRATION = [NodeEvent.RESUMED, NodeEvent.RESUMED, NodeEvent.DRAINED, NodeEvent.DOWN,
                   NodeEvent.FAILED, NodeEvent.FUTURE]  # fmt: skip
 
@@ -260,6 +260,8 @@ class Histories(RuleBasedStateMachine):
                 self._change_partition(state, "main" if pick % 2 else "urgent")
             case "reserve":
                 self._reserve(node, 6 * pick)
+            case "agent":
+                self.world.event(ev.AgentConnected())
             case "crash":
                 self._crash()
             case other:

@@ -15,9 +15,10 @@ from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.effects import Send, SignalRun, StartRun
+from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
+from fairbank.wlm.core.starts import NO_ANSWER
 from tests.wlm.core.world import OPERATOR, World, named
 
 
@@ -255,6 +256,38 @@ def test_late_verdict_on_an_earlier_run_changes_nothing() -> None:
     world.event(ev.VerdictGiven(prolog.number, prolog.run.run, "run"))
     assert world.state(number) == "CANCELLED"
     assert starts(world, number) == 0
+
+
+def test_job_held_without_an_answer_is_released_when_an_agent_connects() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    prolog = world.prologs[0]
+    world.event(ev.VerdictGiven(prolog.number, prolog.run.run, "hold", NO_ANSWER, "no agent"))
+    assert (world.state(number), world.reason(number)) == ("PENDING", NO_ANSWER)
+    world.event(ev.AgentConnected())
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_agent_that_connects_releases_no_job_that_the_bank_refused() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    world.answer_prologs("hold")
+    world.event(ev.AgentConnected())
+    assert world.reason(number) == "Allocation_exhausted"
+
+
+def test_agent_that_connects_gets_the_limits_of_running_jobs_once() -> None:
+    world = World(has_bank=True)
+    number = world.run_one(limit=600)
+    for _ in range(2):
+        effects = world.event(ev.AgentConnected())
+        sent = [one.message for one in effects if isinstance(one, Send)]
+        assert [one.kind for one in sent if isinstance(one, AgentMessage)] == ["limit"]
+    world.end(number)
+    world.check_at_rest()
 
 
 # --- ends

@@ -125,9 +125,8 @@ class World:
     def __init__(
         self, *partitions: PartitionRules, nodes: int = 2, cpus: int = 4, **settings: Any
     ) -> None:
-        self.settings = CoreSettings(
-            cluster="lab", operators=frozenset({OPERATOR.name}), **settings
-        )
+        fields = {"cluster": "lab", "operators": frozenset({OPERATOR.name}), **settings}
+        self.settings = CoreSettings(**fields)
         self.partitions = partitions or (PartitionRules(name="main", is_default=True),)
         self.nodes = {f"n{at}": ModelNode(f"n{at}", cpus) for at in range(nodes)}
         self.now = START

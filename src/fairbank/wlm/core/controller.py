@@ -19,7 +19,7 @@ from fairbank.wlm.core.requests.job_updates import update
 from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
-from fairbank.wlm.core.starts import carry_out, take_verdict
+from fairbank.wlm.core.starts import carry_out, connect_agent, take_verdict
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.timers import arm_all, fire
 from fairbank.wlm.core.transition import AGENT, Transition
@@ -48,6 +48,7 @@ _MESSAGES: Mapping[type, Callable[[Transition, Any], None]] = {
     ev.ProcessesLeft: node_messages.record_unkillable,
     ev.VerdictGiven: take_verdict,
     ev.MessageAcknowledged: lambda tx, event: tx.put("messages", event.message, None),
+    ev.AgentConnected: connect_agent,
     ev.PlanMade: carry_out,
     ev.TimerFired: fire,
 }

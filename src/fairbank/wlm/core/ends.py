@@ -89,6 +89,14 @@ def requeue_job(
     return _clear_if_done(tx, job)
 
 
+def release_job(tx: Transition, job: WlmJob) -> None:
+    """Release a held job, so that the next pass tests it."""
+    job = tx.put_job(job, held_by=None, launch_failures=0, reason="None", admin_comment="")
+    if {"REQUEUE_HOLD", "SPECIAL_EXIT"}.intersection(job.state.flags):
+        tx.move(job, JobEvent.RELEASED)
+    tx.request_plan()
+
+
 def end_script(tx: Transition, job: WlmJob, status: int, *, is_late: bool) -> WlmJob:
     """End or requeue a running job whose script has ended.
 

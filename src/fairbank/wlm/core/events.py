@@ -233,6 +233,10 @@ class MessageAcknowledged(NamedTuple):
     message: int
 
 
+class AgentConnected(NamedTuple):
+    """Connection of an agent, perhaps a new one that does not know the running jobs."""
+
+
 class PlanMade(NamedTuple):
     """Plan of a pass over a snapshot of this core.
 
@@ -274,5 +278,6 @@ NodeMessage = (
     | ProcessesLeft
 )  # fmt: skip
 CoreEvent = (
-    RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | PlanMade | TimerFired
+    RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | AgentConnected | PlanMade
+    | TimerFired
 )  # fmt: skip

@@ -98,6 +98,17 @@ class RunAllocation(msgspec.Struct, frozen=True):
     def nodes(self) -> tuple[str, ...]:
         return tuple(grant.binding.node for grant in self.grants)
 
+    @property
+    def tres(self) -> dict[str, int]:
+        """TRES of its nodes, by Slurm's names."""
+        gpus = sum(count for grant in self.grants for _, count in grant.gpus)
+        tres = {
+            "cpu": sum(grant.cpus for grant in self.grants),
+            "mem": sum(grant.memory for grant in self.grants),
+            "node": len(self.grants),
+        }
+        return tres | ({"gres/gpu": gpus} if gpus else {})
+
     def placement(self, table: NodeTable, nodes: tuple[str, ...]) -> Placement:
         """Return what the run has of some of its nodes, for a scheduling pass."""
         shares = tuple(

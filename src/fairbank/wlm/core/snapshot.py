@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.jobqueue.arrays import queued_tasks, record_number
-from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits, placed_tres
+from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob
@@ -138,7 +138,7 @@ def _counted(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> Counted
         request.user,
         request.qos,
         allocation.partition,
-        {**request.tres, **placed_tres(allocation.placement(state.table, allocation.nodes))},
+        {**request.tres, **allocation.tres},
         request.array,
         frozenset(allocation.nodes),
         remaining_seconds(job, run, now),

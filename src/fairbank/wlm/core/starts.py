@@ -15,14 +15,17 @@ from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.effects import StartRun
-from fairbank.wlm.core.ends import end_job, preempt_job, requeue_job
-from fairbank.wlm.core.events import PlanMade, TimerKind, VerdictGiven
+from fairbank.wlm.core.ends import end_job, preempt_job, release_job, requeue_job
+from fairbank.wlm.core.events import AgentConnected, PlanMade, TimerKind, VerdictGiven
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
+
+NO_ANSWER = "Fairbank_does_not_answer"
+"""Reason of a job that is held because no agent answers, as with the plug-in of slurmctld."""
 
 Bindings = dict[str, list[NodeBinding]]
 
@@ -179,6 +182,16 @@ def take_verdict(tx: Transition, verdict: VerdictGiven) -> None:
     else:
         job = end_job(tx, job, JobEvent.CANCELLED, verdict.reason)
         tx.put_job(job, admin_comment=verdict.text)
+
+
+def connect_agent(tx: Transition, event: AgentConnected) -> None:
+    """Release the jobs that were held for lack of an answer, and report the running ones."""
+    for job in list(tx.state.jobs.values()):
+        run = job.active_run
+        if job.held_by is HeldBy.BANK and job.reason == NO_ANSWER:
+            release_job(tx, job)
+        elif run is not None and run.started is not None:
+            tx.send_to_agent("limit", job, run)
 
 
 def begin_run(tx: Transition, job: WlmJob, run: WlmRun) -> WlmJob:

@@ -99,8 +99,9 @@ class Transition:
         if not self.state.settings.has_bank:
             return
         # The agent gives no verdict on a run whose end it knows, so the question must not wait.
+        replaced = {"epilog": "prolog", "limit": "limit"}.get(kind)
         for number, earlier in list(self.state.messages.items()):
-            if kind == "epilog" and earlier.kind == "prolog" and earlier.run.run == run.run:
+            if earlier.kind == replaced and earlier.run.run == run.run:
                 self.put("messages", number, None)
         number = self.count("message", 1)
         message = AgentMessage(

@@ -12,7 +12,7 @@ import msgspec
 from fairbank.core.errors import Conflict, Forbidden, NotFound
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.wlm.core.effects import SignalRun
-from fairbank.wlm.core.ends import end_job, requeue_job
+from fairbank.wlm.core.ends import end_job, release_job, requeue_job
 from fairbank.wlm.core.events import (
     Caller,
     CancelJob,
@@ -95,10 +95,7 @@ def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
                 field="job",
                 remedy="ask an operator of the cluster",
             )
-        job = tx.put_job(job, held_by=None, launch_failures=0, reason="None", admin_comment="")
-        if {"REQUEUE_HOLD", "SPECIAL_EXIT"}.intersection(job.state.flags):
-            tx.move(job, JobEvent.RELEASED)
-        tx.request_plan()
+        release_job(tx, job)
 
 
 _REQUEUE_EVENTS = {

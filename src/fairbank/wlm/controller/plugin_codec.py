@@ -1,4 +1,4 @@
-"""Codec of the plug-in's side of the protocol, an oracle for the C code."""
+"""Codec of the protocol with the agent, on the side of slurmctld and its plug-in."""
 
 from __future__ import annotations
 
