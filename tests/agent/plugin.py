@@ -24,8 +24,12 @@ from fairbank.agent.protocol import (
     split_frames,
 )
 from fairbank.cluster.job import Run
+from fairbank.wlm.controller.plugin_codec import (
+    AGENT_BODY_MAX,
+    decode_agent_message,
+    encode_plugin_message,
+)
 from tests.support.conditions import wait_until
-from fairbank.wlm.controller.plugin_codec import AGENT_BODY_MAX, decode_agent_message, encode_plugin_message
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600

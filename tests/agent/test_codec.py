@@ -34,7 +34,11 @@ from fairbank.agent.protocol import (
 )
 from fairbank.cluster.job import Run
 from fairbank.core.errors import InvalidInput
-from fairbank.wlm.controller.plugin_codec import AGENT_BODY_MAX, decode_agent_message, encode_plugin_message
+from fairbank.wlm.controller.plugin_codec import (
+    AGENT_BODY_MAX,
+    decode_agent_message,
+    encode_plugin_message,
+)
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)

@@ -14,11 +14,11 @@ import pytest
 
 from fairbank.agent.plugin_connection import CONNECTIONS_MAX
 from fairbank.agent.protocol import VERSION, Greeting, Welcome, encode
+from fairbank.wlm.controller.plugin_codec import encode_plugin_message
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, epilog_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
-from fairbank.wlm.controller.plugin_codec import encode_plugin_message
 from tests.support.server import run_bank
 
 pytestmark = pytest.mark.slow

@@ -13,11 +13,11 @@ import pytest
 from fairbank.agent.protocol import Ack, UnreadableFrame, Verdict, salvage
 from fairbank.agent.quarantine import BYTES_MAX, FRAMES_MAX, QuarantineFile
 from fairbank.core.errors import InvalidInput
+from fairbank.wlm.controller.plugin_codec import encode_plugin_message
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, limit_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
-from fairbank.wlm.controller.plugin_codec import encode_plugin_message
 
 WHY = InvalidInput("'x' is not known here", field="key")
 

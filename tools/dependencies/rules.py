@@ -48,8 +48,7 @@ SHELLS: Mapping[str, str] = {
     "wlm.protocol": "core cluster",
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket wlm.protocol "
     "wlm.stepd",
-    "wlm.controller": "core cluster scheduling jobqueue statefile report.slurm agent rest.auth "
-    "rest.server rest.server.unix_socket wlm.config wlm.core wlm.protocol",
+    "wlm.controller": "core agent wlm.core",
     "wlm.stepd": "",  # and of the standard library only what a test lists
     "slurm": "core cluster bank priority agent scheduling report report.slurm rest.schemas "
     "rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "

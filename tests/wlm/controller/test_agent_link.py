@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ class LinkedWorld(World):
             with suppress(asyncio.CancelledError):
                 await task
 
+    @property
+    def is_linked(self) -> bool:
+        return self.link is not None and self.link.is_connected
+
     def submit_one(self, **fields: Any) -> int:
         number = self.submit(account=ACCOUNT, limit=3_600, **fields)
         self.settle()
@@ -94,7 +99,7 @@ def test_message_has_the_billing_and_the_tres_of_the_run() -> None:
     world.settle()
     message = plugin_message(world.prologs[0], world.core.state)
     # 3 CPUs at 2 and half a GiB at 1 are 6.5.
-    assert (message.billing, message.tres) == (6.5, "cpu=3,node=1,mem=512M,billing=6")
+    assert (message.billing, message.tres) == (Fraction("6.5"), "cpu=3,node=1,mem=512M,billing=6")
     assert (message.limit_seconds, message.name, message.qos) == (600, "train", None)
 
 
@@ -156,7 +161,7 @@ def test_messages_survive_an_agent_that_is_killed(site: Site, agent: RunningAgen
             agent.kill()
             world.advance(1_800)
             world.end(number)
-            await until(lambda: not world.link.is_connected, "the lost connection")  # type: ignore[union-attr]
+            await until(lambda: not world.is_linked, "the lost connection")
             agent.start()
             await until(lambda: world.core.state.messages == {}, "the acknowledgement")
 
@@ -200,7 +205,6 @@ def test_garbage_from_the_agent_closes_the_connection(tmp_path: Path) -> None:
         world = LinkedWorld()
         async with server, world.linked(tmp_path / "agent.sock"):
             await until(lambda: closed, "the end of the connection")
-            assert world.link is not None
-            assert not world.link.is_connected
+            assert not world.is_linked
 
     asyncio.run(live())

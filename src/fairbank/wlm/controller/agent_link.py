@@ -104,7 +104,7 @@ class AgentLink(asyncio.Protocol):
         path: str,
         *,
         state: CoreState,
-        handle: Callable[[CoreEvent], None],
+        handle: Callable[[CoreEvent], object],
         now: Callable[[], int],
         holds_without_agent: bool,
     ) -> None:
