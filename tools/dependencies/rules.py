@@ -45,10 +45,13 @@ SHELLS: Mapping[str, str] = {
     "rest.server.unix_socket": "core",
     "statefile": "core",
     "agent": "core cluster statefile rest.schemas rest.client rest.auth rest.server.unix_socket",
-    "wlm.protocol": "core cluster",
+    "wlm.protocol": "core cluster wlm.protocol.frames",
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket wlm.protocol "
     "wlm.stepd",
     "wlm.controller": "core agent wlm.core",
+    "wlm.client": "core wlm.protocol.frames",
+    "wlm.protocol.frames": "",
+    "wlm.commands": "core wlm.client",
     "wlm.stepd": "",  # and of the standard library only what a test lists
     "slurm": "core cluster bank priority agent scheduling report report.slurm rest.schemas "
     "rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "

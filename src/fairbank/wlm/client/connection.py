@@ -1,0 +1,148 @@
+"""Connection to the controller: its socket, requests and answers as JSON in frames."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from types import TracebackType
+from typing import Any
+
+from fairbank.core import errors
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.wlm.protocol.frames import (
+    BODY_MAX,
+    NUMBER_MAX,
+    Frame,
+    FrameDecoder,
+    FrameError,
+    encode_frame,
+)
+
+REQUEST, ANSWER, ERROR = 60, 61, 62
+"""Kinds of the frames between commands and controller."""
+SOCKET = "controller.sock"
+ANSWER_SECONDS = 60.0
+_CHUNK = 256 * 1024
+
+
+def cluster_directory() -> str:
+    """Return the directory of the cluster: FAIRBANK_CLUSTER, else that of the user."""
+    if directory := os.environ.get("FAIRBANK_CLUSTER"):
+        return os.path.abspath(directory)
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "fairbank", "cluster")
+
+
+class Controller:
+    """Connection to the controller of a cluster. It is made by the first request.
+
+    After an error of the connection the next request makes it again. The kernel tells the
+    controller the user of this process.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self.directory = cluster_directory() if directory is None else os.fspath(directory)
+        self._socket: socket.socket | None = None
+        self._number = 0
+
+    def __enter__(self) -> Controller:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def request(
+        self, name: str, *, seconds: float | None = ANSWER_SECONDS, **fields: Any
+    ) -> dict[str, Any]:
+        """Send a request and return the answer.
+
+        Args:
+            name: name of the request, such as `submit`.
+            seconds: how long the controller may take; None: as long as it needs.
+            fields: fields of the request.
+
+        Raises:
+            Unavailable: there is no controller, or the connection was lost.
+            FairbankError: the controller refused the request.
+        """
+        self._number = self._number % NUMBER_MAX + 1
+        content = {"request": name, "version": 1, **fields}
+        body = json.dumps(content, separators=(",", ":")).encode()
+        try:
+            frame = encode_frame(Frame(REQUEST, self._number, body))
+        except FrameError as error:
+            raise InvalidInput(f"the request is {error}", remedy="send less") from error
+        try:
+            connection = self._connect()
+            connection.settimeout(seconds)
+            connection.sendall(frame)
+            answer = self._receive(connection)
+        except (OSError, FrameError) as error:
+            self.close()
+            raise _no_answer(self.directory, error) from error
+        except BaseException:
+            self.close()  # else a late answer would be taken for that of the next request
+            raise
+        return _content(answer)
+
+    def _connect(self) -> socket.socket:
+        if self._socket is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                connection.settimeout(ANSWER_SECONDS)
+                connection.connect(os.path.join(self.directory, SOCKET))
+            except BaseException:
+                connection.close()
+                raise
+            self._socket = connection
+        return self._socket
+
+    def _receive(self, connection: socket.socket) -> Frame:
+        """Return the answer to the last request."""
+        decoder = FrameDecoder()
+        decoder.body_max = BODY_MAX
+        while data := connection.recv(_CHUNK):
+            for frame in decoder.decode(data):
+                if frame.number == self._number:
+                    return frame
+        raise FrameError("the controller closed the connection")
+
+
+def _content(frame: Frame) -> dict[str, Any]:
+    """Return the content of an answer. Raises the error that it names."""
+    try:
+        content: dict[str, Any] = json.loads(frame.body)
+    except ValueError as error:
+        raise Unavailable("the answer of the controller is not JSON") from error
+    if frame.kind != ERROR:
+        return content
+    raise error_of(content)
+
+
+def error_of(body: dict[str, Any]) -> FairbankError:
+    """Return the error that an answer, or the result of one job, describes."""
+    kind = getattr(errors, body["kind"], FairbankError)
+    error: FairbankError = kind(body["message"])
+    error.field, error.remedy = body["field"], body["remedy"]
+    return error
+
+
+def _no_answer(directory: str, error: Exception) -> Unavailable:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Unavailable(
+        f"no answer from the controller of {directory}: {text}",
+        field="controller",
+        remedy="fairbank cluster status shows whether it runs; fairbank cluster up starts it",
+    )

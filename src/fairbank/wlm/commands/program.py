@@ -1,0 +1,49 @@
+"""Program `fairbank-slurm`, which runs the command that its link is named after."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from fairbank.core.errors import FairbankError
+from fairbank.wlm.commands.slurm_errors import print_error
+
+PROGRAM = "fairbank-slurm"
+MODULES: Mapping[str, str] = {"scancel": "fairbank.wlm.commands.scancel"}
+"""Module of each command."""
+
+
+def main() -> int:
+    """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
+    name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+    if name == PROGRAM and words:
+        name, *words = words
+    return run(name, words)
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Run a command and return its exit code. Errors are printed.
+
+    Args:
+        name: such as `squeue`.
+        words: its arguments.
+    """
+    if name not in MODULES:
+        print(f"{PROGRAM}: error: no command {name!r}: {', '.join(MODULES)}", file=sys.stderr)
+        return 1
+    try:
+        module = import_module(MODULES[name])
+        code: int = module.run(name, list(words))
+        sys.stdout.flush()
+        return code
+    except FairbankError as error:
+        print_error(name, error)
+        return 1
+    except BrokenPipeError:
+        # The reader has ended, as `head` does. Nothing may be left to be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130

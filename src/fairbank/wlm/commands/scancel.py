@@ -1,0 +1,161 @@
+"""scancel: cancel jobs, or send them a signal."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+from fairbank.core.errors import Forbidden, InvalidInput
+from fairbank.core.hostlist import expand
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
+from fairbank.wlm.commands.slurm_errors import print_failure
+
+_NO_ACCESS_CODE = 210
+"""Exit code of Slurm's scancel then: its error number 2002, of which the shell sees one byte."""
+_SIGNAL_MAX = 64
+_STATES = {"PENDING", "RUNNING", "SUSPENDED"}
+_SHORT_STATES = {"PD": "PENDING", "R": "RUNNING", "S": "SUSPENDED"}
+_OPTIONS = (
+    CommandOption("account", "A", "NAME", "jobs of this account", "SCANCEL_ACCOUNT"),
+    CommandOption("batch", "b", "", "signal only the batch script", "SCANCEL_BATCH"),
+    CommandOption("full", "f", "", "signal all processes, as always", "SCANCEL_FULL"),
+    CommandOption("interactive", "i", "", "ask for each job", "SCANCEL_INTERACTIVE"),
+    CommandOption("me", "", "", "your own jobs"),
+    CommandOption("name", "n", "NAME", "jobs with this name", "SCANCEL_NAME"),
+    CommandOption("nodelist", "w", "NODES", "jobs on these nodes"),
+    CommandOption("partition", "p", "NAME", "jobs in this partition", "SCANCEL_PARTITION"),
+    CommandOption("qos", "q", "NAME", "jobs with this QOS", "SCANCEL_QOS"),
+    CommandOption("quiet", "Q", "", "print no errors"),
+    CommandOption("reservation", "R", "NAME", "jobs of this reservation"),
+    CommandOption("signal", "s", "SIGNAL", "send this signal instead of cancelling"),
+    CommandOption("state", "t", "STATE", "jobs that are PENDING or RUNNING", "SCANCEL_STATE"),
+    CommandOption("user", "u", "NAME", "jobs of this user", "SCANCEL_USER"),
+    CommandOption("verbose", "v", "", "name each job", "SCANCEL_VERBOSE"),
+)
+_FILTERS = {
+    "account": "accounts", "name": "names", "partition": "partitions", "qos": "qos",
+    "reservation": "reservations", "user": "users",
+}  # fmt: skip
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    line = read_command_line(name, "[OPTIONS] [JOB...]", _OPTIONS, words)
+    if line is None:
+        return 0
+    jobs, matching = line.jobs(), _filter(line)
+    if not jobs and not matching and not _confirms_all(name):
+        return 1
+    if not jobs and "users" not in matching and os.geteuid() != 0:
+        matching["users"] = [_user()]
+    with Controller() as controller:
+        if "interactive" in line.options:
+            jobs, matching = _ask(controller, jobs, matching), {}
+            if not jobs:
+                return 0
+        number = _signal(line.options.get("signal", "KILL"))
+        results = requests.cancel(
+            controller,
+            jobs,
+            matching=matching,
+            signal=None if number == signal.SIGKILL else number,
+            batch="batch" in line.options,
+        )
+    return _report(name, line, results)
+
+
+def _confirms_all(name: str) -> bool:
+    """Ask on a terminal whether all own jobs are meant."""
+    if not sys.stdin.isatty():
+        print(f"{name}: error: No job identification provided", file=sys.stderr)
+        return False
+    return _is_yes(f"Cancel all jobs of {_user()} [y/n]? ")
+
+
+def _filter(line: CommandLine) -> dict[str, list[str]]:
+    """Return what the jobs must have."""
+    matching = {
+        field: [line.options[option]]
+        for option, field in _FILTERS.items()
+        if option in line.options
+    }
+    if "me" in line.options:
+        matching["users"] = [_user()]
+    if nodes := line.options.get("nodelist"):
+        matching["nodes"] = expand(nodes, field="--nodelist")
+    if states := [_SHORT_STATES.get(word.upper(), word.upper()) for word in line.items("state")]:
+        for state in states:
+            if state not in _STATES:
+                raise InvalidInput(
+                    f"Invalid job state specified: {state[:40]!a}",
+                    field="--state",
+                    remedy=f"Valid job states are {', '.join(sorted(_STATES))}",
+                )
+        matching["states"] = states
+    return matching
+
+
+def _signal(text: str) -> int:
+    """Return the number of a signal."""
+    if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _SIGNAL_MAX:
+        return int(text)
+    try:
+        return signal.Signals[f"SIG{text.upper().removeprefix('SIG')}"]
+    except KeyError:
+        raise InvalidInput(
+            f"Unknown job signal: {text[:40]!a}",
+            field="--signal",
+            remedy="a name such as USR1 or TERM, or a number",
+        ) from None
+
+
+def _ask(
+    controller: Controller, jobs: Sequence[str], matching: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return those jobs that the user wants to cancel."""
+    columns = ("job_id", "array_job", "task", "tasks_left", "name", "partition")
+    lines = requests.rows(
+        controller, "jobs", columns, matching={**matching, "jobs": list(jobs), "all": True}
+    )
+    chosen = []
+    for job_id, array, task, left, name, partition in lines.rows or ():
+        # The tasks of an array that have not started are one job.
+        job = f"{array}_[{left}]" if left else f"{job_id}" if task is None else f"{array}_{task}"
+        if _is_yes(f"Cancel job_id={job} name={name} partition={partition} [y/n]? "):
+            chosen.append(job)
+    return chosen
+
+
+def _is_yes(question: str) -> bool:
+    print(question, end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _report(name: str, line: CommandLine, results: Sequence[requests.JobResult]) -> int:
+    """Print what failed, and return the exit code."""
+    code = 0
+    is_quiet, is_verbose = "quiet" in line.options, "verbose" in line.options
+    for job, error in results:
+        if error is None and is_verbose:
+            what = (
+                f"Signal {line.options['signal']} to" if "signal" in line.options else "Terminating"
+            )
+            print(f"{name}: {what} job {job}", file=sys.stderr)
+        if error is not None:
+            code = max(code, _NO_ACCESS_CODE if isinstance(error, Forbidden) else 1)
+            if not is_quiet:
+                print_failure(name, f"Kill job error on job id {job}", error)
+    return code
+
+
+def _user() -> str:
+    """Return the name of the user, or their number if it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -1,0 +1,72 @@
+"""Sentences of Slurm for errors of the controller, so that scripts find what they look for.
+
+Source: strerror of Slurm 24.11. The sentence of the controller, which names values and remedy, is
+printed before them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fairbank.core.errors import (
+    Busy,
+    Conflict,
+    FairbankError,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
+
+NO_ACCESS = "Access/permission denied"
+_BY_FIELD = {
+    (Unavailable, "controller"): "Unable to contact slurm controller (connect failure)",
+    (NotFound, "job"): "Invalid job id specified",
+    (NotFound, "partition"): "Invalid partition name specified",
+    (InvalidInput, "partition"): "No partition specified or system default partition",
+    (Conflict, "partition"): "Requested partition configuration not available now",
+    (NotFound, "account"): "Invalid account or account/partition combination specified",
+    (Forbidden, "account"): "Invalid account or account/partition combination specified",
+    (NotFound, "qos"): "Invalid qos specification",
+    (Forbidden, "qos"): "Invalid qos specification",
+    (NotFound, "reservation"): "Requested reservation is invalid",
+    (NotFound, "dependency"): "Job dependency problem",
+    (InvalidInput, "dependency"): "Job dependency problem",
+    (InvalidInput, "nodes"): "Requested node configuration is not available",
+    (NotFound, "nodelist"): "Invalid node name specified",
+    (NotFound, "node"): "Invalid node name specified",
+    (InvalidInput, "constraint"): "Invalid feature specification",
+    (InvalidInput, "licenses"): "Invalid license specification",
+    (InvalidInput, "array"): "Invalid job array specification",
+    (InvalidInput, "script"): "Pathname of a file, directory or other parameter too long",
+}
+_BY_CLASS = {Forbidden: NO_ACCESS, Busy: "Resource temporarily unavailable"}
+
+
+def slurm_sentence(error: FairbankError) -> str:
+    """Return the sentence of Slurm for an error; that of the error if Slurm has none."""
+    kind = type(error)
+    by_field = _BY_FIELD.get((kind, (error.field or "").removeprefix("--")))
+    return by_field or _BY_CLASS.get(kind) or error.message
+
+
+def print_error(name: str, error: FairbankError) -> None:
+    """Print an error, and its remedy on a line of its own."""
+    print(f"{name}: error: {error.message}", file=sys.stderr)
+    if error.remedy:
+        print(f"{name}: {error.remedy}", file=sys.stderr)
+
+
+def print_failure(name: str, before: str, error: FairbankError) -> None:
+    """Print an error, then the sentence of Slurm for it.
+
+    Args:
+        name: name of the command.
+        before: what failed, such as `Batch job submission failed`.
+        error: the error.
+    """
+    sentence = slurm_sentence(error)
+    if sentence != error.message or error.remedy:
+        remedy = f" ({error.remedy})" if error.remedy else ""
+        print(f"{name}: {error.message}{remedy}", file=sys.stderr)
+    print(f"{name}: error: {before}: {sentence}", file=sys.stderr)

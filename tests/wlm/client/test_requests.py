@@ -1,0 +1,163 @@
+"""Requests of the client: each is one that the controller reads, and errors keep their class."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.core.errors import Busy, Corrupt, FairbankError, Forbidden, NotFound, Unavailable
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller, cluster_directory
+from fairbank.wlm.protocol.commands import REQUESTS
+from fairbank.wlm.protocol.frames import Frame, encode_frame
+from tests.wlm.client.recording_controller import RecordingController
+
+RESULTS: dict[str, Any] = {"results": []}
+JOB = requests.JobToSubmit(b"#!/bin/sh\n\xff", {"time": "5"}, "/tmp", [b"A=\xff", b"B=2"], ["x"])
+CALLS: dict[str, tuple[Callable[[Controller], object], dict[str, Any]]] = {
+    "submit": (lambda to: requests.submit(to, JOB), {"job": 7, "start": None, "nodes": []}),
+    "cancel": (lambda to: requests.cancel(to, ["7"], matching={"users": ["a"]}), RESULTS),
+    "hold": (lambda to: requests.hold(to, ["7"]), RESULTS),
+    "uhold": (lambda to: requests.uhold(to, ["7"]), RESULTS),
+    "release": (lambda to: requests.release(to, ["7"]), RESULTS),
+    "requeue": (lambda to: requests.requeue(to, ["7"], held=True, special=True), RESULTS),
+    "top": (lambda to: requests.top(to, ["7"]), RESULTS),
+    "notify": (lambda to: requests.notify(to, ["7"], "text"), RESULTS),
+    "update-job": (lambda to: requests.update_job(to, ["7"], {"TimeLimit": "+10"}), RESULTS),
+    "update-node": (lambda to: requests.update_node(to, "n[1-2]", {"State": "RESUME"}), {}),
+    "create": (lambda to: requests.create(to, "reservation", {"Nodes": "n1"}), {"name": "r"}),
+    "update": (lambda to: requests.update(to, "partition", {"State": "UP"}), {"name": "p"}),
+    "delete": (lambda to: requests.delete(to, "partition", {"PartitionName": "p"}), {"name": "p"}),
+    "rows": (
+        lambda to: requests.rows(to, "jobs", ["job_id"], matching={"tasks": True}, change=3),
+        {"change": 3, "unchanged": True},
+    ),
+    "config": (requests.configuration, {"settings": [["ClusterName", "c"]]}),
+    "script": (lambda to: requests.script(to, "7"), {"script": "AAE="}),
+    "wait": (lambda to: requests.wait(to, 7), {"status": 256}),
+    "statistics": (requests.statistics, {}),
+    "ping": (requests.ping, {"release": "24.11.0", "host": "h", "pid": 1, "up": 2}),
+    "processes": (lambda to: requests.processes(to, "7"), {"processes": [[1, "7", "batch"]]}),
+    "job-of-process": (lambda to: requests.job_of_process(to, 1), {"job": None, "ends": None}),
+    "reconfigure": (requests.reconfigure, {"notes": []}),
+    "shutdown": (requests.shutdown, {}),
+}
+
+
+def test_every_request_has_a_function() -> None:
+    assert CALLS.keys() == REQUESTS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_function_sends_the_request_that_the_controller_reads(
+    controller: RecordingController, name: str
+) -> None:
+    function, answer = CALLS[name]
+    controller.answer = lambda request: answer
+    with Controller(controller.directory) as connection:
+        function(connection)
+    (request,) = controller.requests
+    assert type(request) is REQUESTS[name]
+
+
+def test_submission_arrives_byte_for_byte(controller: RecordingController) -> None:
+    controller.answer = lambda request: {"job": 7, "start": None, "nodes": []}
+    with Controller(controller.directory) as connection:
+        assert requests.submit(connection, JOB) == (7, None, ())
+    (request,) = controller.requests
+    fields = msgspec.structs.asdict(request)
+    assert fields["script"] == b"#!/bin/sh\n\xff"
+    assert fields["environment"] == b"A=\xff\0B=2"
+    assert (fields["options"], fields["arguments"]) == ({"time": "5"}, ("x",))
+
+
+def test_pages_are_joined(controller: RecordingController) -> None:
+    def page(request: Any) -> dict[str, Any]:
+        number = int(request.after or 0)
+        after = str(number + 1) if number < 2 else None
+        return {
+            "change": 9, "columns": ["job_id"], "rows": [[number]], "after": after, "now": 5,
+            "cluster": "c",
+        }  # fmt: skip
+
+    controller.answer = page
+    with Controller(controller.directory) as connection:
+        answer = requests.rows(connection, "jobs", ["job_id"])
+    assert answer == (9, ["job_id"], [[0], [1], [2]], 5, "c")
+
+
+@pytest.mark.parametrize("kind", [NotFound, Forbidden, Corrupt, Unavailable])
+def test_refusal_keeps_class_field_and_remedy(
+    controller: RecordingController, kind: type[FairbankError]
+) -> None:
+    controller.answer = lambda request: kind("no", field="job", remedy="do this")
+    with Controller(controller.directory) as connection, pytest.raises(kind, match="no") as raised:
+        requests.ping(connection)
+    assert (raised.value.field, raised.value.remedy) == ("job", "do this")
+
+
+def test_busy_controller_keeps_the_remedy(controller: RecordingController) -> None:
+    controller.answer = lambda request: Busy("full", retry_after_seconds=3)
+    with Controller(controller.directory) as connection, pytest.raises(Busy) as raised:
+        requests.ping(connection)
+    assert raised.value.remedy == "try again in 3 s; the request was not carried out"
+
+
+def test_result_of_each_job_has_its_error(controller: RecordingController) -> None:
+    error = {"kind": "NotFound", "message": "there is no job 8", "field": "job", "remedy": None}
+    results = [{"job": "7", "error": None}, {"job": "8", "error": error}]
+    controller.answer = lambda request: {"results": results}
+    with Controller(controller.directory) as connection:
+        first, second = requests.hold(connection, ["7", "8"])
+    assert first == ("7", None)
+    assert isinstance(second.error, NotFound)
+
+
+def test_next_request_connects_again_after_a_lost_answer(tmp_path: Path) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "controller.sock"))
+    server.listen()
+    connection = Controller(tmp_path)
+    with server:
+        server.settimeout(30)
+
+        def serve() -> None:
+            lost, _ = server.accept()
+            lost.recv(1)
+            lost.close()
+            peer, _ = server.accept()
+            with peer:
+                header = peer.recv(65_536)
+                number = int.from_bytes(header[5:9], "big")
+                peer.sendall(encode_frame(Frame(61, number, json.dumps({"up": 1}).encode())))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(Unavailable, match="no answer"):
+            requests.ping(connection)
+        assert requests.ping(connection) == {"up": 1}
+        thread.join()
+    connection.close()
+
+
+def test_directory_without_controller_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no answer from the controller of") as raised:
+        requests.ping(Controller(tmp_path))
+    assert "fairbank cluster up" in (raised.value.remedy or "")
+
+
+def test_directory_is_that_of_the_variable_else_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/x")
+    monkeypatch.delenv("FAIRBANK_CLUSTER", raising=False)
+    assert cluster_directory() == "/x/fairbank/cluster"
+    monkeypatch.setenv("FAIRBANK_CLUSTER", "/c")
+    assert cluster_directory() == "/c"
