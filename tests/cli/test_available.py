@@ -29,7 +29,7 @@ def rows(run: Run, *words: object) -> dict[tuple[str, str], dict[str, Any]]:
 
 def test_what_running_jobs_hold_of_two_resources_is_not_added(changing: Run) -> None:
     """8 cores for 2 hours hold 16 SU of cpu, beside the 128 of gpu."""
-    assert "Your running jobs, 128 held" in changing("--as", JORGE).out
+    assert "Your running jobs, 128 of gpu held" in changing("--as", JORGE).out
     hold = ("hold", 29, "-A", "chem_qmc", "-p", "idle-std", "-t", "2:00:00", "--tres", "cpu=8")
     assert changing(*hold, "-u", JORGE).code == 0
     assert "Your running jobs, 16 of cpu, 128 of gpu held" in changing("--as", JORGE).out

@@ -83,6 +83,7 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     (planned,) = json.loads(output_of(changing(*words, "--dry-run")))["data"]
     (cpu,) = planned["resources"]
     assert (cpu["cost"], cpu["charged"], cpu["written_off"]) == (240_000, None, None)
+    assert (cpu["beyond_credit"], cpu["display"]["beyond_credit"]) == (237_000, "3950")
     before = available(changing, BIO)
     refused = fold(output_of(changing(*words[:-1]), WRONG_USAGE))
     assert (

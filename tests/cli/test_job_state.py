@@ -47,7 +47,24 @@ def test_refund_of_an_ended_job_is_shown(changing: Run, queue: Path) -> None:
     text, _ = why(changing, 812_222, queue)
     assert "after 05:00:00: NODE_FAIL" in text
     payer = "allocation 1 (cpu) of chem_qmc"
-    assert text.endswith(f"120 SU were charged to {payer} 120 SU were refunded")
+    assert text.endswith(f"0 SU were charged to {payer} (120 SU, of which 120 SU were refunded)")
+
+
+def test_cost_of_a_job_is_the_same_in_each_command_after_a_partial_refund(
+    changing: Run, queue: Path
+) -> None:
+    """700001 cost 9,000 SU. After a refund of 5 SU they are 8,995 everywhere."""
+    refund = ("refund", 700_001, 5, "--reason", "a node was slow", "--yes")
+    assert changing(*refund).code == 0
+    text, data = why(changing, 700_001, queue)
+    assert "Credit 8995 SU were charged to" in text
+    assert text.endswith("(9000 SU, of which 5 SU were refunded)")
+    parts = [data["run"][name] for name in ("cost", "charged", "refunded")]
+    assert parts == [8_995 * 60, 9_000 * 60, 5 * 60]
+    for command in (("jobs", "-j", 700_001), ("eff", 700_001)):
+        assert changing(*command, "-n", "-P", "-o", "SU").out == "8995\n"
+        (row,) = json.loads(changing(*command, "--json").out)["data"]
+        assert row["cost"] == 8_995 * 60
 
 
 def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:

@@ -24,6 +24,18 @@ def test_jobs_of_others_have_their_users_at_any_width(
     assert " USER " not in fairbank("jobs", "--as", AYLA).out
 
 
+def test_hold_of_a_running_job_is_shown_at_any_width(
+    fairbank: Run, clean_env: pytest.MonkeyPatch
+) -> None:
+    for width in ("80", "60"):
+        clean_env.setenv("COLUMNS", width)
+        lines = fairbank("jobs", "-a").out.splitlines()
+        held = lines[2].split().index("HELD")
+        (row,) = (line.split() for line in lines if line.startswith("812300"))
+        assert row[held - 1] == "3968"  # a job that runs has no SU yet
+    assert "HELD" not in fairbank("jobs", "-a", "-S", "2026-07-01", "-E", "2026-08-01").out
+
+
 def test_failed_jobs_with_their_waiting_time(fairbank: Run) -> None:
     rows = json.loads(fairbank("jobs", "-a", "--failed", "--json").out)["data"]
     assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [

@@ -247,6 +247,8 @@ def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
     output_of(changing("charge", 31, "--amount", 5))
     assert available(changing, debug) == 15 * 60
     assert "debug" in changing("usage", "--by", "resource", "-S", "2026-11-21").out
+    for of_one in ("eff 31", "jobs -j 31"):  # also a single job names what its SU are of
+        assert "unit SU of debug" in changing(*of_one.split()).out
     assert available(changing, CPU) == before
 
 

@@ -217,9 +217,12 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line}")
     refused = fold(output_of(changing(*command), WRONG_USAGE))
     question = "Charge 1 measurement of scratch, price 4000 SU, 3950 SU beyond the credit?"
+    (planned,) = json.loads(output_of(changing(*command, "--json", "--dry-run")))["data"]
+    assert (planned["beyond_credit"], planned["written_off"]) == (237_000, None)
     assert f"nothing was changed: {question} field: --yes try: add --yes" in refused
     (row,) = json.loads(output_of(changing(*command, "--json", "--yes")))["data"]
     assert (row["cost"], row["charged"], row["written_off"]) == (240_000, 3_000, 237_000)
+    assert row["beyond_credit"] == 237_000
     assert row["display"]["written_off"] == "3950"
     assert row["quotas"][0]["is_over"]
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line.replace('18', '19')}")

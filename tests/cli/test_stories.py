@@ -111,7 +111,7 @@ PROJECT RESOURCE STATE USED HELD MY-CAP MY-LEFT AVAILABLE
 story_a cpu frozen 0 8 20 12 0
 ! story_a/cpu: frozen since
 : audit of June
-Your running jobs, 8 held
+Your running jobs, 8 of cpu held
 """
 
 

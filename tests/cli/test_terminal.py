@@ -102,6 +102,7 @@ def test_every_line_fits_the_terminal(bank: Bank, columns: int) -> None:
         "jobs -a",
         "jobs --refused -a",
         f"statement 1 {period}",
+        f"statement 2 {period} -l",
         "alloc list",
         f"usage {period}",
     ):
@@ -118,7 +119,7 @@ def test_overview_fits_one_screen(bank: Bank) -> None:
         "100,000",
         "59,408",
         "! 2026-12-03",
-        "Your running jobs, 128 held",
+        "Your running jobs, 128 of gpu held",
         "812330",
         "Your jobs refused in the last 7",
         "812350",

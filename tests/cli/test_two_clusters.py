@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli import main
+from fairbank.cli.commands.bank import sproject
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
 from tests.cli.conftest import CommandResult, Run, runner
 from tests.cli.output_values import fold
 from tests.cli.served_site import serve_site
-from tests.cli.site import AYLA, CPU
+from tests.cli.site import AYLA, CPU, JORGE
 from tests.cli.test_why_at_slurm import JOBS, renamed_queue
 
 STARTED = parse_instant("2026-11-21T08:00:00Z")
@@ -60,7 +61,7 @@ def failure(result: CommandResult, code: int) -> str:
 
 def test_why_answers_without_a_cluster_where_one_has_the_job(two_clusters: Run) -> None:
     result = two_clusters("why", 812_222)
-    assert "120 SU were charged to allocation 1" in fold(result.out), result
+    assert "(120 SU, of which 120 SU were refunded)" in fold(result.out), result
     assert "cluster darwin" in result.out
 
 
@@ -112,6 +113,44 @@ def test_refused_jobs_name_their_cluster(two_clusters: Run) -> None:
     assert header.split()[:3] == ["TIME", "JOBID", "CLUSTER"]
     assert header.endswith("REASON")
     assert "812350 darwin" in row
+
+
+def test_refused_jobs_of_the_overview_name_their_cluster(two_clusters: Run) -> None:
+    lines = two_clusters("--as", JORGE).out.splitlines()
+    (place,) = (place for place, line in enumerate(lines) if line.startswith("TIME"))
+    assert lines[place].split()[:3] == ["TIME", "JOBID", "CLUSTER"]
+    assert "812350 darwin" in lines[place + 1]
+
+
+def test_remedies_of_refused_jobs_name_their_cluster(two_clusters: Run) -> None:
+    refused = ("jobs", "--refused", "-a")
+    assert "Job darwin/812350: not enough credit" in two_clusters(*refused).err
+    assert "Job 812350: not enough credit" in two_clusters(*refused, "-M", "darwin").err
+
+
+@pytest.mark.parametrize(("verb", "job"), [("jobs", "812301"), ("failures", "812350")])
+def test_jobs_and_failures_of_sproject_name_their_cluster(
+    address: str,
+    clean_env: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    job: str,
+) -> None:
+    clean_env.setenv("FAIRBANK_SERVER", address)
+    hadm = runner(sproject.run, capsys)
+    shown = hadm(verb).out
+    clusters = {line.split(job)[1].split()[0] for line in shown.splitlines() if job in line}
+    assert clusters == {"darwin", "wolf"} if verb == "jobs" else {"darwin"}
+    (header,) = hadm(verb, "--detail", "-P").out.splitlines()[:1]
+    assert [header.split("|").count(name) for name in ("CLUSTER", "RESOURCE")] == [1, 1]
+
+
+def test_sentences_name_the_cluster_of_each_job(two_clusters: Run) -> None:
+    """The processor time of 702001 is not known on darwin, nor that of 812301 on wolf."""
+    for clusters in ((), ("-M", "darwin,wolf")):
+        note = fold(two_clusters("eff", "812301,702001", *clusters).err)
+        assert "Used processor time not known: wolf/812301, darwin/702001." in note
+    assert "not known: 702001." in fold(two_clusters("eff", "702001", "-M", "darwin").err)
 
 
 def test_statement_names_the_cluster_of_each_job(two_clusters: Run) -> None:

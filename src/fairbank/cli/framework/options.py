@@ -87,7 +87,8 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     add_option(group, ", ".join(parser.free("-n", "--noheader")), "no header line")
     about = "columns to show; +COL,... adds to the default ones"
     add_option(group, "-o, --format COL%WIDTH,...", about)
-    add_option(group, "-l, --long", "show all columns")
+    if parser.free("-l"):
+        add_option(group, "-l, --long", "show all columns")
     add_option(group, "--helpformat", "list the columns, each with its meaning")
     about = "unit of amounts: minutes, hours (SU, default), thousands or millions of SU"
     add_option(group, "--units", about, choices=tuple(UNITS), default="h")

@@ -35,6 +35,8 @@ class Listing(NamedTuple):
     """What else `--json` is to hold, beside the rows."""
     exact: bool = False
     """Whether the table is shown as wide as it is."""
+    fitted: bool = False
+    """Whether -l is for more rows, so that a table keeps the width of the terminal."""
 
 
 def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
@@ -91,7 +93,7 @@ def _show(context: Context, listing: Listing) -> None:
 def _chosen(context: Context, listing: Listing) -> list[Column]:
     options, caption = context.options, listing.caption or ""
     wanted = options.format or _default_format(context)
-    chosen = choose(_there(context, listing.columns), wanted, extras=options.long)
+    chosen = choose(_there(context, listing.columns), wanted, extras=_is_unbound(context, listing))
     # Most tables have the unit in their caption, JSON has it as `unit`.
     is_named = options.form is None and context.format.unit in caption
     return chosen if is_named else with_unit(chosen, context.format.units)
@@ -122,10 +124,11 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
     context.print_escaped(*(colour(made.lines, header=header) if context.colours else made.lines))
     if lost := missing_columns(columns, made):
         adds_up = not any(isinstance(column.show, Summand) for column in lost)
+        how = "-o +COL adds one" if listing.fitted else "-l shows all columns"
         context.note(
             "",
             f"{', '.join(column.head for column in lost)}: not shown, as the terminal is too narrow"
-            f"{'' if adds_up else '; so rows do not add up'}. -l shows all columns.",
+            f"{'' if adds_up else '; so rows do not add up'}. {how}.",
         )
     extra = [column.head for column in columns if column.extra and column.head in made.dropped]
     if extra:
@@ -151,7 +154,14 @@ def _width(context: Context, listing: Listing) -> int:
     """Return the width of the terminal; unlimited if columns were named or all requested."""
     wanted = context.options.format
     named = bool(wanted) and not adds_columns(wanted)
-    return UNBOUND if listing.exact or named or context.options.long else context.width
+    is_wide = listing.exact or named or _is_unbound(context, listing)
+    return UNBOUND if is_wide else context.width
+
+
+def _is_unbound(context: Context, listing: Listing) -> bool:
+    """Return whether -l requests all columns: in a fitted table only for scripts."""
+    options = context.options
+    return bool(options.long) and (options.form is not None or not listing.fitted)
 
 
 UNBOUND = 1_000_000

@@ -206,6 +206,15 @@ def has_several_clusters(context: Context) -> bool:
     return len(context.get("/cluster")["data"]) > 1
 
 
+def job_names(context: Context, rows: Sequence[Row]) -> list[str]:
+    """Return the jobs of rows as numbers, or as `darwin/812301` if the bank has several clusters
+    and the caption names none, as `usage --by job` has them.
+    """
+    if rows and context.cluster is None and has_several_clusters(context):
+        return [plain(f"{row['cluster']}/{row['job_id']}") for row in rows]
+    return [str(row["job_id"]) for row in rows]
+
+
 def group_query(group: str | None) -> dict[str, object]:
     """Return the query for a Unix group, given by name or number."""
     if group is not None and group.isascii() and group.isdigit():

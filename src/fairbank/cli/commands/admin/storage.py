@@ -87,11 +87,12 @@ def _show(context: Context, result: StorageResult, *, dry_run: bool) -> None:
 
 
 def _as_row(result: StorageResult, *, dry_run: bool) -> Row:
-    """Return the result as data: of a prediction the cost, which the credit may not cover."""
+    """Return the result as data: `beyond_credit` as in an import of jobs (`history_row`)."""
     return {
         "dry_run": dry_run,
         "measurements": len(result.charged),
         "cost": _price(result),
+        "beyond_credit": result.booked.written_off,
         "charged": None if dry_run else result.booked.charged,
         "written_off": None if dry_run else result.booked.written_off,
         "known": result.known,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.bank.jobs import jobs, with_units
+from fairbank.cli.commands.bank.jobs import caption_of_jobs, jobs, with_units
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, NOT_FOUND
 from fairbank.cli.framework.options import add_clusters, add_option, job_ids
-from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import check_job_names
+from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.selectors import check_job_names, job_names
 from fairbank.core.errors import FairbankError, NotFound
 from fairbank.report.columns import Amount, Column, duration, su, text
 from fairbank.report.usage import efficiency, wasted
@@ -62,10 +62,10 @@ def run(context: Context, options: Namespace) -> int:
     if not rows:
         raise NotFound(text, field="JOBID", remedy=remedy)
     rows = [_used(row) for row in _completed(context, rows)]
-    notes = [MEANING, *_unknown(rows)]
+    notes = [MEANING, *_unknown(context, rows)]
     warnings = [f"! {text}; {remedy}"] if missing else []
     shown = with_units(context, COLUMNS, rows)
-    listing = Listing("fairbank.job/1", shown, rows, caption(context), notes=notes)
+    listing = Listing("fairbank.job/1", shown, rows, caption_of_jobs(context, rows), notes=notes)
     show(context, listing._replace(warnings=warnings if options.form == "json" else ()))
     if options.form != "json":
         context.note(*warnings)
@@ -127,12 +127,13 @@ def _used(row: Row) -> dict[str, Any]:
     }
 
 
-def _unknown(rows: Sequence[Row]) -> list[str]:
-    numbers = [str(row["job_id"]) for row in rows if _is_unknown(row)]
-    if not numbers:
+def _unknown(context: Context, rows: Sequence[Row]) -> list[str]:
+    unknown = [row for row in rows if _is_unknown(row)]
+    if not unknown:
         return []
+    names = dict.fromkeys(job_names(context, unknown))  # the runs of one job once
     return [
-        f"Used processor time not known: {', '.join(numbers)}. Slurm's accounting has it: ask on a"
+        f"Used processor time not known: {', '.join(names)}. Slurm's accounting has it: ask on a"
         " host with sacct."
     ]
 

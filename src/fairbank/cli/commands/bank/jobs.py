@@ -18,7 +18,12 @@ from fairbank.cli.framework.options import (
     split_list,
 )
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import check_listed, has_several_clusters, rows_of_each
+from fairbank.cli.framework.selectors import (
+    check_listed,
+    has_several_clusters,
+    job_names,
+    rows_of_each,
+)
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import (
     Amount,
@@ -94,15 +99,14 @@ COLUMNS = (
 )
 
 
-def columns(
-    context: Context, rows: Sequence[Row], *, running: bool, mine: bool
-) -> Sequence[Column]:
-    """Return the columns; running jobs show holds, the jobs of others always their users."""
+def columns(context: Context, rows: Sequence[Row], *, mine: bool) -> Sequence[Column]:
+    """Return the columns; if a job runs, always its hold, and the users of the jobs of others."""
+    running = any(row["state"] == "held" for row in rows)
     drops = ({"HELD": 0} if running else {}) | {"USER": 9 if mine else 0}
     shown = with_units(context, COLUMNS, rows)
     if any(column.head == "RESOURCE" and not column.extra for column in shown):
         # On a narrow terminal the resource takes the place of the partition, not of the reason.
-        drops |= {"PART": 5, "LIMIT": 4, "RESOURCE": 3, "REASON": 2}
+        drops |= {"PART": 5, "LIMIT": 4, "ELAPSED": 3, "REASON": 2, "RESOURCE": 1}
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in shown)
 
 
@@ -111,8 +115,9 @@ def with_units(
 ) -> Sequence[Column]:
     """Return the columns of jobs with those that tell whose SU and whose job numbers rows have.
 
-    RESOURCE is shown if rows differ in it, CLUSTER if the bank has several and the caption names
-    none. Scripts get the same columns for all data.
+    RESOURCE is shown if rows differ in it, else the caption names it (`caption_of_jobs`). CLUSTER
+    is shown if the bank has several and the caption names none. Scripts get the same columns for
+    all data.
 
     Args:
         context: the command, which asks for the clusters.
@@ -126,6 +131,13 @@ def with_units(
     if is_script or (rows and context.cluster is None and has_several_clusters(context)):
         needed.add("CLUSTER")
     return [column._replace(extra=column.extra and column.head not in needed) for column in columns]
+
+
+def caption_of_jobs(context: Context, rows: Sequence[Row]) -> str:
+    """Return the caption of jobs, with the resource that their SU are of if it is just one."""
+    resources = {row["resource"] for row in rows}
+    of_resource = f" of {resources.pop()}" if len(resources) == 1 and resources != {None} else ""
+    return caption(context) + of_resource
 
 
 def _refusal_reason(row: Row, form: DisplayFormat) -> str:
@@ -210,7 +222,7 @@ def run(context: Context, options: Namespace) -> int:
         rows = jobs(context, query, options.limit)
         schema = "fairbank.job/1"
         is_mine = owners == [context.me()]
-        shown = columns(context, rows, running=options.running, mine=is_mine)
+        shown = columns(context, rows, mine=is_mine)
         mine = "You have no job of this selection"
         others = "There is no job of this selection that you may see."
     check_listed(context, rows, of_jobs=True)
@@ -219,7 +231,8 @@ def run(context: Context, options: Namespace) -> int:
     empty = (
         others if owners is None else f"{mine}; -a includes the jobs of others that you may see."
     )
-    return show(context, Listing(schema, shown, rows, caption(context), notes=notes, empty=empty))
+    heading = caption(context) if options.refused else caption_of_jobs(context, rows)
+    return show(context, Listing(schema, shown, rows, heading, notes=notes, empty=empty))
 
 
 def _owners(context: Context) -> list[int] | None:
@@ -272,11 +285,12 @@ def refusals(context: Context, query: dict[str, object], limit: int) -> list[Row
 def _advice(context: Context, rows: list[Row]) -> list[str]:
     """Return the remedies of each refusal if there are few, else of the newest."""
     lines = []
-    for row in rows if len(rows) <= EXPLAINED else rows[:1]:
+    shown = rows if len(rows) <= EXPLAINED else rows[:1]
+    for row, name in zip(shown, job_names(context, shown), strict=True):
         # Only the bank's answer for a single refusal names other projects.
         refusal = context.one(f"/failure/{row['id']}")
         detail = context.format.sentence(refusal["detail"])
-        lines.append(f"Job {refusal['job_id']}: {detail}")
+        lines.append(f"Job {name}: {detail}")
         for place, remedy in enumerate(refusal["remedies"]):
             lines.append(f"  {'or' if place else 'try'}: {remedy}")
     if len(rows) > EXPLAINED:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.bank.balance import balances, row_warnings
 from fairbank.cli.commands.bank.balance import columns as balance_columns
 from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
-from fairbank.cli.commands.bank.jobs import columns, jobs, refusals
+from fairbank.cli.commands.bank.jobs import columns, jobs, refusals, with_units
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option
 from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour, missing_columns
@@ -55,10 +55,12 @@ def run(context: Context, options: Namespace) -> int:
             context.print_lines(folded(plain(warning), context.width))
     title = "Your running jobs"
     title += f", {_held(context, running)} held" if running else ""
-    shown = columns(context, running, running=True, mine=True)
+    # The first line names the user.
+    shown = [column for column in columns(context, running, mine=True) if column.head != "USER"]
     _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
     title = f"Your jobs refused in the last {REFUSED_DAYS} days"
-    _part(context, title, REFUSALS, refused, REFUSED, "fairbank jobs --refused")
+    shown = with_units(context, REFUSALS, refused)
+    _part(context, title, shown, refused, REFUSED, "fairbank jobs --refused")
     return 0
 
 
@@ -69,8 +71,6 @@ def _held(context: Context, running: Sequence[Row]) -> str:
         unit = str(row["resource"]), str(row["cluster"])
         sums[unit] = sums.get(unit, 0) + row["held"]
     su, names = context.format.su, unit_names(sums)
-    if len(sums) == 1:
-        return su(*sums.values())
     return ", ".join(f"{su(held)} of {plain(names[unit])}" for unit, held in sorted(sums.items()))
 
 

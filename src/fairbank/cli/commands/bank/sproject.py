@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.commands.bank.jobs import if_known, jobs, refusals, short
+from fairbank.cli.commands.bank.jobs import (
+    caption_of_jobs,
+    if_known,
+    jobs,
+    refusals,
+    short,
+    with_units,
+)
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of, user_name
@@ -93,6 +100,8 @@ _JOB = (
     Column("ALLOC-ID", text("allocation"), right=True, drop=2),
     Column("PROJECT", text("account")),
     Column("JOB-ID", text("job_id"), right=True),
+    Column("CLUSTER", text("cluster"), extra=True),
+    Column("RESOURCE", text("resource"), extra=True),
     Column("OWNER", text("user")),
 )
 JOBS = (
@@ -109,7 +118,6 @@ JOBS = (
 )
 JOB_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
-    Column("CLUSTER", text("cluster")),
     Column("PARTITION", text("partition")),
     Column("CREDIT", su("refunded"), right=True),
     Column("DEBIT", su("charged"), right=True),
@@ -123,7 +131,6 @@ FAILURES = (
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
-    Column("RESOURCE", text("resource")),
     Column("SHORT", if_known(short), right=True),
 )
 
@@ -187,7 +194,9 @@ class View(NamedTuple):
         if self.by_user and options.by_user:
             of_user = tuple(UNIT if column is RESOURCE else column for column in self.columns)
             return of_user + self.by_user
-        return self.columns + self.detail if options.detail else self.columns
+        if not options.detail:
+            return self.columns
+        return *(column._replace(extra=False) for column in self.columns), *self.detail
 
     def _run(self, context: Context, options: Namespace) -> int:
         if self.by_user and not options.by_user and (options.starttime or options.endtime):
@@ -200,7 +209,7 @@ class View(NamedTuple):
             check_accounts(context, [options.account] if options.account else None, of_jobs=True)
             check_resources(context, [options.resource] if options.resource else None)
             check_category(context, options.category)
-        columns = self._chosen(options)
+        columns: Sequence[Column] = self._chosen(options)
         if options.sort:
             rows = sort_rows(columns, rows, options.sort, context.format)
         if options.limit and len(rows) > options.limit:
@@ -209,6 +218,8 @@ class View(NamedTuple):
             context.later_notes.append(f"{more} To see them, add --limit {10 * options.limit}")
         schema = BY_USER_SCHEMA if self.by_user and options.by_user else self.schema
         heading = caption_of(context, columns)
+        if self.owned:
+            columns, heading = with_units(context, columns, rows), caption_of_jobs(context, rows)
         return show(context, Listing(schema, columns, rows, heading, empty=self.empty))
 
 

@@ -103,6 +103,8 @@ def add(parser: Parser) -> None:
     about = "the number of the allocation"
     add_option(parser, "allocation ALLOC", about, nargs="?", type=number)
     add_account(parser)
+    about = "also what moved no credit: new terms, caps, refusals; for scripts all columns"
+    add_option(parser, "-l, --long", about)
     add_period(parser, "now-30days")
     add_limit(parser, PAGE, "maximum number of entries, the newest; 0: all")
 
@@ -130,6 +132,7 @@ def run(context: Context, options: Namespace) -> int:
         f"{_caption(context, page['allocation'])}\n{caption(context)}",
         notes=notes,
         more={**parts, "whole": whole},
+        fitted=True,
     )
     return show(context, listing)
 

@@ -87,12 +87,15 @@ def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
 def _resource_row(
     name: str, charged: Sequence[RepairOutcome], released: Sequence[RepairOutcome], *, dry_run: bool
 ) -> Row:
-    """Return the amounts of a resource: of a prediction the cost, which no credit may cover."""
+    """Return the amounts of a resource. `beyond_credit` is the cost that no credit covers; whether
+    it is written off the bank decides by its policy, so a prediction has neither that nor a charge.
+    """
     booked = _booked(charged)
     return {
         "resource": name,
         "runs": len(charged),
         "cost": _price(charged),
+        "beyond_credit": booked.written_off,
         "charged": None if dry_run else booked.charged,
         "written_off": None if dry_run else booked.written_off,
         "lost": len(released),

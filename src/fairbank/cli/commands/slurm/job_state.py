@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairbank.cli.commands.bank.jobs import jobs
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.output import source_line
@@ -128,7 +129,7 @@ def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | 
         cluster = rows[0]["cluster"]
     context.cluster = BankClient(context.client).cluster(cluster).name
     query = {"job_id": number, "cluster": context.cluster}
-    run = next(iter(context.rows("/job", query, 1)), None)
+    run = next(iter(jobs(context, query, 1)), None)
     refused = next(iter(context.rows("/failure", query, 1)), None)
     if refused is not None and run is not None and refused["at"] <= run["start"]:
         refused = None
@@ -238,11 +239,12 @@ def _credit(context: Context, run: Row) -> Iterator[str]:
         case "held":
             yield f"{su(run['held'])} of {payer} are held; what it does not use comes back"
         case "charged":
-            yield f"{su(run['charged'])} were charged to {payer}"
+            whole, back = su(run["charged"]), su(run["refunded"])
+            refund = f" ({whole}, of which {back} were refunded)" if run["refunded"] else ""
+            yield f"{su(run['cost'])} were charged to {payer}{refund}"
         case "released":
             yield f"nothing was charged to {payer}"
         case _:
             yield f"the hold of {payer} lapsed, because no report of the end came"
-    for name, words in (("refunded", "were refunded"), ("written_off", "were written off")):
-        if run[name]:
-            yield f"{su(run[name])} {words}"
+    if run["written_off"]:
+        yield f"{su(run['written_off'])} were written off"
