@@ -206,7 +206,7 @@ def has_several_clusters(context: Context) -> bool:
     return len(context.get("/cluster")["data"]) > 1
 
 
-def job_names(context: Context, rows: Sequence[Row]) -> list[str]:
+def job_names(context: Context, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the jobs of rows as numbers, or as `darwin/812301` if the bank has several clusters
     and the caption names none, as `usage --by job` has them.
     """

@@ -56,7 +56,8 @@ def run(context: Context, options: Namespace) -> int:
     title = "Your running jobs"
     title += f", {_held(context, running)} held" if running else ""
     # The first line names the user.
-    shown = [column for column in columns(context, running, mine=True) if column.head != "USER"]
+    shown = columns(context, running, mine=True)
+    shown = [column for column in shown if column.head != "USER"]
     _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
     title = f"Your jobs refused in the last {REFUSED_DAYS} days"
     shown = with_units(context, REFUSALS, refused)

@@ -120,15 +120,15 @@ def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | 
     """
     from fairbank.slurm.bank import BankClient
 
+    query: dict[str, object] = {"job_id": number}
     if cluster is None:
-        query = {"job_id": number}
         rows = [row for path in ("/job", "/failure") for row in context.rows(path, query)]
         if not rows:
             return None, None
         SeveralClusters.check(number, rows)
         cluster = rows[0]["cluster"]
     context.cluster = BankClient(context.client).cluster(cluster).name
-    query = {"job_id": number, "cluster": context.cluster}
+    query["cluster"] = context.cluster
     run = next(iter(jobs(context, query, 1)), None)
     refused = next(iter(context.rows("/failure", query, 1)), None)
     if refused is not None and run is not None and refused["at"] <= run["start"]:
