@@ -29,7 +29,9 @@ def job(words: str) -> JobDescription:
 def requested(words: str) -> str:
     """Return the TRES, and the memory that is requested for each node, CPU or GPU."""
     described = job(words)
-    return ",".join([described.tres, *(f"{of}={size}" for of, size in described.memory.items())])
+    return ",".join(
+        [described.tres, *(f"{of}={size}" for of, size in described.layout.memory.items())]
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_script_is_read_up_to_its_first_command() -> None:
         options.cpus_per_task,
     ) == ("chem_qmc", "idle-std", "2", "8", "2")
     assert (options.mem_per_cpu, options.time, options.qos) == ("4G", "1-00:00:00", "high")
-    assert describe_job(options).exclusive
+    assert describe_job(options).layout.exclusive
     assert unread == ["--licenses", "--wonder"]
 
 
@@ -222,7 +224,7 @@ def test_options_of_a_quote_are_those_of_sbatch() -> None:
 def test_options_of_a_script_take_their_values_as_in_sbatch(script: str, tres: str) -> None:
     options, unread = read_script(script.split("\n"))
     described = describe_job(options)
-    assert (described.tres, described.memory, unread) == (tres, {}, [])
+    assert (described.tres, described.layout.memory, unread) == (tres, {}, [])
 
 
 def test_first_component_of_a_heterogeneous_job_is_priced() -> None:
@@ -243,7 +245,7 @@ def test_first_component_of_a_heterogeneous_job_is_priced() -> None:
 )
 def test_only_exclusive_nodes_take_all_of_each_node(written: str, exclusive: bool) -> None:
     options, unread = read_script([f"#SBATCH {written}"])
-    assert (describe_job(options).exclusive, unread) == (exclusive, [])
+    assert (describe_job(options).layout.exclusive, unread) == (exclusive, [])
 
 
 def test_unclosed_quote_is_reported_with_its_line() -> None:

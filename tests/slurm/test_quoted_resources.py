@@ -198,10 +198,12 @@ def requested(options: str) -> JobRequest:
     """Return the job as `POST /quote` gets it."""
     parsed, _ = read_script([f"#SBATCH {options}"])
     job = describe_job(parsed)
-    fields = {"account": "a", "time_limit": 1, "tres": job.tres, **job.memory}
+    fields = {"account": "a", "time_limit": 1, "tres": job.tres, **job.layout.memory}
     body = msgspec.convert(fields, DescribedJob)
     counts = parse_counts(job.tres)
-    return JobRequest("lab", "", counts, 300, None, job.exclusive, requested_memory(body, counts))
+    return JobRequest(
+        "lab", "", counts, 300, None, job.layout.exclusive, requested_memory(body, counts)
+    )
 
 
 def test_job_larger_than_a_node_is_quoted_with_its_cores_and_gpus(slurm: Cluster) -> None:

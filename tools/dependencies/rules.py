@@ -53,9 +53,9 @@ SHELLS: Mapping[str, str] = {
     "wlm.protocol.frames": "",
     "wlm.commands": "core wlm.client",
     "wlm.stepd": "",  # and of the standard library only what a test lists
-    "slurm": "core cluster bank priority agent scheduling report report.slurm rest.schemas "
-    "rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "
-    "slurm.reconcile.repair slurm.reconcile.reconciler",
+    "slurm": "core core.submission cluster bank priority agent scheduling report report.slurm "
+    "rest.schemas rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot "
+    "slurm.reconcile slurm.reconcile.repair slurm.reconcile.reconciler",
     "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
     "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "

@@ -7,7 +7,7 @@ depends on a clock, a file or the cluster stays text: times of day, hosts, featu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
@@ -38,6 +38,20 @@ _MAIL_TYPES = frozenset(
     {*_MAIL_ALL, "ARRAY_TASKS", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50"}
 )
 _RESOURCE_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+
+
+class TaskLayout(NamedTuple):
+    """Tasks of a job with their memory, as options request them.
+
+    `exclusive` requests whole nodes. `memory` is one of `mem`, `mem_per_cpu` and `mem_per_gpu`,
+    such as 16G, or empty. `tasks` is None if only the CPUs of the job are known.
+    """
+
+    exclusive: bool = False
+    memory: Mapping[str, str] = {}
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    cpus_per_task: int = 1
 
 
 class NodeRange(NamedTuple):

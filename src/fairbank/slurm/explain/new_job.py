@@ -18,6 +18,7 @@ from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 from fairbank.core.ids import JOB_ID_MAX
+from fairbank.core.submission.values import TaskLayout
 from fairbank.core.tres import parse_memory
 from fairbank.scheduling.explain.answer import StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
@@ -48,11 +49,7 @@ DEFAULT_QOS = "normal"
 
 
 class NewJob(NamedTuple):
-    """Job as its owner describes it.
-
-    `tres` are the totals that it requests. `memory` is empty, or one of `mem`, `mem_per_cpu` and
-    `mem_per_gpu`, such as 16G. `tasks` is None if only its CPUs are known.
-    """
+    """Job as its owner describes it. `tres` are the totals that it requests."""
 
     cluster: str
     account: str
@@ -61,11 +58,7 @@ class NewJob(NamedTuple):
     partitions: tuple[str, ...]
     limit_seconds: int
     tres: Mapping[str, int]
-    exclusive: bool = False
-    memory: Mapping[str, str] = {}
-    tasks: int | None = None
-    cpus_per_task: int = 1
-    tasks_per_node: int | None = None
+    layout: TaskLayout = TaskLayout()
 
 
 class LikelyStart(NamedTuple):
@@ -178,7 +171,7 @@ def _slurm_job(job: NewJob, number: int, priority: int, now: int) -> SlurmJob:
 
 
 def _wanted(job: NewJob) -> ResourceRequest:
-    nodes = job.tres.get("node", 1)
+    nodes, layout = job.tres.get("node", 1), job.layout
     gpus = {
         name.partition(":")[2]: -(-count // nodes)
         for name, count in job.tres.items()
@@ -187,21 +180,21 @@ def _wanted(job: NewJob) -> ResourceRequest:
     any_type = gpus.pop("", 0) - sum(gpus.values())
     if any_type > 0:
         gpus[""] = any_type
-    sizes = {unit: parse_memory(text, field=unit) for unit, text in job.memory.items()}
+    sizes = {unit: parse_memory(text, field=unit) for unit, text in layout.memory.items()}
     if "mem" in job.tres:
         sizes["mem"] = -(-job.tres["mem"] // nodes)
     if "mem_per_gpu" in sizes:
         sizes["mem"] = sizes["mem_per_gpu"] * sum(gpus.values())
     if sizes.get("mem_per_cpu") == 0:
         sizes = {"mem": ALL_MEMORY}
-    cpus = job.cpus_per_task if job.tasks else -(-job.tres["cpu"] // nodes)
+    cpus = layout.cpus_per_task if layout.tasks else -(-job.tres["cpu"] // nodes)
     return ResourceRequest(
         nodes=nodes,
-        tasks=job.tasks,
-        tasks_per_node=job.tasks_per_node,
+        tasks=layout.tasks,
+        tasks_per_node=layout.tasks_per_node,
         cpus_per_task=cpus,
         memory_per_node=sizes.get("mem"),
         memory_per_cpu=sizes.get("mem_per_cpu"),
         gpus=tuple(Gpus(kind, number) for kind, number in gpus.items()),
-        exclusive=job.exclusive,
+        exclusive=layout.exclusive,
     )

@@ -15,6 +15,7 @@ from fairbank.cli.framework.parser import Parser
 from fairbank.core.gres import GPU, Gres, gres_counts
 from fairbank.core.submission.options import options_by_flag
 from fairbank.core.submission.script import parse_script
+from fairbank.core.submission.values import TaskLayout
 
 # Options that change the price, by what they make a job hold beside what is read.
 _DEARER = {
@@ -95,19 +96,14 @@ def describe_unread(unread: Iterable[str]) -> str:
 class JobDescription(NamedTuple):
     """Requested resources as fields of `POST /quote`, notes on them, and tasks of an array.
 
-    `memory` is one of the fields `mem`, `mem_per_cpu` and `mem_per_gpu`, or empty. `tasks` are
-    those of one job, on at most so many for each node, and with so many CPUs each. `node_requests`
-    is what a single node must have, by option, and `max_nodes` the upper end of --nodes.
+    The layout is that of one job. `node_requests` is what a single node must have, by option, and
+    `max_nodes` the upper end of --nodes.
     """
 
     tres: str
-    exclusive: bool
-    memory: dict[str, str]
+    layout: TaskLayout
     doubts: list[str]
     array_tasks: int
-    tasks: int
-    tasks_per_node: int | None
-    cpus_per_task: int
     node_requests: dict[str, str]
     max_nodes: int | None
 
@@ -129,13 +125,9 @@ def describe_job(options: Namespace) -> JobDescription:
         )
     return JobDescription(
         tres=_tres_text(counts),
-        exclusive=exclusive,
-        memory=_memory(job),
+        layout=TaskLayout(exclusive, _memory(job), tasks, per_node, cpus_per_task),
         doubts=doubts,
         array_tasks=len(job["array"].numbers) if "array" in job else 1,
-        tasks=tasks,
-        tasks_per_node=per_node,
-        cpus_per_task=cpus_per_task,
         node_requests=_node_requests(job, cpus_per_task, min(tasks, per_node or 1)),
         # Tasks that share CPUs may all run on the nodes that are there.
         max_nodes=job["nodes"].most if "nodes" in job and not overcommit else None,

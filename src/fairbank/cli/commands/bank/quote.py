@@ -106,8 +106,8 @@ def _resources(options: Namespace, job: JobDescription) -> dict[str, object]:
         "tres": job.tres,
         "node_requests": job.node_requests,
         "max_nodes": job.max_nodes,
-        "exclusive": job.exclusive,
-        **job.memory,
+        "exclusive": job.layout.exclusive,
+        **job.layout.memory,
     }
 
 
@@ -179,13 +179,7 @@ def _likely_start(
         tres=counts,
     )
     if not options.tres:
-        described = described._replace(
-            exclusive=job.exclusive,
-            memory=job.memory,
-            tasks=job.tasks,
-            tasks_per_node=job.tasks_per_node,
-            cpus_per_task=job.cpus_per_task,
-        )
+        described = described._replace(layout=job.layout)
     try:
         with Stages(options) as progress:
             tick = partial(progress, "simulated runs")
