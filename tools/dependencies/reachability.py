@@ -18,7 +18,7 @@ NEXT_USERS: Mapping[str, str] = {
     "wlm.config.default_file": "the workload manager",
     "core.submission.file_patterns": "the workload manager",
     "report.slurm.sinfo": "the workload manager",
-    "wlm.protocol.commands": "the workload manager's controller",
+    "wlm.controller.submissions": "the workload manager's controller",
     "wlm.core.controller": "the workload manager's controller",
     "wlm.controller.agent_link": "the workload manager's controller",
     "priority.multifactor.accrual": "the workload manager",

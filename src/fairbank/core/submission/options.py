@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission import values as v
@@ -101,7 +101,7 @@ OPTIONS = (
     Option("input", "i", SUBMITTING, "SBATCH_INPUT SRUN_INPUT SLURM_STDINMODE"),
     Option("job-name", "J", ALL, "SBATCH_JOB_NAME SLURM_JOB_NAME"),
     Option("kill-on-invalid-dep", "", ALL, "", v.yes_or_no),
-    Option("licenses", "L"),
+    Option("licenses", "L", ALL, "", v.licenses),
     Option("mail-type", "", ALL, "", v.mail_types),
     Option("mail-user"),
     Option("mcs-label"),
@@ -236,6 +236,26 @@ def parse_options(words: Iterator[str], command: str) -> tuple[list[GivenOption]
         else:
             return given, word
     return given, None
+
+
+def read_values(texts: Mapping[str, str], command: str) -> dict[str, Any]:
+    """Return the values of options of a command.
+
+    Args:
+        texts: the options by name, as they were written.
+        command: the command.
+
+    Raises:
+        InvalidInput: the command has no such option, or it does not take this value.
+    """
+    options, values = options_by_flag(command), {}
+    for name, text in texts.items():
+        option = options.get(f"--{name}")
+        if option is None:
+            what = f"{command} has no option --{name[:40]}"
+            raise InvalidInput(what, field=f"--{name[:40]}", remedy=f"see {command} --help")
+        values[option.name] = option.reader(text, option.flag)
+    return values
 
 
 def _full_flag(name: str, options: Mapping[str, Option]) -> str:

@@ -26,6 +26,7 @@ _NODES = re.compile(r"(\d{1,9})([km]?)(?:-(\d{1,9})([km]?))?", re.ASCII | re.IGN
 _NODE_FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 _UNLIMITED = re.compile(r"-1|unlimited|infinite|[0:-]*0", re.IGNORECASE)
 _SIGNED = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_LICENSE = re.compile(r"([^\s,:@|=]{1,64})(?::([1-9]\d{0,8}))?", re.ASCII)
 _SIGNAL = re.compile(r"(?i)([RB]{0,2}):?(?:SIG)?([A-Z]+[12]?|[0-9]{1,3})(?:@([0-9]{1,5}))?")
 _SIGNAL_NUMBERS = {
     "HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "ALRM": 14,
@@ -210,6 +211,16 @@ def signal(text: str, field: str) -> WarningSignal:
         )
     prefix = match[1].upper()
     return WarningSignal(number, seconds, "B" in prefix, "R" in prefix)
+
+
+def licenses(text: str, field: str) -> dict[str, int]:
+    """Return the number of each license of `matlab:2,ansys`."""
+    matches = [_LICENSE.fullmatch(part) for part in text.split(",")]
+    counts = {match[1]: int(match[2] or 1) for match in matches if match is not None}
+    if len(counts) < len(matches):
+        what = f"{text[:40]!a} is not a list of different licenses"
+        raise InvalidInput(what, field=field, remedy="write for example matlab:2,ansys")
+    return counts
 
 
 def mail_types(text: str, field: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     `script` and `environment` are digests. `input`, `output` and `error` are patterns, empty for
     the defaults. `may_requeue`: --requeue. `no_kill`: the job goes on when a node fails that does
     not run its script. `kill_invalid`: it is cancelled when its dependencies cannot be met.
+    `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none. `command` is
+    the script as it was named.
     """
 
     name: str
@@ -60,6 +63,14 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     kill_invalid: bool = False
     warning: WarningSignal | None = None
     comment: str = ""
+    umask: int = 0o022
+    limits: Mapping[str, int] = {}
+    nice: int = 0
+    command: str = ""
+    extra: str = ""
+    wckey: str = ""
+    mail_types: frozenset[str] = frozenset()
+    mail_user: str = ""
 
 
 class ExpectedStart(NamedTuple):

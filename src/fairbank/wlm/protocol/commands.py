@@ -46,7 +46,8 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
 
     `options` are the long names of options with their values as written. `environment` has entries
     NAME=value, separated by NUL. `limits` are soft limits by the names of setrlimit(2) without
-    RLIMIT_, -1 for none. `host` is where the command runs.
+    RLIMIT_, -1 for none. `host` is where the command runs, `script_name` the path of the script as
+    it was named; empty for --wrap and standard input.
     """
 
     script: bytes
@@ -57,6 +58,7 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
     umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
     limits: dict[str, int] = {}
     host: str = ""
+    script_name: str = ""
     command: Literal["sbatch", "srun"] = "sbatch"
 
 

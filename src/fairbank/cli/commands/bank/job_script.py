@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from fairbank.cli.framework.options import add_clusters, add_option
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.gres import GPU, Gres, gres_counts
-from fairbank.core.submission.options import options_by_flag
+from fairbank.core.submission.options import options_by_flag, read_values
+from fairbank.core.submission.resources import node_range, requested_tasks
 from fairbank.core.submission.script import parse_script
 from fairbank.core.submission.values import TaskLayout
 
@@ -110,8 +111,10 @@ class JobDescription(NamedTuple):
 
 def describe_job(options: Namespace) -> JobDescription:
     """Return the requested resources. Raises InvalidInput, naming the option."""
-    job = _values(options)
-    per_node, tasks, nodes = job.get("ntasks-per-node"), _given_tasks(job), _nodes(job)
+    texts = {name: getattr(options, _field(name)) for name in _RESOURCES}
+    job = read_values({name: text for name, text in texts.items() if text is not None}, "sbatch")
+    per_node, tasks, range_ = job.get("ntasks-per-node"), requested_tasks(job), node_range(job)
+    nodes = range_.most or range_.least
     tasks = tasks or nodes * (per_node or 1)
     cpus_per_task = job.get("cpus-per-task", 1)
     exclusive, overcommit = job.get("exclusive") == "exclusive", "overcommit" in job
@@ -132,17 +135,6 @@ def describe_job(options: Namespace) -> JobDescription:
         # Tasks that share CPUs may all run on the nodes that are there.
         max_nodes=job["nodes"].most if "nodes" in job and not overcommit else None,
     )
-
-
-def _values(options: Namespace) -> dict[str, Any]:
-    """Return the values of the options that say what the job holds, by name."""
-    known, values = options_by_flag("sbatch"), {}
-    for name in _RESOURCES:
-        text = getattr(options, _field(name))
-        if text is not None:
-            option = known[f"--{name}"]
-            values[name] = option.reader(text, option.flag)
-    return values
 
 
 def _tres_text(counts: Mapping[str, int]) -> str:
@@ -173,28 +165,6 @@ def _node_requests(
     listed: list[Gres] = job.get("gres", [])
     requests["--gres"] = gres_counts(g for g in listed if not (by_gpus and g.name == GPU))
     return {option: _tres_text(counts) for option, counts in requests.items() if counts}
-
-
-def _given_tasks(job: Mapping[str, Any]) -> int | None:
-    """Return the tasks that --ntasks, or --gpus with --gpus-per-task, requests."""
-    tasks: int | None = job.get("ntasks")
-    gpus, per_task = _gpus(job, "gpus"), _gpus(job, "gpus-per-task")
-    return tasks or (-(-gpus // per_task) if gpus and per_task else None)
-
-
-def _nodes(job: Mapping[str, Any]) -> int:
-    """Return the number of nodes, as sbatch derives it from the counts for each node."""
-    tasks, tasks_per_node = _given_tasks(job), job.get("ntasks-per-node")
-    nodes = (job["nodes"].most or job["nodes"].least) if "nodes" in job else 1
-    if tasks:
-        nodes = min(nodes, tasks)  # sbatch: can't run 2 processes on 4 nodes, setting nnodes to 2
-    gpus, per_node = _gpus(job, "gpus"), _gpus(job, "gpus-per-node")
-    by_tasks = -(-tasks // tasks_per_node) if tasks and tasks_per_node else 1
-    return max(nodes, by_tasks, -(-gpus // per_node) if gpus and per_node else 1)
-
-
-def _gpus(job: Mapping[str, Any], name: str) -> int:
-    return sum(gres.number for gres in job.get(name, []))
 
 
 def _memory(job: Mapping[str, Any]) -> dict[str, str]:

@@ -120,16 +120,19 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
             field="partition",
             remedy=f"there are: {', '.join(sorted(state.partitions))}",
         )
-    if job.priority and not is_operator(state.settings, caller):
+    if (job.priority or body.submission.nice < 0) and not is_operator(state.settings, caller):
         raise Forbidden(
-            "only operators may set a priority", field="priority", remedy="leave it out, or --nice"
+            "only operators may set a priority, or a negative nice value",
+            field="priority",
+            remedy="leave it out, or lower the priority with --nice",
         )
     limit = state.partitions[names[0]].default_seconds if job.limit is None else job.limit
     return msgspec.structs.replace(
         job,
         partitions=names,
         limit=limit or None,
-        priority=job.priority or tx.count("priority", FIRST_PRIORITY, -1),
+        priority=job.priority
+        or max(tx.count("priority", FIRST_PRIORITY, -1) - body.submission.nice, 1),
         tres={**job.tres, **requested_tres(job.wanted)},
     )
 

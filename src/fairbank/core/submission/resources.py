@@ -1,0 +1,36 @@
+"""Tasks and nodes that follow from the options of a job, as sbatch derives them.
+
+The functions take the values of the options by name (`options.read_values`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairbank.core.submission.values import NodeRange
+
+
+def requested_tasks(job: Mapping[str, Any]) -> int | None:
+    """Return the tasks that --ntasks, or --gpus with --gpus-per-task, requests."""
+    tasks: int | None = job.get("ntasks")
+    gpus, per_task = _gpus(job, "gpus"), _gpus(job, "gpus-per-task")
+    return tasks or (-(-gpus // per_task) if gpus and per_task else None)
+
+
+def node_range(job: Mapping[str, Any]) -> NodeRange:
+    """Return the number of nodes: at least as many as the counts for each node need."""
+    tasks, tasks_per_node = requested_tasks(job), job.get("ntasks-per-node")
+    given: NodeRange = job.get("nodes", NodeRange(1, None))
+    gpus, per_node = _gpus(job, "gpus"), _gpus(job, "gpus-per-node")
+    by_tasks = -(-tasks // tasks_per_node) if tasks and tasks_per_node else 1
+    needed = max(by_tasks, -(-gpus // per_node) if gpus and per_node else 1)
+    # sbatch: can't run 2 processes on 4 nodes, setting nnodes to 2
+    least, most = (
+        None if count is None else max(min(count, tasks or count), needed) for count in given
+    )
+    return NodeRange(least or 1, most)
+
+
+def _gpus(job: Mapping[str, Any], name: str) -> int:
+    return sum(gres.number for gres in job.get(name, []))

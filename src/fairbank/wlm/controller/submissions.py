@@ -1,0 +1,295 @@
+"""Submissions: options of sbatch and srun as texts become the request that the core accepts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import tzinfo
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
+from fairbank.core import hostlist
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.options import read_values
+from fairbank.core.submission.resources import node_range, requested_tasks
+from fairbank.core.submission.support import check_supported
+from fairbank.core.submission.values import resource_limits
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import constraint
+from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.events import Caller, SubmitJob
+from fairbank.wlm.core.jobs import Submission
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.protocol.commands import SubmitRequest
+
+_ALL_LIMITS = resource_limits("ALL", "")
+_WORDS_MAX = 2 * 1024 * 1024
+"""Bytes of the environment and the arguments together, as execve(2) takes them by default."""
+_WORD_MAX = 128 * 1024
+"""Bytes of one argument or variable (MAX_ARG_STRLEN)."""
+
+
+class Submitter(NamedTuple):
+    """User who submits a job, with their group and the names of all their groups."""
+
+    caller: Caller
+    gid: int
+    groups: tuple[str, ...] = ()
+
+
+class StoredFiles(NamedTuple):
+    """Digests of the script and of the environment."""
+
+    script: str
+    environment: str
+
+
+def build_submission(
+    request: SubmitRequest,
+    submitter: Submitter,
+    files: StoredFiles,
+    state: CoreState,
+    settings: WlmSettings,
+    *,
+    now: int,
+    zone: tzinfo,
+) -> SubmitJob:
+    """Return the request for the core.
+
+    Args:
+        request: the request of the command.
+        submitter: who makes it.
+        files: digests of its script and its environment.
+        state: state of the cluster, for names and defaults.
+        settings: settings of the cluster.
+        now: current time in seconds since 1970.
+        zone: time zone of --begin and --deadline.
+
+    Raises:
+        FairbankError: an option has a bad value, is not supported, or names something unknown.
+    """
+    _check_sizes(request, settings)
+    check_supported(request.options)
+    values = read_values(request.options, request.command)
+    _check_names(values, state)
+    submission = _submission(request, values, submitter, files, settings)
+    array = values.get("array")
+    _check_patterns(submission, is_array=array is not None)
+    return SubmitJob(
+        job=_pending_job(request, values, submitter, state, settings, now=now, zone=zone),
+        submission=submission,
+        array=array,
+        dependencies=values.get("dependency"),
+        held="hold" in values or values.get("priority") == 0,
+        test_only="test-only" in values,
+    )
+
+
+def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
+    """Return the resources that a job requests. Raises InvalidInput if they contradict each other.
+
+    Args:
+        values: values of its options by name.
+    """
+    nodes, tasks, per_node = node_range(values), requested_tasks(values), None
+    # Tasks that share CPUs count as one for each node (--overcommit).
+    if "overcommit" in values:
+        tasks = None
+    else:
+        per_node = values.get("ntasks-per-node")
+        tasks = tasks or (nodes.least * per_node if per_node else None)
+    memory, per_cpu = values.get("mem"), values.get("mem-per-cpu")
+    sharing = values.get("exclusive")
+    for name in ("constraint", "prefer"):
+        constraint.parse(values.get(name, ""), f"--{name}")
+    return ResourceRequest(
+        nodes=nodes.least,
+        max_nodes=nodes.most,
+        tasks=tasks,
+        tasks_per_node=per_node,
+        cpus_per_task=values.get("cpus-per-task", 1),
+        cpus_per_node=values.get("mincpus", 1),
+        memory_per_node=ALL_MEMORY if per_cpu == 0 else memory,
+        memory_per_cpu=per_cpu or None,
+        tmp=values.get("tmp", 0),
+        constraint=values.get("constraint", ""),
+        prefer=values.get("prefer", ""),
+        contiguous="contiguous" in values,
+        exclusive=sharing == "exclusive",
+        shared=sharing == "oversubscribe" or "oversubscribe" in values,
+        required=_hosts(values, "nodelist"),
+        excluded=_hosts(values, "exclude"),
+    )
+
+
+def _hosts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    text = values.get(name, "")
+    return tuple(dict.fromkeys(hostlist.expand(text, field=f"--{name}"))) if text else ()
+
+
+def _pending_job(
+    request: SubmitRequest,
+    values: Mapping[str, Any],
+    submitter: Submitter,
+    state: CoreState,
+    settings: WlmSettings,
+    *,
+    now: int,
+    zone: tzinfo,
+) -> PendingJob:
+    partitions = tuple(filter(None, values.get("partition", "").split(",")))
+    qos = values.get("qos", "")
+    times = {
+        name: parse_moment(values[name], now, zone, field=f"--{name}")
+        for name in ("begin", "deadline")
+        if name in values
+    }
+    if (deadline := times.get("deadline")) is not None and deadline <= now:
+        raise InvalidInput("the deadline is over", field="--deadline", remedy="a later time")
+    return PendingJob(
+        number=0,
+        user=submitter.caller.name,
+        account=values.get("account") or _default_account(submitter.caller.name, settings),
+        qos=qos,
+        partitions=partitions or ("",),
+        wanted=resource_request(values),
+        priority=values.get("priority", 0),
+        eligible=times.get("begin", 0),
+        limit=_limit(values, partitions, state),
+        time_min=values.get("time-min"),
+        reservation=values.get("reservation"),
+        groups=submitter.groups,
+        deadline=deadline,
+        licences=values.get("licenses", {}),
+        qos_flags=settings.accounting.qos_flags.get(qos, frozenset()),
+        is_privileged=submitter.caller.uid == 0,
+        submit_host=request.host,
+    )
+
+
+def _limit(values: Mapping[str, Any], partitions: tuple[str, ...], state: CoreState) -> int | None:
+    """Return the time limit; None: that of the partition. Without a limit its largest counts."""
+    limit: int | None = values.get("time")
+    if "time" not in values or limit is not None:
+        return limit
+    default = (rules for rules in state.partitions.values() if rules.is_default)
+    rules = state.partitions.get(partitions[0]) if partitions else next(default, None)
+    return (rules and rules.max_seconds) or LIMIT_MAX_SECONDS
+
+
+def _default_account(user: str, settings: WlmSettings) -> str:
+    """Return the account of the first association of a user; empty if there is none."""
+    own = (record.name for record in settings.accounting.associations if record.user == user)
+    return next(own, "")
+
+
+def _submission(
+    request: SubmitRequest,
+    values: Mapping[str, Any],
+    submitter: Submitter,
+    files: StoredFiles,
+    settings: WlmSettings,
+) -> Submission:
+    name = PurePath(request.script_name).name
+    allowed = settings.jobs.propagate_resource_limits - (
+        settings.jobs.propagate_resource_limits_except
+    )
+    propagated = values.get("propagate", allowed)
+    return Submission(
+        name=values.get("job-name") or name or ("wrap" if "wrap" in values else request.command),
+        uid=submitter.caller.uid,
+        gid=submitter.gid,
+        script=files.script,
+        environment=files.environment,
+        arguments=request.arguments,
+        directory=str(PurePath(request.directory, values.get("chdir", ""))),
+        input=values.get("input", ""),
+        output=values.get("output", ""),
+        error=values.get("error", ""),
+        open_mode=values.get("open-mode", ""),
+        may_requeue="no-requeue" not in values
+        and ("requeue" in values or settings.jobs.job_requeue),
+        no_kill=values.get("no-kill", False),
+        kill_invalid=values.get("kill-on-invalid-dep", False),
+        warning=values.get("signal"),
+        comment=values.get("comment", ""),
+        umask=request.umask,
+        limits={
+            limit: soft
+            for limit, soft in request.limits.items()
+            if limit in _ALL_LIMITS & propagated
+        },
+        nice=values.get("nice", 0),
+        command=request.script_name,
+        extra=values.get("extra", ""),
+        wckey=values.get("wckey", ""),
+        mail_types=values.get("mail-type", frozenset()),
+        mail_user=values.get("mail-user", ""),
+    )
+
+
+def _check_sizes(request: SubmitRequest, settings: WlmSettings) -> None:
+    """Raise InvalidInput for a script that is none, and for what no process could be given."""
+    script, most = request.script, settings.scheduling.script_max
+    if not script.startswith(b"#!") or b"\0" in script:
+        raise InvalidInput(
+            "this is no batch script: its first line does not begin with #!, or it is binary",
+            field="script",
+            remedy="begin it with #!/bin/sh",
+        )
+    words = [*request.environment.split(b"\0"), *map(os.fsencode, request.arguments)]
+    for what, size, limit in (
+        ("the script has", len(script), most),
+        ("a variable or argument has", max(map(len, words)), _WORD_MAX),
+        ("the environment and the arguments have", sum(map(len, words)), _WORDS_MAX),
+    ):
+        if size > limit:
+            raise InvalidInput(
+                f"{what} {size:,} bytes", field="script", remedy=f"at most {limit:,} bytes"
+            )
+
+
+def _check_names(values: Mapping[str, Any], state: CoreState) -> None:
+    """Raise an error for names that the cluster does not know, and what it does not have."""
+    known = state.settings
+    if values.get("clusters", known.cluster) != known.cluster:
+        raise NotFound(
+            f"there is no cluster {values['clusters'][:40]!a} here",
+            field="--clusters",
+            remedy=f"only {known.cluster}",
+        )
+    if "nodefile" in values:
+        raise InvalidInput(
+            "the controller reads no file of nodes", field="--nodefile", remedy="--nodelist"
+        )
+    threads = max((node.threads for node in state.configured.values()), default=1)
+    if "hint" in values and threads > 1:
+        raise InvalidInput(
+            "--hint is not supported on nodes with several threads a core",
+            field="--hint",
+            remedy="leave it out",
+        )
+    qos = values.get("qos")
+    if qos and qos not in known.qos:
+        raise NotFound(
+            f"there is no QOS {qos[:40]!a}", field="--qos", remedy="sacctmgr show qos lists them"
+        )
+    for licence, count in values.get("licenses", {}).items():
+        if licence not in known.licences or count > known.licences[licence].total:
+            raise InvalidInput(
+                f"the cluster does not have {count} of the license {licence}",
+                field="--licenses",
+                remedy="scontrol show license lists them",
+            )
+
+
+def _check_patterns(submission: Submission, *, is_array: bool) -> None:
+    """Raise InvalidInput if a file would be in another directory because of a name."""
+    values: dict[str, int | str] = {"x": submission.name, "A": 0, "j": 0}
+    if is_array:
+        values["a"] = 0
+    for name in ("input", "output", "error"):
+        expand_pattern(getattr(submission, name), values, field=f"--{name}")
