@@ -181,6 +181,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             allocation=number,
             projects=projects,
             account=names,
+            sender=owners,
             resource=resources,
             category=categories,
             cluster=clusters,

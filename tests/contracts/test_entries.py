@@ -16,17 +16,20 @@ from fairbank.bank.query import (
     RunQuery,
     Visibility,
 )
-from fairbank.bank.refusals import refusal_of
+from fairbank.bank.refusals import Reason, Refusal, refusal_of
 from fairbank.store.contract import Store
 from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
+    CLERK,
     END,
     PAGE,
     START,
     SnapshotReader,
+    adjust,
     allocation,
+    ask,
     charge,
     granted,
     hold,
@@ -147,6 +150,18 @@ def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> 
     assert result == SnapshotReader(filled).refusals(
         RefusalQuery(ids=frozenset(numbers(result))), PAGE
     )
+
+
+def test_report_at_fault_is_that_of_its_sender(filled: Store) -> None:
+    """The clerk reports for carol a change of a run that has no hold."""
+    reader = SnapshotReader(filled)
+    before = reader.refusals(RefusalQuery(owner=CAROL), PAGE)
+    (refusal,) = ask(filled, adjust(77, 10, END, owner=CAROL), at=START + 50)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is Reason.NO_HOLD
+    for sender, sees_it in ((None, True), (CLERK, True), (CAROL, False)):
+        seen = reader.refusals(RefusalQuery(owner=CAROL, sender=sender), PAGE)
+        assert [entry.id for entry in seen] == numbers(before) + [refusal.entry] * sees_it
 
 
 def test_debits_are_what_owners_were_charged(filled: Store) -> None:

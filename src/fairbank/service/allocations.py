@@ -361,8 +361,7 @@ class _Journal(NamedTuple):
 
     def _is_shown(self, entry: Entry, changes: Mapping[int, dict[str, Any]]) -> bool:
         if _concerns_its_sender(entry):
-            sent_it = entry.actor == self.identity.uid
-            return self.every and (sent_it or self.identity.visibility.everything)
+            return self.every and self.identity.sender_of_faults in (None, entry.actor)
         if self.every or entry.kind in EFFECTS:
             return True
         if entry.kind is Kind.OPEN:

@@ -87,9 +87,12 @@ class Runs(UseCases):
 
     def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
         """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
-        refusals = self.refusals(
-            RefusalQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
+        query = RefusalQuery(
+            visibility=identity.job_visibility,
+            ids=frozenset({number}),
+            sender=identity.sender_of_faults,
         )
+        refusals = self.refusals(query, Page(1))
         remedy = "list them with: fairbank jobs --refused -a"
         return only(refusals, f"refusal {number}", "id", remedy)
 

@@ -111,6 +111,16 @@ def test_reports_wrong_in_themselves_are_hidden_from_other_users(world: World) -
     wrong_reports = ["TIMESTAMP_IN_FUTURE", "REPORT_MISMATCH"]
     assert reasons[SUPERUSER] == [*reasons[MEMBER], *wrong_reports]
     assert reasons[MEMBER] == ["INSUFFICIENT_CREDIT"]
+    refused = {uid: world.ask("GET", "/failure", uid).json()["data"] for uid in reasons}
+    assert [row["reason"] for row in refused[MEMBER]] == ["INSUFFICIENT_CREDIT"]
+    newest = refused[SUPERUSER][1::-1]
+    assert [row["reason"] for row in newest] == wrong_reports
+    for row in newest:
+        status = [
+            world.ask("GET", f"/failure/{row['id']}", uid).status_code
+            for uid in (SUPERUSER, MEMBER)
+        ]
+        assert status == [200, 404]
 
 
 def test_statement_adds_up(world: World) -> None:

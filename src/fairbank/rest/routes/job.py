@@ -308,12 +308,19 @@ def list_failures(
 ) -> ListResponse[FailureRow]:
     """List refused jobs of the user, and those that requested credit of the user's projects.
 
+    A report that is wrong in itself, such as one with a time in the future, concerns who sent it:
+    as in a statement, only its sender and staff see it.
+
     `project` and `resource` select what the job requested. An `account` alone also selects jobs
     that named an account without a project. `category` and `active-at` select by the allocation
     that the job would have used.
     """
     named_alone = account if (project, gid, gname) == (None, None, None) else None
-    query = RefusalQuery(**msgspec.structs.asdict(chosen), account=named_alone)
+    query = RefusalQuery(
+        **msgspec.structs.asdict(chosen),
+        account=named_alone,
+        sender=request.identity.sender_of_faults,
+    )
     refusals, next_ = split_page(
         page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
     )

@@ -73,6 +73,13 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         return Visibility(uid=self.uid, projects=frozenset(self.roles))
 
     @property
+    def sender_of_faults(self) -> int | None:
+        """Return whose refused reports with faults of the sender the user sees: their own, staff
+        those of all (None).
+        """
+        return None if self.visibility.everything else self.uid
+
+    @property
     def job_visibility(self) -> Visibility:
         """Return what the user may see of jobs and usage."""
         if self.visible_jobs is VisibleJobs.ALL:

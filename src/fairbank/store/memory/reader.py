@@ -32,7 +32,7 @@ from fairbank.bank.query import (
     Visibility,
     WrongUsage,
 )
-from fairbank.bank.refusals import refusal_of
+from fairbank.bank.refusals import CREDIT_REASONS, refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
@@ -275,6 +275,7 @@ class MemoryReader:
             )
             and is_between(entry.at, query.since, query.until)
             and is_matching_refusal(refusal, query)
+            and (query.sender in (None, entry.actor) or refusal.reason in CREDIT_REASONS)
         )
         return page_of(wanted, _ID, page)
 

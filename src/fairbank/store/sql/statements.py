@@ -38,6 +38,7 @@ from fairbank.bank.query import (
     RunQuery,
     Visibility,
 )
+from fairbank.bank.refusals import CREDIT_REASONS
 from fairbank.bank.run import RunState
 from fairbank.cluster.job import COMPLETED
 from fairbank.cluster.share import ShareQuery
@@ -342,6 +343,7 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
         equal(_j.allocation, query.allocation),
         _asked_for(query.projects, query.account),
         equal(_refused("resource"), query.resource),
+        _concerns(query.sender),
         in_allocations(_j.allocation, None, query.category, query.active_at),
         equal(_j.owner, query.owner),
         _of_job(query.cluster, query.job_id),
@@ -363,6 +365,14 @@ _PROJECT_REFUSED = cast(_refused("project"), BigInteger)
 def _asked_for(projects: frozenset[int] | None, account: str | None) -> Condition:
     of_projects = is_in(_PROJECT_REFUSED, projects)
     return of_projects if account is None else or_(of_projects, _refused("account") == account)
+
+
+def _concerns(sender: int | None) -> Condition:
+    """Return the condition for jobs without credit, and for reports at fault of this sender."""
+    if sender is None:
+        return true()
+    reasons = [reason.name for reason in CREDIT_REASONS]
+    return or_(_refused("reason").in_(reasons), _j.actor == sender)
 
 
 def _seen_or_refused(visibility: Visibility) -> Condition:
