@@ -13,13 +13,9 @@ from tools.dependencies.graph import Graph, Module
 
 # Modules that no product code imports, and their next user.
 NEXT_USERS: Mapping[str, str] = {
-    "wlm.config.loader": "the workload manager",
-    "wlm.config.comparison": "the workload manager",
     "wlm.config.default_file": "the workload manager",
-    "core.submission.file_patterns": "the workload manager",
     "report.slurm.sinfo": "the workload manager",
     "wlm.controller.submissions": "the workload manager's controller",
-    "wlm.core.controller": "the workload manager's controller",
     "wlm.controller.agent_link": "the workload manager's controller",
     "priority.multifactor.accrual": "the workload manager",
     "priority.fairshare.usage_ticks": "the workload manager",

@@ -1,0 +1,108 @@
+"""Clocks and timers of the controller.
+
+Limits are measured on a clock that goes on while the host is suspended, and that does not go back
+when the host is booted: the state file has its last value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from fairbank.wlm.core.effects import SetTimer
+from fairbank.wlm.core.events import TimerFired, TimerKind
+from fairbank.wlm.core.jobs import Moment
+
+RECHECK_SECONDS = 10.0
+"""Longest time between two looks at the clocks: the wall clock may be set."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class ClockReading(NamedTuple):
+    """Value of the clock for limits, with the boot of the host and the seconds since that boot."""
+
+    boot: str
+    since_boot: int
+    mono: int
+
+
+class ControllerClock:
+    """Wall clock, and the clock for limits."""
+
+    def __init__(self, last: ClockReading | None) -> None:
+        """Go on from the last reading of an earlier controller."""
+        self._boot = _BOOT_ID.read_text().strip()
+        self._offset = 0
+        if last is not None:
+            is_same_boot = last.boot == self._boot
+            self._offset = last.mono - (last.since_boot if is_same_boot else _since_boot())
+
+    def now(self) -> Moment:
+        return Moment(int(time.time()), _since_boot() + self._offset)
+
+    def reading(self) -> ClockReading:
+        since_boot = _since_boot()
+        return ClockReading(self._boot, since_boot, since_boot + self._offset)
+
+    def seconds_until(self, timer: SetTimer) -> float:
+        """Return the seconds until a timer is due, on its clock; negative if it is late."""
+        if timer.kind.is_wall:
+            return timer.at - time.time()
+        return timer.at - self._offset - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _since_boot() -> int:
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME))
+
+
+class Timers:
+    """Timers of the core; each fires once.
+
+    Invariant: `_waiting` has what is in the heaps, of which there is one for each clock, and
+    `_wake_up` is set while there is a timer.
+    """
+
+    def __init__(self, clock: ControllerClock, fire: Callable[[TimerFired], None]) -> None:
+        self._clock, self._fire = clock, fire
+        self._heaps: dict[bool, list[tuple[int, str, int]]] = {True: [], False: []}
+        self._waiting: set[tuple[int, str, int]] = set()
+        self._wake_up: asyncio.TimerHandle | None = None
+
+    def set(self, timer: SetTimer) -> None:
+        entry = (timer.at, timer.kind.value, timer.number)
+        if entry not in self._waiting:
+            self._waiting.add(entry)
+            heapq.heappush(self._heaps[timer.kind.is_wall], entry)
+            self._arm()
+
+    def close(self) -> None:
+        if self._wake_up is not None:
+            self._wake_up.cancel()
+
+    def _arm(self) -> None:
+        self.close()
+        self._wake_up = None
+        first = [_timer(heap[0]) for heap in self._heaps.values() if heap]
+        if first:
+            delay = min(max(min(map(self._clock.seconds_until, first)), 0.0), RECHECK_SECONDS)
+            self._wake_up = asyncio.get_running_loop().call_later(delay, self._run)
+
+    def _run(self) -> None:
+        due: list[SetTimer] = []
+        for heap in self._heaps.values():
+            while heap and self._clock.seconds_until(_timer(heap[0])) <= 0:
+                entry = heapq.heappop(heap)
+                self._waiting.discard(entry)
+                due.append(_timer(entry))
+        for timer in due:
+            self._fire(TimerFired(timer.kind, timer.number))
+        self._arm()
+
+
+def _timer(entry: tuple[int, str, int]) -> SetTimer:
+    at, kind, number = entry
+    return SetTimer(TimerKind(kind), number, at)

@@ -1,0 +1,106 @@
+"""Settings of the controller: those of the core, and their change while jobs run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fairbank.cluster.licence import Licence
+from fairbank.core.errors import Conflict, list_some
+from fairbank.wlm.config.comparison import InUse
+from fairbank.wlm.config.loader import LoadedSettings, load_settings
+from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.effects import StoredRow
+from fairbank.wlm.core.jobs import WlmJob
+from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.state import CoreState
+
+NO_LIMIT_SECONDS = 10**9
+"""OverTimeLimit=UNLIMITED."""
+
+
+def read_settings(directory: Path) -> LoadedSettings:
+    """Read wlm.toml in the directory of a cluster. Raises InvalidInput."""
+    return load_settings(str(directory / "wlm.toml"), lambda name: Path(name).read_bytes())
+
+
+def core_settings(settings: WlmSettings) -> CoreSettings:
+    """Return the settings of the core."""
+    cluster, scheduling = settings.cluster, settings.scheduling
+    accounting, jobs = settings.accounting, settings.jobs
+    over = jobs.over_time_limit
+    associations = {
+        (record.name, record.user, record.partition): record for record in accounting.associations
+    }
+    return CoreSettings(
+        cluster=cluster.cluster_name,
+        operators=settings.operators,
+        has_bank=bool(settings.bank.socket),
+        first_id=cluster.first_job_id,
+        last_id=cluster.max_job_id,
+        max_jobs=cluster.max_job_count,
+        max_array=cluster.max_array_size,
+        over_time_limit=NO_LIMIT_SECONDS if over is None else over,
+        min_job_age=cluster.min_job_age,
+        max_batch_requeue=jobs.max_batch_requeue,
+        requeue_exit=jobs.requeue_exit,
+        requeue_exit_hold=jobs.requeue_exit_hold,
+        holds_after_prolog=scheduling.holds_after_prolog,
+        return_to_service=cluster.return_to_service,
+        batch_start_timeout=jobs.batch_start_timeout,
+        preemption=scheduling.preemption,
+        enforced=accounting.enforced,
+        # Where associations are not enforced, a job needs none.
+        associations=associations if accounting.needs_association else {},
+        qos={qos.name: qos for qos in accounting.qos},
+        billing_rule=accounting.billing_rule,
+        licences={name: Licence(name, total, total) for name, total in scheduling.licences.items()},
+        parameters=scheduling.parameters,
+    )
+
+
+def resources_in_use(jobs: Iterable[WlmJob]) -> InUse:
+    """Return what jobs have of nodes, and the partitions of those that have not ended."""
+    cpus, memory = Counter[str](), Counter[str]()
+    partitions: set[str] = set()
+    for job in jobs:
+        if job.run is not None:
+            for grant in job.run.allocation.grants:
+                if grant.binding.node in job.run.left:
+                    cpus[grant.binding.node] += grant.cpus
+                    memory[grant.binding.node] += grant.memory
+        if not job.state.has_ended:
+            partitions.update(job.request.partitions)
+            if job.run is not None:
+                partitions.add(job.run.allocation.partition)
+    return InUse(cpus, memory, frozenset(partitions))
+
+
+def check_nodes_in_use(settings: WlmSettings, rows: Iterable[StoredRow]) -> None:
+    """Check that every node on which a stored job may have processes is still configured.
+
+    Raises Conflict.
+    """
+    jobs = [row.value for row in rows if isinstance(row.value, WlmJob)]
+    configured = {node.name for node in settings.nodes}
+    missing = sorted(resources_in_use(jobs).cpus.keys() - configured)
+    if missing:
+        text = f"node {list_some(missing)} cannot be removed: it has jobs"
+        raise Conflict(text, field="nodes", remedy="configure it again until they have ended")
+
+
+def stored_state(state: CoreState, settings: WlmSettings) -> Iterator[StoredRow]:
+    """Yield the rows of a state that hold under other settings; partitions are as configured."""
+    nodes = {node.name for node in settings.nodes}
+    for table, rows in state.tables.items():
+        for key, value in rows.items():
+            if table != "partitions" and (table != "nodes" or key in nodes):
+                yield StoredRow(table, str(key), value)
+
+
+def dropped_rows(state: CoreState, settings: WlmSettings) -> list[StoredRow]:
+    """Return the deletions of the stored rows that do not hold under other settings."""
+    nodes = {node.name for node in settings.nodes}
+    rows = [StoredRow("partitions", name, None) for name in state.partitions]
+    return rows + [StoredRow("nodes", name, None) for name in state.nodes if name not in nodes]

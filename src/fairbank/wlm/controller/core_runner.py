@@ -1,0 +1,356 @@
+"""Runner of the core: events in, effects carried out in order, after what they rest on is stored.
+
+All methods run in the event loop. The events of the time that a commit takes share the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from fairbank.cluster.job import Run
+from fairbank.core.errors import FairbankError, NotFound, Unavailable
+from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.controller.clock import ControllerClock, Timers
+from fairbank.wlm.controller.configuration import core_settings
+from fairbank.wlm.controller.planner import Planner
+from fairbank.wlm.controller.state_store import (
+    AccountedRun,
+    CommitData,
+    RunFilter,
+    StateStore,
+    digest,
+)
+from fairbank.wlm.core.controller import Core
+from fairbank.wlm.core.effects import (
+    AgentMessage,
+    CoreEffect,
+    LogLine,
+    Message,
+    Reply,
+    RequestPlan,
+    Send,
+    SetTimer,
+    StoreRows,
+)
+from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade
+from fairbank.wlm.core.jobs import Moment, WlmJob
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.protocol.messages import RunOutcome
+
+RETRY_SECONDS = 1.0
+"""Pause between two attempts to commit."""
+CONTENT_SECONDS = 3_600
+"""Age at which a script that no job uses is deleted, and the pause between two such deletions."""
+FAILED_STATUS = 1 << 8
+"""Wait status of a job that did not complete and has none of its own: exit code 1."""
+
+_log = logging.getLogger(__name__)
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+T = TypeVar("T")
+
+
+class NodeReceiver(Protocol):
+    """Receiver of the messages to nodes."""
+
+    def send(self, node: str, message: Message) -> None: ...
+
+
+class AgentReceiver(Protocol):
+    """Receiver of the messages to the agent. Those that it has not acknowledged are in
+    `CoreRunner.state.messages`, for a connection that is new.
+    """
+
+    def send(self, message: AgentMessage) -> None: ...
+
+
+class CoreRunner:
+    """Core with its state file, timers and planner.
+
+    Invariants: `_changes` and `_effects` are those of the events since the last commit began.
+    `_answers` has the requests without a reply, by number, and `_waiting` those who wait for the
+    end of a job. While commits fail, `failure` says why; no event changes the state then, and
+    `_deferred` has them in their order.
+    """
+
+    def __init__(self, settings: WlmSettings, store: StateStore) -> None:
+        """Load the state. Raises FairbankError."""
+        self.settings = settings
+        self.nodes: NodeReceiver | None = None
+        self.agent: AgentReceiver | None = None
+        self.failure: str | None = None
+        self.started = time.time()
+        self._store = store
+        self._clock = ControllerClock(store.clock())
+        self._core = new_core(settings)
+        self._timers = Timers(self._clock, self.handle)
+        self.planner = Planner(lambda: self.settings.scheduling, self._snapshot, self.handle)
+        self._changes, self._effects = CommitData([], {}, {}), list[CoreEffect | _Barrier]()
+        self._work = asyncio.Event()
+        self._deferred: list[CoreEvent] = []
+        self._answers: dict[int, asyncio.Future[object]] = {}
+        self._last_number = 0
+        self._waiting: defaultdict[int, set[asyncio.Future[int]]] = defaultdict(set)
+        # SQLite's connection is used by one thread at a time, and a sync must not stop the loop.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
+        self._add(self._core.load(store.rows(), self.now()))
+
+    @property
+    def state(self) -> CoreState:
+        """State of the core, for reading. It may be ahead of the last commit."""
+        return self._core.state
+
+    def now(self) -> Moment:
+        return self._clock.now()
+
+    # ------------------------------------------------------------------ events
+
+    async def request(self, caller: Caller, body: RequestBody) -> object:
+        """Make a request, and return its reply when its changes are stored.
+
+        Raises:
+            FairbankError: the request is refused, or the state cannot be stored.
+        """
+        self.check_storage()
+        self._last_number = number = self._last_number + 1
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        self.handle(RequestMade(number, caller, body))
+        result = await answer
+        if isinstance(result, FairbankError):
+            raise result
+        return result
+
+    def handle(self, event: CoreEvent) -> None:
+        """Take an event. Its effects follow when its changes are stored."""
+        if self.failure is not None:
+            self._deferred.append(event)
+            return
+        try:
+            effects = self._core.handle(event, self.now())
+        except Exception as error:  # noqa: BLE001  no event may end the controller
+            # The core has taken everything back. To go on without this event is better than to end
+            # with it: after a restart it would come again.
+            _log.exception("the core has a bug: %s changes nothing", type(event).__name__)
+            if isinstance(event, RequestMade):
+                bug = FairbankError(f"the controller has a bug: {error}", remedy="see its log")
+                self._add([Reply(event.number, bug)])
+            return
+        self._add(effects)
+
+    def replace_core(
+        self, settings: WlmSettings, core: Core, effects: Iterable[CoreEffect]
+    ) -> None:
+        """Go on with another core.
+
+        Args:
+            settings: its settings.
+            core: a core that has loaded the state of the present one.
+            effects: effects of the change.
+        """
+        self.settings, self._core = settings, core
+        self._add(effects)
+
+    async def committed(self) -> None:
+        """Wait until all changes so far are stored."""
+        barrier = _Barrier(asyncio.get_running_loop())
+        self._add([barrier])
+        await barrier
+
+    async def job_end(self, number: int) -> int:
+        """Return the wait status of a job when it has ended; of an array the highest.
+
+        Raises NotFound.
+        """
+        if not (jobs := self._jobs(number)):
+            raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
+        if (status := end_status(jobs)) is not None:
+            await self.committed()
+            return status
+        end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting[number].add(end)
+        try:
+            return await end
+        finally:
+            if number in self._waiting:  # the waiting command was killed
+                self._waiting[number].discard(end)
+
+    # ------------------------------------------------------------------ stored data
+
+    async def put_script(self, content: bytes) -> str:
+        """Store a script or an environment, and return its digest.
+
+        It is committed before what is requested afterwards. Raises Unavailable.
+        """
+        self.check_storage()
+        key = digest(content)
+        self._changes.contents[key] = content
+        self._work.set()
+        return key
+
+    async def script(self, key: str) -> bytes:
+        """Return a script or an environment by its digest. Raises Corrupt."""
+        content = self._changes.contents.get(key)
+        return await self._in_thread(self._store.content, key) if content is None else content
+
+    async def ended_runs(self, selection: RunFilter) -> list[AccountedRun]:
+        """Return accounting records of runs, in the order of their ends."""
+        return await self._in_thread(self._store.ended_runs, selection)
+
+    def record_outcome(self, run: Run, outcome: RunOutcome) -> None:
+        """Store how the batch script of a run ended, with its usage."""
+        self._changes.outcomes[run] = outcome
+        self._work.set()
+
+    # ------------------------------------------------------------------ commits
+
+    async def run(self) -> None:
+        """Commit changes and carry out effects, until cancelled."""
+        cleaning = asyncio.create_task(self._remove_contents())
+        try:
+            while True:
+                await self._work.wait()
+                await self.flush()
+        finally:
+            cleaning.cancel()
+
+    async def flush(self) -> None:
+        """Commit the changes so far, and carry out their effects."""
+        self._work.clear()
+        changes, self._changes = self._changes, CommitData([], {}, {})
+        effects, self._effects = self._effects, []
+        if not changes.is_empty:
+            await self._commit(changes)
+        for effect in effects:
+            self._carry_out(effect)
+        self._notify_waiting(changes)
+        while self._deferred and self.failure is None:
+            self.handle(self._deferred.pop(0))
+
+    def close(self) -> None:
+        """Close the state file. What is not committed is lost, as if the controller were killed."""
+        self._timers.close()
+        self.planner.close()
+        self._thread.submit(self._store.close).result()
+        self._thread.shutdown()
+
+    async def _commit(self, changes: CommitData) -> None:
+        """Write changes until it succeeds."""
+        while True:
+            try:
+                await self._in_thread(self._store.write, changes, self._clock.reading())
+                break
+            except (sqlite3.Error, OverflowError) as error:
+                if self.failure is None:
+                    _log.error("cannot store the state, which stays as it is: %s", error)
+                self.failure = str(error)
+                await asyncio.sleep(RETRY_SECONDS)
+        if self.failure is not None:
+            _log.info("the state is stored again")
+            self.failure = None
+
+    def _add(self, effects: Iterable[CoreEffect | _Barrier]) -> None:
+        for effect in effects:
+            if isinstance(effect, StoreRows):
+                self._changes.rows.extend(effect.rows)
+            else:
+                self._effects.append(effect)
+        self._work.set()
+
+    def _carry_out(self, effect: CoreEffect | _Barrier) -> None:
+        match effect:
+            case Reply(request=number, answer=answer):
+                future = self._answers.pop(number)
+                if not future.done():
+                    future.set_result(answer)
+            case Send(node="", message=AgentMessage() as message):
+                if self.agent is not None:
+                    self.agent.send(message)
+            case Send(node=node, message=message):
+                if self.nodes is not None:
+                    self.nodes.send(node, message)
+            case RequestPlan():
+                self.planner.request()
+            case SetTimer():
+                self._timers.set(effect)
+            case LogLine(level=level, text=text):
+                _log.log(_LEVELS[level], "%s", text)
+            case _Barrier():
+                if not effect.done():
+                    effect.set_result(None)
+
+    # ------------------------------------------------------------------ helpers
+
+    def check_storage(self) -> None:
+        """Raise Unavailable while the state cannot be stored."""
+        if self.failure is not None:
+            text = f"the controller cannot store its state now: {self.failure}"
+            raise Unavailable(text, remedy="free disk space; nothing was changed")
+
+    def _snapshot(self) -> tuple[OnNodes, int]:
+        now = self.now()
+        return self._core.snapshot(now), now.wall
+
+    def _jobs(self, number: int) -> list[WlmJob]:
+        """Return a job, or the tasks of an array."""
+        return [self.state.jobs[job.number] for job in self.state.index.with_id(number)]
+
+    def _notify_waiting(self, changes: CommitData) -> None:
+        for row in changes.rows if self._waiting else ():
+            if row.table != "jobs" or not isinstance(row.value, WlmJob):
+                continue
+            for number in (row.value.number, row.value.request.array or 0):
+                if number not in self._waiting:
+                    continue
+                if (status := end_status(self._jobs(number))) is not None:
+                    for end in self._waiting.pop(number):
+                        if not end.done():
+                            end.set_result(status)
+
+    async def _remove_contents(self) -> None:
+        """Delete scripts and environments that no job uses any more, now and then."""
+        while True:
+            await asyncio.sleep(CONTENT_SECONDS)
+            jobs = [job.submission for job in self.state.jobs.values()]
+            used = {key for job in jobs for key in (job.script, job.environment)}
+            try:
+                before = int(time.time()) - CONTENT_SECONDS
+                await self._in_thread(self._store.remove_contents, used, before)
+            except sqlite3.Error as error:
+                _log.warning("cannot delete scripts that are of no use any more: %s", error)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, function, *arguments)
+
+
+class _Barrier(asyncio.Future[None]):
+    """Place among the effects, which is reached when those before it are carried out."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+
+
+def new_core(settings: WlmSettings) -> Core:
+    """Return a core without jobs."""
+    return Core(core_settings(settings), settings.nodes, settings.partitions)
+
+
+def end_status(jobs: Sequence[WlmJob]) -> int | None:
+    """Return the wait status of jobs that have all ended, the highest; None if one has not."""
+    if not all(job.state.has_ended for job in jobs):
+        return None
+    return max((_status(job) for job in jobs), default=0)
+
+
+def _status(job: WlmJob) -> int:
+    status = 0 if job.run is None else job.run.status
+    return status or (0 if job.state.base == "COMPLETED" else FAILED_STATUS)

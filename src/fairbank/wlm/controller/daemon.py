@@ -1,0 +1,132 @@
+"""Controller daemon: runner of the core, links to nodes, signals, reconfiguration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+
+from fairbank.core.errors import Conflict, FairbankError
+from fairbank.statefile.local_disk import check_local_disk
+from fairbank.wlm.config.comparison import compare
+from fairbank.wlm.controller.configuration import (
+    check_nodes_in_use,
+    dropped_rows,
+    read_settings,
+    resources_in_use,
+    stored_state,
+)
+from fairbank.wlm.controller.core_runner import CoreRunner, new_core
+from fairbank.wlm.controller.nodes.node_link import NodeLinks
+from fairbank.wlm.controller.state_store import STATE_FILE, StateStore
+from fairbank.wlm.core.effects import StoreRows
+
+_log = logging.getLogger(__name__)
+
+
+class ControllerDaemon:
+    """Controller of one cluster. It ends when a task fails, so that its supervisor starts it again:
+    the state file has everything.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Read the settings and the state. Raises FairbankError.
+
+        Args:
+            directory: directory of the cluster.
+        """
+        self._directory = directory
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+        loaded = read_settings(directory)
+        for note in loaded.notes:
+            _log.warning("%s", note)
+        place = Path(loaded.settings.cluster.state_save_location or directory)
+        check_local_disk(place, field="state_save_location")
+        store = StateStore(place / STATE_FILE)
+        try:
+            check_nodes_in_use(loaded.settings, store.rows())
+            self.runner = CoreRunner(loaded.settings, store)
+        except BaseException:
+            store.close()
+            raise
+        self.nodes = NodeLinks(directory / "nodes", self.runner, self.start_task)
+        self.runner.nodes = self.nodes
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Serve until SIGTERM, SIGINT or a request. Raises FairbankError if it cannot start.
+
+        Args:
+            ready: called when commands are served.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.shut_down)
+        loop.add_signal_handler(signal.SIGHUP, self._reconfigure_by_signal)
+        try:
+            await self.runner.flush()
+            self.start_task(self.runner.run())
+            self.nodes.update()
+            ready()
+            await self._stopping.wait()
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self.runner.close()
+
+    def shut_down(self) -> None:
+        """End the controller; jobs go on."""
+        self._stopping.set()
+
+    def start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Start a task, which must not fail."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end_task)
+        return task
+
+    def reconfigure(self) -> Sequence[str]:
+        """Read the settings again, and take over all of them or none.
+
+        Partitions are as the file has them: what was changed by requests is over.
+
+        Returns:
+            Sentences on keywords of the file that have no effect.
+
+        Raises:
+            InvalidInput: the file has a mistake.
+            Conflict: something cannot change while the controller or jobs run.
+            Unavailable: the state cannot be stored now.
+        """
+        runner = self.runner
+        runner.check_storage()
+        loaded = read_settings(self._directory)
+        state = runner.state
+        comparison = compare(
+            runner.settings, loaded.settings, resources_in_use(state.jobs.values())
+        )
+        if comparison.refused:
+            raise Conflict("; ".join(comparison.refused), remedy="nothing was changed")
+        core = new_core(loaded.settings)
+        effects = core.load(stored_state(state, loaded.settings), runner.now())
+        dropped = StoreRows(tuple(dropped_rows(state, loaded.settings)))
+        runner.replace_core(loaded.settings, core, [dropped, *effects])
+        self.nodes.update()
+        names = [*comparison.keywords, comparison.nodes, *comparison.partitions]
+        _log.info("reconfigured: %s", ", ".join(filter(None, names)) or "nothing has changed")
+        return loaded.notes
+
+    def _reconfigure_by_signal(self) -> None:
+        try:
+            self.reconfigure()
+        except FairbankError as error:
+            _log.error("the settings stay as they are: %s; %s", error.message, error.remedy)
+
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.critical("the controller has a bug and stops", exc_info=error)
+            self.shut_down()

@@ -1,0 +1,1 @@
+"""Nodes as the controller sees them: connections, starts of jobs, messages as events."""

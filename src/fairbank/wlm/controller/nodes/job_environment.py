@@ -1,0 +1,162 @@
+"""Environment of a batch job: variables of its submission, and of its run (slurm-rules.md). Pure.
+
+Names and values are those of sbatch(1), "OUTPUT ENVIRONMENT VARIABLES".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.hostlist import compress
+from fairbank.jobqueue.arrays import task_ranges
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.core.effects import StartRun
+from fairbank.wlm.core.jobs import NodeGrant
+
+_BY_OPTION = {
+    "cpus-per-task": "SLURM_CPUS_PER_TASK",
+    "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
+    "dependency": "SLURM_JOB_DEPENDENCY",
+    "distribution": "SLURM_DISTRIBUTION",
+    "export": "SLURM_EXPORT_ENV",
+}
+"""Variables that have an option as it was written, by its long name."""
+_OF_JOB = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_STEP", "SLURM_NTASKS", "SLURM_MEM_PER_", "SLURMD_")
+_ALSO_OF_JOB = frozenset(
+    (*_BY_OPTION.values(), "SLURM_RESTART_COUNT", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_NODELIST")
+)
+
+
+def submission_environment(
+    environment: bytes, options: Mapping[str, str], directory: str, host: str
+) -> bytes:
+    """Return the environment with which a job is stored.
+
+    Variables of a job within which this one is submitted are left out.
+
+    Args:
+        environment: entries NAME=value of the command, separated by NUL.
+        options: long names of the options with their values as written.
+        directory: directory in which the command runs.
+        host: where the command runs.
+    """
+    variables = {
+        "SLURM_SUBMIT_DIR": directory,
+        "SLURM_SUBMIT_HOST": host,
+        **{name: options[option] for option, name in _BY_OPTION.items() if option in options},
+    }
+    own = [entry for entry in environment.split(b"\0") if entry and not _is_of_job(entry)]
+    return b"\0".join((*own, *to_entries(variables)))
+
+
+def to_entries(variables: Mapping[str, str]) -> Iterator[bytes]:
+    """Yield variables as NAME=value."""
+    for name, value in variables.items():
+        yield f"{name}={value}".encode(errors="surrogateescape")
+
+
+def run_variables(
+    start: StartRun, wanted: ResourceRequest, array_tasks: Sequence[int], now: int
+) -> dict[str, str]:
+    """Return the variables of a run on its first node.
+
+    Args:
+        start: the start.
+        wanted: resources that the job requests, with the defaults of its partition.
+        array_tasks: numbers of all tasks of its array, ascending; empty: it is none.
+        now: time of the start in seconds since 1970.
+    """
+    request, allocation = start.request, start.run.allocation
+    nodes, cpus = compress(allocation.nodes), [grant.cpus for grant in allocation.grants]
+    tasks = run_lengths(tasks_by_node(wanted, allocation.grants))
+    job = str(request.number)
+    variables = {
+        "SLURM_CLUSTER_NAME": start.run.run.cluster,
+        "SLURM_JOB_ID": job,
+        "SLURM_JOBID": job,
+        "SLURM_JOB_NAME": start.submission.name,
+        "SLURM_JOB_ACCOUNT": request.account,
+        "SLURM_JOB_QOS": request.qos,
+        "SLURM_JOB_PARTITION": allocation.partition,
+        "SLURM_JOB_USER": request.user,
+        "SLURM_JOB_UID": str(start.submission.uid),
+        "SLURM_JOB_GID": str(start.submission.gid),
+        "SLURM_JOB_NODELIST": nodes,
+        "SLURM_NODELIST": nodes,
+        "SLURM_JOB_NUM_NODES": str(len(cpus)),
+        "SLURM_NNODES": str(len(cpus)),
+        "SLURM_JOB_CPUS_PER_NODE": run_lengths(cpus),
+        "SLURM_TASKS_PER_NODE": tasks,
+        "SLURM_CPUS_ON_NODE": str(cpus[0]),
+        "SLURM_JOB_START_TIME": str(now),
+        "ENVIRONMENT": "BATCH",
+        **_optional(start, wanted, now),
+    }
+    if array_tasks:
+        variables |= _array_variables(request, array_tasks)
+    return variables
+
+
+def run_lengths(counts: Sequence[int]) -> str:
+    """Return counts as Slurm writes them: `72(x2),36`."""
+    runs = [(count, sum(1 for _ in group)) for count, group in groupby(counts)]
+    return ",".join(f"{count}(x{length})" if length > 1 else str(count) for count, length in runs)
+
+
+def tasks_by_node(wanted: ResourceRequest, grants: Sequence[NodeGrant]) -> list[int]:
+    """Return the number of tasks on each node.
+
+    Without --ntasks, the CPUs decide. Otherwise the tasks go round the nodes that have CPUs for
+    them, and when none has any more, round all (--overcommit).
+    """
+    fitting = [max(grant.cpus // wanted.cpus_per_task, 1) for grant in grants]
+    if wanted.tasks_per_node is not None:
+        fitting = [min(count, wanted.tasks_per_node) for count in fitting]
+    if wanted.tasks is None:
+        return fitting
+    counts = [0] * len(grants)
+    left = wanted.tasks
+    while left > 0:
+        open_nodes = [at for at, count in enumerate(counts) if count < fitting[at]]
+        for at in (open_nodes or range(len(counts)))[:left]:
+            counts[at] += 1
+            left -= 1
+    return counts
+
+
+def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, str]:
+    """Return the variables that only some jobs have."""
+    request = start.request
+    licences = ",".join(f"{name}:{count}" for name, count in request.licences.items())
+    limit = request.limit
+    variables = {
+        "SLURM_NTASKS": wanted.tasks,
+        "SLURM_NPROCS": wanted.tasks,
+        "SLURM_MEM_PER_NODE": wanted.memory_per_node,
+        "SLURM_MEM_PER_CPU": wanted.memory_per_cpu,
+        "SLURM_JOB_END_TIME": None if limit is None else now + limit,
+        "SLURM_RESTART_COUNT": start.run.run.restart or None,
+        "SLURM_JOB_RESERVATION": request.reservation,
+        "SLURM_JOB_LICENSES": licences or None,
+    }
+    return {name: str(value) for name, value in variables.items() if value is not None}
+
+
+def _array_variables(request: PendingJob, tasks: Sequence[int]) -> dict[str, str]:
+    ranges = task_ranges(tasks)
+    numbers = {
+        "JOB_ID": request.array,
+        "TASK_ID": request.task,
+        "TASK_COUNT": len(tasks),
+        "TASK_MIN": tasks[0],
+        "TASK_MAX": tasks[-1],
+        "TASK_STEP": ranges[0].step if len(ranges) == 1 else 1,
+    }
+    return {f"SLURM_ARRAY_{name}": str(number) for name, number in numbers.items()}
+
+
+def _is_of_job(entry: bytes) -> bool:
+    name = entry.partition(b"=")[0].decode(errors="surrogateescape")
+    return name in _ALSO_OF_JOB or name.startswith(_OF_JOB)

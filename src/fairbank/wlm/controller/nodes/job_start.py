@@ -1,0 +1,94 @@
+"""Start message of a run: environment, paths of its files, binding. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern
+from fairbank.wlm.controller.nodes.job_environment import run_variables, to_entries
+from fairbank.wlm.core.effects import StartRun
+from fairbank.wlm.protocol.messages import StartJob
+
+NO_TASK = 2**32 - 2
+"""What %a stands for in a job that is no task of an array, as in Slurm."""
+_IDLE = b"#!/bin/sh\nexec sleep 100000000\n"
+"""Script on the nodes of a job that do not run its batch script: it holds the run there."""
+
+
+class StartDetails(NamedTuple):
+    """Details of a start beside the effect of the core.
+
+    `wanted` are the resources that the job requests, with the defaults of its partition.
+    `array_tasks` are the numbers of all tasks of its array. `cpus` are those to which it is bound;
+    empty: none. `appends` is JobFileAppend. `now` is in seconds since 1970.
+    """
+
+    script: bytes
+    environment: bytes
+    wanted: ResourceRequest
+    array_tasks: Sequence[int] = ()
+    cpus: tuple[int, ...] = ()
+    appends: bool = False
+    now: int = 0
+
+
+def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob:
+    """Return the message that starts a run on a node.
+
+    Raises:
+        InvalidInput: a file pattern has a symbol whose value has a slash.
+    """
+    run, submission = start.run, start.submission
+    if node != run.batch_node:
+        return StartJob(
+            run=run.run,
+            script=_IDLE,
+            environment=(b"PATH=/usr/bin:/bin",),
+            directory="/",
+            output="/dev/null",
+            seconds=start.seconds,
+        )
+    variables = run_variables(start, details.wanted, details.array_tasks, details.now)
+    default = OUTPUT if start.request.array is None else ARRAY_OUTPUT
+    return StartJob(
+        run=run.run,
+        script=details.script,
+        arguments=submission.arguments,
+        environment=(
+            *(entry for entry in details.environment.split(b"\0") if entry),
+            *to_entries(variables),
+        ),
+        directory=submission.directory,
+        input=_path(start, submission.input, "input") or "/dev/null",
+        output=_path(start, submission.output or default, "output"),
+        error=_path(start, submission.error, "error"),
+        append=submission.open_mode == "append" or (not submission.open_mode and details.appends),
+        umask=submission.umask,
+        limits=dict(submission.limits),
+        cpus=details.cpus,
+        seconds=start.seconds,
+    )
+
+
+def _path(start: StartRun, pattern: str, field: str) -> str:
+    """Return the path of a file of the job; empty for an empty pattern."""
+    if not pattern:
+        return ""
+    request, is_task = start.request, start.request.array is not None
+    values: dict[str, int | str] = {
+        "A": request.array or request.number,
+        "a": request.task if is_task else NO_TASK,
+        "j": request.number,
+        "J": request.number,
+        "N": start.run.batch_node.partition(".")[0],
+        "n": 0,
+        "s": "batch",
+        "t": 0,
+        "u": request.user,
+        "x": start.submission.name,
+    }
+    path = expand_pattern(pattern, values, field=field)
+    return str(PurePosixPath(start.submission.directory, path))

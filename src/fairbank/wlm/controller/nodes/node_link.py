@@ -1,0 +1,248 @@
+"""Links to node daemons: they connect again and again, and report a node that is silent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import cast
+
+from fairbank.core.errors import FairbankError, NotFound, Unavailable
+from fairbank.rest.auth.peers import peer_at
+from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.nodes.node_events import is_lost, registration_events, status_events
+from fairbank.wlm.controller.nodes.node_requests import node_request, remaining_limit
+from fairbank.wlm.core.effects import DropRun, EndRun, Message, StartRun
+from fairbank.wlm.core.events import NodeSilent, RunCleared, StartFailed
+from fairbank.wlm.protocol import messages as wire
+from fairbank.wlm.protocol.connection import Connection
+
+TICK_SECONDS = 0.5
+"""Pause between two attempts to connect, and between two looks at what is due."""
+POLLS = 3
+"""Polls of a node within SlurmdTimeout."""
+
+_log = logging.getLogger(__name__)
+
+StartTask = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
+"""Function that starts a task, and keeps it until its end."""
+
+
+class NodeLink:
+    """Link to one node.
+
+    What cannot be sent is dropped: at the next registration the core sends what the node lacks.
+
+    Invariants: `_connection` is None, or the last one, which may be closed; `_is_registered`: the
+    node has registered on it. `_messages` keeps the order of what the core sends. `_heard_at` is
+    the loop's time of the last message, and `_is_silent`: the core knows that there was none for
+    SlurmdTimeout.
+    """
+
+    def __init__(self, name: str, path: Path, runner: CoreRunner, start_task: StartTask) -> None:
+        self._name, self._path, self._runner, self._start_task = name, path, runner, start_task
+        self._connection: Connection | None = None
+        self._is_registered = self._is_silent = False
+        self._messages: asyncio.Queue[Message] = asyncio.Queue()
+        self._heard_at = self._polled_at = asyncio.get_running_loop().time()
+
+    def send(self, message: Message) -> None:
+        self._messages.put_nowait(message)
+
+    async def ask(self, request: wire.Message) -> wire.Message:
+        """Return the answer of the node to a request.
+
+        Raises FairbankError, also if the node is not connected or does not answer.
+        """
+        connection = self._connection
+        if connection is None or connection.is_closed or not self._is_registered:
+            raise Unavailable(f"node {self._name} is not connected", remedy="try again later")
+        seconds = self._runner.settings.cluster.message_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await connection.request(request)
+        except TimeoutError:
+            text = f"node {self._name} has not answered within {seconds} s (MessageTimeout)"
+            raise Unavailable(text, remedy="try again later") from None
+
+    async def run(self) -> None:
+        """Keep the connection, until cancelled."""
+        sending = asyncio.create_task(self._send_all())
+        try:
+            while True:
+                if self._connection is None or self._connection.is_closed:
+                    await self._connect()
+                self._watch(asyncio.get_running_loop().time())
+                await asyncio.sleep(TICK_SECONDS)
+        finally:
+            sending.cancel()
+            if self._connection is not None and not self._connection.is_closed:
+                self._connection.close()
+
+    async def _connect(self) -> None:
+        self._is_registered = False
+        hello = wire.Hello(role="controller", name=self._runner.settings.cluster.cluster_name)
+        try:
+            _, self._connection = await asyncio.get_running_loop().create_unix_connection(
+                lambda: Connection(self, hello, _is_own_user), str(self._path)
+            )
+        except OSError:
+            self._connection = None
+
+    def _watch(self, now: float) -> None:
+        """Poll the node, and report it to the core when it has been silent for SlurmdTimeout."""
+        timeout = self._runner.settings.cluster.slurmd_timeout
+        if not timeout:  # nodes are never given up
+            return
+        if now - self._heard_at > timeout and not self._is_silent:
+            self._is_silent = True
+            self._runner.handle(NodeSilent(self._name))
+        if now - self._polled_at > timeout / POLLS and self._is_registered:
+            self._polled_at = now
+            self._start_task(self._poll())
+
+    async def _poll(self) -> None:
+        try:
+            answer = await self.ask(wire.PollNode())
+        except FairbankError:
+            return
+        if isinstance(answer, wire.Registration):
+            self._register(answer)
+
+    # ------------------------------------------------------------------ from the node
+
+    def on_hello(self, connection: Connection, hello: wire.Hello) -> None:
+        if (hello.role, hello.name) != ("node", self._name):
+            _log.error("%s is the socket of %s %s", self._path, hello.role, hello.name)
+            connection.close()
+
+    def on_message(self, connection: Connection, message: wire.Message, number: int) -> None:
+        match message:
+            case wire.Registration(node=name) if name == self._name:
+                self._register(message)
+            case wire.RunStatus():
+                self._note_message()
+                self._record_outcome(message)
+                for event in status_events(self._name, message):
+                    self._runner.handle(event)
+            case _:
+                _log.error("node %s sent %s", self._name, type(message).__name__)
+
+    def on_close(self, connection: Connection) -> None:
+        _log.warning("node %s: the connection was closed", self._name)
+
+    def _note_message(self) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+
+    def _register(self, message: wire.Registration) -> None:
+        """Let the core compare the runs. Then the node gets the limits that may have changed."""
+        self._note_message()
+        is_new = not self._is_registered
+        self._is_registered, self._is_silent = True, False
+        for status in message.runs:
+            self._record_outcome(status)
+        for event in registration_events(message):
+            self._runner.handle(event)
+        self._start_task(self._forget_lost(message))
+        if is_new:
+            for job in self._runner.state.jobs_on(self._name):
+                if job.active_run is not None and job.active_run.started is not None:
+                    self.send(remaining_limit(job, self._runner.state.settings))
+
+    async def _forget_lost(self, message: wire.Registration) -> None:
+        """Let the node forget runs that were lost with its boot, when the core has stored that."""
+        lost = [status.run for status in message.runs if is_lost(status)]
+        if lost:
+            await self._runner.committed()
+            for run in lost:
+                self.send(DropRun(run))
+
+    def _record_outcome(self, status: wire.RunStatus) -> None:
+        job = self._runner.state.job_of(status.run)
+        # Of the other nodes nothing counts.
+        if status.end and job and job.run and job.run.batch_node == self._name:
+            self._runner.record_outcome(status.run, status.end)
+
+    # ------------------------------------------------------------------ to the node
+
+    async def _send_all(self) -> None:
+        while True:
+            message = await self._messages.get()
+            if self._connection is None or self._connection.is_closed or not self._is_registered:
+                continue
+            try:
+                request = await node_request(self._runner, self._name, message)
+            except FairbankError as error:
+                self._refuse(message, error.message)
+                continue
+            if request is not None:
+                # Tasks begin in the order of their creation, and with the sending.
+                self._start_task(self._deliver(self._connection, message, request))
+
+    async def _deliver(
+        self, connection: Connection, message: Message, request: wire.Message
+    ) -> None:
+        try:
+            answer = await connection.request(request)
+        except Unavailable:
+            return
+        self._note_message()
+        if isinstance(answer, wire.ErrorMessage):
+            if isinstance(message, EndRun) and answer.kind == "NotFound":
+                # The start got lost. No later one can come: it would be behind this request.
+                self._runner.handle(RunCleared(self._name, message.run))
+            elif not isinstance(message, DropRun):
+                self._refuse(message, answer.message)
+
+    def _refuse(self, message: Message, reason: str) -> None:
+        """Handle a message that cannot be carried out."""
+        _log.warning("node %s: %s: %s", self._name, type(message).__name__, reason)
+        if isinstance(message, StartRun):
+            self._runner.handle(StartFailed(self._name, message.run.run))
+
+
+class NodeLinks:
+    """Links to all nodes."""
+
+    def __init__(self, directory: Path, runner: CoreRunner, start_task: StartTask) -> None:
+        """Begin without links.
+
+        Args:
+            directory: directory of the nodes' sockets.
+            runner: runner of the core.
+            start_task: starts tasks of the controller.
+        """
+        self._directory, self._runner, self._start_task = directory, runner, start_task
+        self._links: dict[str, tuple[NodeLink, asyncio.Task[None]]] = {}
+
+    def update(self) -> None:
+        """Begin the links to nodes that are configured, and end those to nodes that are not."""
+        nodes = self._runner.state.configured
+        for name in self._links.keys() - nodes.keys():
+            self._links.pop(name)[1].cancel()
+        for name in nodes.keys() - self._links.keys():
+            path = self._directory / f"{name}.sock"
+            link = NodeLink(name, path, self._runner, self._start_task)
+            self._links[name] = (link, self._start_task(link.run()))
+
+    def send(self, node: str, message: Message) -> None:
+        """Send a message of the core to a node."""
+        if node in self._links:
+            self._links[node][0].send(message)
+
+    async def ask(self, node: str, request: wire.Message) -> wire.Message:
+        """Return the answer of a node to a request. Raises FairbankError."""
+        if node not in self._links:
+            raise NotFound(f"there is no node {node}", field="node", remedy="sinfo lists the nodes")
+        answer = await self._links[node][0].ask(request)
+        if isinstance(answer, wire.ErrorMessage):
+            raise Unavailable(f"node {node}: {answer.message}", remedy=answer.remedy)
+        return answer
+
+
+def _is_own_user(transport: asyncio.BaseTransport) -> bool:
+    peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
+    return peer is not None and peer.uid in (0, os.geteuid())

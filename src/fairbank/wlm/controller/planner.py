@@ -1,0 +1,122 @@
+"""Planner: makes the passes of the scheduler when they are due, in the controller's process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.slurm.main_pass import main_pass
+from fairbank.scheduling.slurm.parameters import SECOND
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.wlm.config.settings import SchedulingSettings
+from fairbank.wlm.core.events import PlanMade
+
+PAUSE = 10_000
+"""Least pause between two passes in microseconds. It is also not less than the last pass took, so
+that passes take half of the time at most.
+"""
+_DAY = 86_400 * SECOND
+
+
+class PassStatistics(msgspec.Struct):
+    """Passes since the start of the controller. Times are in microseconds."""
+
+    count: int = 0
+    last: int = 0
+    most: int = 0
+    total: int = 0
+    tested: int = 0
+
+    def record(self, microseconds: int, waiting: int) -> None:
+        self.count += 1
+        self.last, self.most = microseconds, max(self.most, microseconds)
+        self.total += microseconds
+        self.tested += waiting
+
+
+class Planner:
+    """Planner of one core. Its passes are those of slurmctld, at the same times.
+
+    Backfill comes with a main pass before it. All times are monotonic; `_main_ended` is in
+    microseconds, the others are in seconds.
+
+    Invariants: `_main_ended`, `_full_at` and `_backfill_at` are the times of the last passes of
+    each kind. `_is_requested`: a main pass was requested since the last one. `_has_changed`: a job
+    or node changed since the last backfill. `_wake_up` is set while something is due later.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], SchedulingSettings],
+        snapshot: Callable[[], tuple[OnNodes, int]],
+        take_plan: Callable[[PlanMade], None],
+    ) -> None:
+        """Begin without a pass.
+
+        Args:
+            settings: returns the present settings.
+            snapshot: returns the snapshot for a pass, and the time in seconds since 1970.
+            take_plan: takes the plan of a pass.
+        """
+        self._settings, self._snapshot, self._take_plan = settings, snapshot, take_plan
+        self._main_ended = self._full_at = self._backfill_at = -_DAY
+        self._is_requested = self._has_changed = False
+        self._pause = PAUSE
+        self._wake_up: asyncio.TimerHandle | None = None
+        self.main, self.backfill = PassStatistics(), PassStatistics()
+
+    def request(self) -> None:
+        """Request a pass, because something has changed."""
+        self._is_requested = self._has_changed = True
+        self._arm()
+
+    def close(self) -> None:
+        if self._wake_up is not None:
+            self._wake_up.cancel()
+
+    def _arm(self) -> None:
+        """Set the timer of the next pass."""
+        settings, now = self._settings(), _microseconds()
+        parameters = settings.parameters
+        earliest = self._main_ended + max(self._pause, parameters.sched_min_interval + 1)
+        due = [earliest] if self._is_requested else []
+        if parameters.sched_interval > 0:
+            due.append((self._full_at + parameters.sched_interval) * SECOND)
+        if self._has_changed and settings.backfill and parameters.bf_interval > 0:
+            due.append((self._backfill_at + parameters.bf_interval) * SECOND)
+        self.close()
+        if due:
+            # Also a pass that is due at once comes after all events of this turn of the loop.
+            delay = max(min(due), earliest, now) - now
+            self._wake_up = asyncio.get_running_loop().call_later(delay / SECOND, self._run)
+
+    def _run(self) -> None:
+        settings, now = self._settings(), _microseconds()
+        parameters, second = settings.parameters, now // SECOND
+        full = parameters.is_full_due(self._full_at, second)
+        has_backfill = settings.backfill and parameters.is_backfill_due(
+            self._backfill_at, self._has_changed, second
+        )
+        self._is_requested = False
+        if full:
+            self._full_at = second
+        if has_backfill:
+            self._backfill_at, self._has_changed = second, False
+        snapshot, wall = self._snapshot()
+        make = run_passes if has_backfill else main_pass
+        plan = make(snapshot, parameters, wall, full=full)
+        self._has_changed |= bool(plan.starts)
+        self._main_ended = _microseconds()
+        self._pause = max(PAUSE, self._main_ended - now)
+        statistics = self.backfill if has_backfill else self.main
+        statistics.record(self._main_ended - now, sum(1 for _ in snapshot.queue.jobs()))
+        self._take_plan(PlanMade(plan, has_reservations=has_backfill))
+        self._arm()
+
+
+def _microseconds() -> int:
+    return time.monotonic_ns() // 1_000

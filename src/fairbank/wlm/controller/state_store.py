@@ -1,0 +1,217 @@
+"""State of the controller in its state file: rows of the core, accounting, scripts, the clock."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.reservation import Reservation
+from fairbank.core.errors import Corrupt
+from fairbank.statefile.state_file import (
+    DELETED_ROWS,
+    SqlStatement,
+    StateChanges,
+    StateFile,
+    StateFormat,
+)
+from fairbank.wlm.controller.clock import ClockReading
+from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
+from fairbank.wlm.core.jobs import EndedRun, WlmJob
+from fairbank.wlm.core.state import NodeStatus
+from fairbank.wlm.protocol.messages import RunOutcome
+
+STATE_FILE = "state.sqlite"
+ROW_TYPES: Mapping[Table, Any] = {
+    "jobs": WlmJob,
+    "runs": EndedRun,
+    "nodes": NodeStatus,
+    "partitions": PartitionRules,
+    "reservations": Reservation,
+    "messages": AgentMessage,
+    "counters": int,
+}
+_FORMAT = StateFormat(
+    application_id=0x46624354,  # "FbCT"
+    version=1,
+    schema="""
+        CREATE TABLE rows (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))
+            WITHOUT ROWID;
+        CREATE TABLE runs (number INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE,
+            job INTEGER NOT NULL, array INTEGER, ended INTEGER NOT NULL, record BLOB NOT NULL);
+        CREATE INDEX runs_by_job ON runs (job);
+        CREATE INDEX runs_by_array ON runs (array);
+        CREATE INDEX runs_by_end ON runs (ended);
+        CREATE TABLE outcomes (run TEXT PRIMARY KEY, outcome BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE contents (digest TEXT PRIMARY KEY, stored INTEGER NOT NULL,
+            content BLOB NOT NULL);
+        CREATE TABLE clock (id INTEGER PRIMARY KEY, boot TEXT, since_boot INTEGER, mono INTEGER)
+    """,
+    article="a",
+    noun="state file",
+    owner="controller",
+    setting="state_save_location",
+    recovery="the jobs and the accounting in it are lost then",
+)
+_PUT = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
+_DELETE = "DELETE FROM rows WHERE kind = ? AND key = ?"
+# A commit that failed may have reached the disk: its repetition must not fail for ever.
+_PUT_RUN = "INSERT OR IGNORE INTO runs (run, job, array, ended, record) VALUES (?, ?, ?, ?, ?)"
+_PUT_OUTCOME = "INSERT OR REPLACE INTO outcomes VALUES (?, ?)"
+_PUT_CONTENT = "INSERT OR REPLACE INTO contents VALUES (?, ?, ?)"
+_PUT_CLOCK = "INSERT OR REPLACE INTO clock VALUES (0, ?, ?, ?)"
+_RUNS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes USING (run)
+    WHERE number > ?1 AND ended >= ?2 ORDER BY number LIMIT ?3"""
+_RUNS_OF_JOBS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes USING (run)
+    WHERE number > ?1 AND ended >= ?2 AND (job IN (SELECT value FROM json_each(?4))
+    OR array IN (SELECT value FROM json_each(?4))) ORDER BY number LIMIT ?3"""
+_DONE = ("jobs", "messages")  # tables whose rows are deleted when they are of no use any more
+_encode = msgspec.json.Encoder().encode
+
+
+class CommitData(NamedTuple):
+    """Changes that are committed together.
+
+    `rows` are in the order of the events: the last of a key counts. `contents` are scripts and
+    environments by digest, `outcomes` the ends of runs as their batch nodes report them.
+    """
+
+    rows: list[StoredRow]
+    contents: dict[str, bytes]
+    outcomes: dict[Run, RunOutcome]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.rows or self.contents or self.outcomes)
+
+
+class AccountedRun(NamedTuple):
+    """Accounting record of a run, its number in the order of the ends, and its outcome.
+
+    The outcome has the usage of the batch script; it is None if no node has reported it.
+    """
+
+    number: int
+    record: EndedRun
+    outcome: RunOutcome | None
+
+
+class RunFilter(NamedTuple):
+    """Selection of accounting records: of jobs or arrays (empty: of all) that ended from `start` on
+    and have numbers after `after`.
+    """
+
+    jobs: Collection[int] = ()
+    start: int = 0
+    after: int = 0
+    limit: int = 1_000
+
+
+class StateStore:
+    """State file of the controller; call it from one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the state file. Raises FairbankError, as StateFile does."""
+        self._path = path
+        self._file = StateFile(path, _FORMAT)
+
+    def rows(self) -> Iterator[StoredRow]:
+        """Yield all rows but accounting records. Raises Corrupt."""
+        for kind, key, value in self._file.query("SELECT kind, key, value FROM rows"):
+            yield StoredRow(kind, key, self._decode(value, ROW_TYPES[kind]))
+
+    def clock(self) -> ClockReading | None:
+        """Return the clock at the last commit."""
+        row = self._file.query("SELECT boot, since_boot, mono FROM clock").fetchone()
+        return None if row is None else ClockReading(*row)
+
+    def content(self, key: str) -> bytes:
+        """Return a script or an environment by its digest. Raises Corrupt."""
+        row = self._file.query("SELECT content FROM contents WHERE digest = ?", (key,)).fetchone()
+        if row is None:
+            raise Corrupt(f"the script or environment {key} is missing", remedy="submit it again")
+        return bytes(row[0])
+
+    def ended_runs(self, selection: RunFilter) -> list[AccountedRun]:
+        """Return accounting records by number."""
+        sql, wanted = _RUNS, [selection.after, selection.start, selection.limit]
+        jobs = [json.dumps([*selection.jobs])] if selection.jobs else []
+        if jobs:
+            sql = _RUNS_OF_JOBS
+        return [
+            AccountedRun(
+                number,
+                self._decode(record, EndedRun),
+                None if outcome is None else self._decode(outcome, RunOutcome),
+            )
+            for number, record, outcome in self._file.query(sql, [*wanted, *jobs])
+        ]
+
+    def write(self, changes: CommitData, clock: ClockReading) -> None:
+        """Commit changes. Raises sqlite3.Error; nothing is written then."""
+        last = {(row.table, row.key): row.value for row in changes.rows if row.table != "runs"}
+        put = [(*key, _encode(value)) for key, value in last.items() if value is not None]
+        deleted = [key for key, value in last.items() if value is None]
+        runs = [_run_row(row.value) for row in changes.rows if row.table == "runs"]
+        outcomes = [(str(run), _encode(outcome)) for run, outcome in changes.outcomes.items()]
+        now = int(time.time())
+        contents = [(key, now, content) for key, content in changes.contents.items()]
+        self._file.write(
+            StateChanges(
+                [
+                    SqlStatement(_DELETE, deleted),
+                    SqlStatement(_PUT, put),
+                    SqlStatement(_PUT_RUN, runs),
+                    SqlStatement(_PUT_OUTCOME, outcomes),
+                    SqlStatement(_PUT_CONTENT, contents),
+                    SqlStatement(_PUT_CLOCK, [clock]),
+                ],
+                sum(len(row[-1]) for rows in (put, runs, outcomes, contents) for row in rows),
+                lambda: _deletions([key for key in deleted if key[0] in _DONE]),
+            )
+        )
+
+    def remove_contents(self, used: Collection[str], before: int) -> None:
+        """Delete scripts and environments that no job uses and that were stored before a time.
+
+        Raises sqlite3.Error.
+        """
+        rows = self._file.query("SELECT digest FROM contents WHERE stored < ?", (before,))
+        unused = [(key,) for (key,) in rows if key not in used]
+        delete = SqlStatement("DELETE FROM contents WHERE digest = ?", unused)
+        self._file.write(StateChanges([delete], 0))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _decode(self, data: bytes, kind: Any) -> Any:
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            text = f"{self._path} has a row that cannot be read: {error}"
+            raise Corrupt(
+                text, remedy=f"move it away and start again; {_FORMAT.recovery}"
+            ) from error
+
+
+def digest(content: bytes) -> str:
+    """Return the key under which a script or an environment is stored."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _run_row(record: Any) -> tuple[str, int, int | None, int, bytes]:
+    request = record.request
+    run = str(record.identity)
+    return (run, request.number, request.array, record.ended, _encode(record))
+
+
+def _deletions(keys: Sequence[tuple[str, str]]) -> Iterator[SqlStatement]:
+    for at in range(0, len(keys), DELETED_ROWS):
+        yield SqlStatement(_DELETE, keys[at : at + DELETED_ROWS])
