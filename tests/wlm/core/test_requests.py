@@ -12,7 +12,7 @@ from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, Inval
 from fairbank.core.submission.dependencies import parse_dependencies
 from fairbank.priority.limits.usage import LimitRecord
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.effects import ChangeLimit, Send, SignalRun
+from fairbank.wlm.core.effects import ChangeLimit, NotifyRun, Send, SignalRun
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
@@ -315,6 +315,20 @@ def test_signal_reaches_all_nodes_or_the_script() -> None:
         assert [effect for effect in effects if isinstance(effect, Send)] == [
             Send(node, signal) for node in nodes
         ]
+
+
+def test_line_reaches_the_script_of_a_running_job_only() -> None:
+    world = World()
+    number = world.run_one(nodes=2, cpus=4)
+    run = world.job(number).run
+    assert run is not None
+    effects = world.event(ev.RequestMade(7, ALICE, ev.SendNotice(named(number), "save now")))
+    assert [effect for effect in effects if isinstance(effect, Send)] == [
+        Send("n0", NotifyRun(run.run, "save now"))
+    ]
+    waiting = world.submit(held=True)
+    assert isinstance(world.request(ev.SendNotice(named(waiting), "hello")), Conflict)
+    assert isinstance(world.request(ev.SendNotice(named(number), "hello"), BOB), Forbidden)
 
 
 def test_change_numbers_move_with_their_table_only() -> None:

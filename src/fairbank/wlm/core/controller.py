@@ -32,6 +32,7 @@ _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
     ev.RequeueJob: job_requests.requeue,
     ev.CancelJob: job_requests.cancel,
     ev.SendSignal: job_requests.signal,
+    ev.SendNotice: job_requests.notify,
     ev.TopJob: job_requests.move_to_top,
     ev.UpdateNode: cluster_requests.update_node,
     ev.UpdatePartition: cluster_requests.update_partition,

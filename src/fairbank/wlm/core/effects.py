@@ -72,6 +72,13 @@ class SignalRun(NamedTuple):
     script_only: bool = False
 
 
+class NotifyRun(NamedTuple):
+    """Line for the error output of a running batch script."""
+
+    run: Run
+    text: str
+
+
 class ChangeLimit(NamedTuple):
     """New time limit of a run, in seconds from its start."""
 
@@ -94,7 +101,7 @@ class AgentMessage(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
 
 
-Message = StartRun | EndRun | DropRun | SignalRun | ChangeLimit | AgentMessage
+Message = StartRun | EndRun | DropRun | SignalRun | NotifyRun | ChangeLimit | AgentMessage
 
 
 class Send(NamedTuple):

@@ -102,6 +102,13 @@ class SendSignal(NamedTuple):
     script_only: bool = False
 
 
+class SendNotice(NamedTuple):
+    """Line for the error output of running jobs (scontrol notify)."""
+
+    jobs: JobSelection
+    text: str
+
+
 class TopJob(NamedTuple):
     """Move of a job before all other jobs of its user."""
 
@@ -135,8 +142,8 @@ class DeleteReservation(NamedTuple):
 
 
 RequestBody = (
-    SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | TopJob
-    | UpdateNode | UpdatePartition | SetReservation | DeleteReservation
+    SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | SendNotice
+    | TopJob | UpdateNode | UpdatePartition | SetReservation | DeleteReservation
 )  # fmt: skip
 
 

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_start import StartDetails, start_message
-from fairbank.wlm.core.effects import ChangeLimit, DropRun, EndRun, Message, SignalRun, StartRun
+from fairbank.wlm.core.effects import (
+    ChangeLimit,
+    DropRun,
+    EndRun,
+    Message,
+    NotifyRun,
+    SignalRun,
+    StartRun,
+)
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.state import CoreState
@@ -31,6 +39,8 @@ async def node_request(runner: CoreRunner, node: str, message: Message) -> wire.
             return wire.EndJob(run=run, reason=end or "ended by the controller")
         case SignalRun(run=run, signal=number, script_only=script_only):
             return wire.SignalJob(run=run, number=number, only_script=script_only)
+        case NotifyRun(run=run, text=text):
+            return wire.NotifyJob(run=run, text=text)
         case ChangeLimit(run=run, seconds=seconds):
             job = runner.state.job_of(run)
             started = None if job is None or job.run is None else job.run.started

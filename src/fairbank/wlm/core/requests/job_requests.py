@@ -1,4 +1,4 @@
-"""Requests about jobs that exist: hold, release, requeue, cancel, signal, top.
+"""Requests about jobs that exist: hold, release, requeue, cancel, signal, notify, top.
 
 A request names a job, or tasks of an array; tasks that have not started leave their record first.
 """
@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.core.errors import Conflict, Forbidden, NotFound
 from fairbank.jobqueue.arrays import JobSelection
-from fairbank.wlm.core.effects import SignalRun
+from fairbank.wlm.core.effects import NotifyRun, SignalRun
 from fairbank.wlm.core.ends import end_job, release_job, requeue_job
 from fairbank.wlm.core.events import (
     Caller,
@@ -19,6 +19,7 @@ from fairbank.wlm.core.events import (
     HoldJob,
     ReleaseJob,
     RequeueJob,
+    SendNotice,
     SendSignal,
     TopJob,
 )
@@ -138,6 +139,15 @@ def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
         nodes = (run.batch_node,) if body.script_only else run.left
         for node in nodes:
             tx.send(node, SignalRun(run.run, body.signal, body.script_only))
+
+
+def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
+    """Send a line to the error output of running jobs, on the nodes of their scripts."""
+    for job in selected_jobs(tx, caller, body.jobs):
+        run = job.active_run
+        if run is None or job.state is not JobState.RUNNING:
+            raise _wrong_state(job, "notified", "running")
+        tx.send(run.batch_node, NotifyRun(run.run, body.text))
 
 
 def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
