@@ -64,6 +64,7 @@ ON_THE_HOST = {
     "init", "serve", "backup create", "backup verify", "restore", "replay",
     "simulate", "whatif", "report sitefactor",
     "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
+    "cluster up", "cluster down", "cluster status", "env",
 }  # fmt: skip
 IMPORTS = {"import csv", "storage import"}
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}

@@ -80,6 +80,11 @@ def test_settings_named_in_the_environment_name_the_bank(home: Path) -> None:
     assert (result.server, result.bank_file) == ("unix:/other", None)
 
 
+def test_directory_of_a_cluster_is_no_name_of_one(home: Path) -> None:
+    assert read_client_settings({}, {"FAIRBANK_CLUSTER": "/var/tmp/q"}).cluster is None
+    assert read_client_settings({}, {"FAIRBANK_CLUSTER": "darwin"}).cluster == "darwin"
+
+
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [

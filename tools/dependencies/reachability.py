@@ -13,7 +13,6 @@ from tools.dependencies.graph import Graph, Module
 
 # Modules that no product code imports, and their next user.
 NEXT_USERS: Mapping[str, str] = {
-    "wlm.config.default_file": "the workload manager",
     "report.slurm.sinfo": "the workload manager",
     "wlm.controller.submissions": "the workload manager's controller",
     "wlm.controller.agent_link": "the workload manager's controller",

@@ -77,6 +77,10 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts"),
         ("agent", "commands.slurm.agent", "run the agent next to slurmctld; show its status"),
     ),
+    "A queue of one's own": (
+        ("cluster", "commands.cluster.cluster", "start and stop a queue on this host"),
+        ("env", "commands.cluster.environment", "print what makes a shell use that queue"),
+    ),
     "On the bank's host": (
         ("init", "commands.admin.server:INIT", "create a bank, or migrate an older one"),
         ("serve", "commands.admin.server:SERVE", "run the bank"),

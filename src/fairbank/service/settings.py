@@ -422,14 +422,15 @@ def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
         raise describe_invalid_setting(bad, BankSettings, place) from bad
 
 
-def example(directory: Path, url: str, name: str = "fairbank") -> str:
-    """Return the settings file that `fairbank init` writes: the required keys, and one example
-    cluster whose agent is the user of this process.
+def example(directory: Path, url: str, name: str = "fairbank", clusters: str | None = None) -> str:
+    """Return the settings file that `fairbank init` writes: the required keys, and clusters whose
+    agent is the user of this process.
 
     Args:
         directory: the directory of the secret and of the socket.
         url: the URL of the store.
         name: the bank's name. It is written if it is one word of ASCII, else "fairbank".
+        clusters: the tables of the clusters; None: one example cluster.
 
     Raises:
         InvalidInput: TOML cannot hold the directory or the URL: it must be UTF-8.
@@ -451,6 +452,11 @@ socket = {_toml_string(f"{directory}/fairbank.sock", "DIRECTORY")}
 enforce = true            # false: refuse no job, only record what would have been refused
 overrun = "write_off"     # or "record": usage beyond what is left is charged all the same
 
+{_example_cluster() if clusters is None else clusters}"""
+
+
+def _example_cluster() -> str:
+    return f"""\
 [clusters.local]
 adding = "max_tres"
 agents = [{os.getuid()}]

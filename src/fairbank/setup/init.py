@@ -21,7 +21,9 @@ from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
 SETTINGS = "fairbank.toml"
 
 
-def init(directory: str | None, store: str | None, name: str | None = None) -> list[str]:
+def init(
+    directory: str | None, store: str | None, name: str | None = None, clusters: str | None = None
+) -> list[str]:
     """Create settings, secret and an empty store in a directory.
 
     If there are settings, migrate an older store and replace a missing secret. Returns what was
@@ -31,6 +33,7 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         directory: None for that of the user's own bank.
         store: URL of the store; None for an SQLite file in the directory.
         name: the bank's name; default: that of the directory, or of the user for their own bank.
+        clusters: tables of its clusters in the settings; None: an example.
     """
     if directory == "":  # a shell variable that is not set
         raise InvalidInput(
@@ -51,7 +54,7 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         return _complete_bank(settings, store)
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
     name = name or (folder.resolve().name if directory else _user_name())
-    text = example(folder.resolve(), url, name)
+    text = example(folder.resolve(), url, name, clusters)
     with _nothing_left_behind(_files(folder, url), folder, new=new):
         migrate(url)
         read_secret(folder / "secret", create=True)

@@ -21,7 +21,10 @@ KEYS = {
     "token_file": "file with a token, to authenticate over the network; readable by its owner only",
     "munge_socket": "socket of munged, if not the default",
     "libmunge": "MUNGE library, if not the default",
-    "cluster": "default cluster (-M) of commands that need one; lists have all clusters",
+    "cluster": (
+        "default cluster (-M) of commands that need one; lists have all clusters. In the"
+        " environment, an absolute path is the directory of fairbank cluster"
+    ),
     "account": "default project of fairbank quote (-A)",
 }
 """Keys of a client file. In the environment they are in capitals, after FAIRBANK_."""
@@ -90,6 +93,8 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
     """Return each key from the first source that has it. Raises InvalidInput with file and key."""
     config = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     environment = {key: environ.get(f"FAIRBANK_{key.upper()}") for key in KEYS}
+    if (environment["cluster"] or "").startswith("/"):  # the directory of fairbank cluster
+        del environment["cluster"]
     values = _set_values(environment) | _set_values(flags)
     values = _address_in(environ.get("FAIRBANK_CONFIG"), "FAIRBANK_CONFIG", values) | values
     values = _file(f"{config}/fairbank/client.toml") | values

@@ -27,9 +27,13 @@ _CHUNK = 256 * 1024
 
 
 def cluster_directory() -> str:
-    """Return the directory of the cluster: FAIRBANK_CLUSTER, else that of the user."""
-    if directory := os.environ.get("FAIRBANK_CLUSTER"):
-        return os.path.abspath(directory)
+    """Return the directory of the cluster: FAIRBANK_CLUSTER, else that of the user.
+
+    A FAIRBANK_CLUSTER that is no absolute path is the name of a cluster beside Slurm.
+    """
+    directory = os.environ.get("FAIRBANK_CLUSTER", "")
+    if directory.startswith("/"):
+        return directory
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "fairbank", "cluster")
 

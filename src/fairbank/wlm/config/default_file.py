@@ -16,7 +16,15 @@ class MachineSize(NamedTuple):
     threads: int = 1
 
 
-def default_file(host: str, size: MachineSize, *, nodes: int = 1, agent: str = "") -> str:
+def default_file(
+    host: str,
+    size: MachineSize,
+    *,
+    nodes: int = 1,
+    agent: str = "",
+    account: str = "",
+    user: str = "",
+) -> str:
     """Return a wlm.toml for one host.
 
     Jobs without a request for memory get the part of their CPUs, or the first one would have all
@@ -27,6 +35,8 @@ def default_file(host: str, size: MachineSize, *, nodes: int = 1, agent: str = "
         size: size of the host.
         nodes: number of virtual nodes; with several they have numbers, as in `host-[1-4]`.
         agent: socket of the bank's agent; empty: no bank.
+        account: account of jobs that name none; empty: no accounts.
+        user: user of the account.
     """
     cores = size.cpus // size.threads
     # Virtual nodes have cores of their own if there are enough; else nothing is bound.
@@ -50,7 +60,7 @@ def default_file(host: str, size: MachineSize, *, nodes: int = 1, agent: str = "
         "priority_weight_age = 1000",
         "priority_weight_fairshare = 10000",
         "",
-        *(["[bank]", f"agent = {toml_string(agent)}", ""] if agent else []),
+        *([bank_table(agent), ""] if agent else []),
         "[[nodes]]",
         f"node_name = {toml_string(names)}",
         f"cpus = {cpus}",
@@ -64,8 +74,20 @@ def default_file(host: str, size: MachineSize, *, nodes: int = 1, agent: str = "
         "default = true",
         'default_time = "1-00:00:00"',
         'max_time = "30-00:00:00"',
+        *(["", account_tables(account, user)] if account else []),
     ]
     return "\n".join(lines) + "\n"
+
+
+def bank_table(agent: str) -> str:
+    """Return the table with the socket of the bank's agent."""
+    return f"[bank]\nagent = {toml_string(agent)}"
+
+
+def account_tables(account: str, user: str) -> str:
+    """Return the tables of an account and its user."""
+    tables = [f"[[associations]]\naccount = {toml_string(account)}"] * 2
+    return "\n\n".join(tables) + f"\nuser = {toml_string(user)}"
 
 
 def _sockets(size: MachineSize, nodes: int) -> list[str]:

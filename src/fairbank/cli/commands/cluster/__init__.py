@@ -1,0 +1,1 @@
+"""Commands for the cluster of the embedded workload manager on this host."""

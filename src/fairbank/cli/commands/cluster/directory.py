@@ -1,0 +1,171 @@
+"""Directory of a cluster: its files, its lock, and the state of its supervisor."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from fairbank.core.os_errors import translate_os_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VARIABLE = "FAIRBANK_CLUSTER"
+LOCK, LINKS = "lock", "bin"
+_SOCKET_BYTES = 107  # sun_path, less its NUL
+STOP_SECONDS = 120.0
+"""Longest time that the end of all daemons may take: each has 20 s before it is killed."""
+
+
+class ClusterDirectory(NamedTuple):
+    """Directory of a cluster.
+
+    Only its supervisor has the lock: the kernel releases it whatever ends the process.
+    """
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.path / "wlm.toml"
+
+    @property
+    def bank(self) -> Path:
+        return self.path / "bank"
+
+    @property
+    def bank_settings(self) -> Path:
+        return self.bank / "fairbank.toml"
+
+    @property
+    def controller_socket(self) -> Path:
+        return self.path / "controller.sock"
+
+    @property
+    def agent_socket(self) -> Path:
+        return self.path / "agent.sock"
+
+    @property
+    def links(self) -> Path:
+        return self.path / LINKS
+
+    def check_exists(self) -> None:
+        """Raise NotFound if there is no cluster."""
+        if not self.settings.exists():
+            remedy = f"start one: fairbank cluster up; or name its directory in {VARIABLE}"
+            raise NotFound(f"there is no cluster in {self.path}", remedy=remedy)
+
+    def prepare(self) -> None:
+        """Create the directory with the mode 0700. Raises FairbankError if it will not do."""
+        from fairbank.statefile.local_disk import check_local_disk
+
+        text = str(self.path)
+        # A colon would end an entry of PATH.
+        if ":" in text or not text.isprintable():
+            what = f"{text[:80]!a} has a colon or a character that cannot be printed"
+            raise InvalidInput(what, field="--dir", remedy=self._other_directory())
+        check_local_disk(self.path, field="--dir")
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = self.path.stat().st_uid
+            entries = os.listdir(self.path)
+        except OSError as error:
+            what = f"cannot use the directory {text}"
+            raise translate_os_error(error, what, field="--dir") from error
+        if owner != os.geteuid():
+            what = f"{text} belongs to another user"
+            raise Forbidden(what, field="--dir", remedy=self._other_directory())
+        if entries and LOCK not in entries:
+            what = f"{text} has other content than a cluster"
+            raise Conflict(what, field="--dir", remedy="name a new or an empty directory")
+        self.path.chmod(0o700)
+
+    def check_sockets(self, paths: Iterable[Path]) -> None:
+        """Raise InvalidInput if a path is too long for a socket."""
+        longest = max(paths, key=lambda path: len(os.fsencode(path)))
+        if (size := len(os.fsencode(longest))) > _SOCKET_BYTES:
+            raise InvalidInput(
+                f"the path of a socket has at most {_SOCKET_BYTES} bytes, {longest} has {size}",
+                field="--dir",
+                remedy=self._other_directory(),
+            )
+
+    def _other_directory(self) -> str:
+        return f"fairbank cluster up --dir /var/tmp/fairbank-{os.geteuid()}"
+
+    def lock(self) -> int | None:
+        """Return a descriptor that has the lock, None if another process has it."""
+        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def is_up(self) -> bool:
+        """Return True if a supervisor runs."""
+        if not (self.path / LOCK).exists():
+            return False
+        descriptor = self.lock()
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is None
+
+    def supervisor(self) -> dict[str, Any]:
+        """Return what the supervisor wrote last; empty if it does not run."""
+        try:
+            state: dict[str, Any] = json.loads((self.path / "supervisor.json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        return state if self.is_up() else {}
+
+    def stop(self) -> None:
+        """End the supervisor with all daemons, and remove links and sockets.
+
+        Raises Conflict if it does not end.
+        """
+        import signal
+
+        if state := self.supervisor():
+            os.kill(state["pid"], signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.is_up():
+            if time.monotonic() > deadline:
+                remedy = f"see {self.path}/log, and repeat the command"
+                raise Conflict(f"the daemons have not ended in {STOP_SECONDS:.0f} s", remedy=remedy)
+            time.sleep(0.02)
+        self.remove_traces()
+
+    def daemons(self) -> list[dict[str, Any]]:
+        """Return the programs that the supervisor starts."""
+        content: list[dict[str, Any]] = json.loads((self.path / "daemons.json").read_bytes())
+        return content
+
+    def remove_traces(self) -> None:
+        """Remove the links with Slurm's names, and the sockets of daemons that were killed."""
+        self.remove_links()
+        for daemon in self.daemons():
+            for path in daemon["sockets"]:
+                Path(path).unlink(missing_ok=True)
+
+    def remove_links(self) -> None:
+        """Remove the links with Slurm's names."""
+        import shutil
+
+        shutil.rmtree(self.links, ignore_errors=True)
+
+
+def find_directory(named: str | None = None) -> ClusterDirectory:
+    """Return the directory that is named, else that of FAIRBANK_CLUSTER, else the user's own."""
+    from fairbank.wlm.client.connection import cluster_directory
+
+    if named == "":  # a shell variable that is not set
+        remedy = "name one, or leave it out"
+        raise InvalidInput("the directory is empty", field="--dir", remedy=remedy)
+    return ClusterDirectory(Path(named or cluster_directory()).absolute())

@@ -1,0 +1,123 @@
+"""Command `fairbank cluster down`: end the daemons, and with --now the running jobs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.cluster.directory import find_directory
+from fairbank.cli.framework.command import host_command
+from fairbank.cli.framework.options import add_option
+from fairbank.core.errors import Conflict, Unavailable
+from fairbank.report.cells import plain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from pathlib import Path
+
+    from fairbank.cli.commands.cluster.directory import ClusterDirectory
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.wlm.client.connection import Controller
+
+CLOSED = "closed_partitions.json"
+_BUSY = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED")
+_NAMED_MAX = 10
+_ENDING_SECONDS = 60.0
+"""Time for epilogs, after KillWait and UnkillableStepTimeout."""
+
+
+def _add(parser: Parser) -> None:
+    add_option(parser, "--now", "end the running jobs first; pending jobs stay in the queue")
+
+
+def _down(context: Context, options: Namespace) -> int:
+    from fairbank.wlm.client.connection import Controller
+
+    directory = find_directory()
+    directory.check_exists()
+    if not directory.is_up():
+        directory.remove_traces()
+        context.print_text(f"the cluster in {directory.path} is not up")
+        return 0
+    with Controller(directory.path) as controller:
+        try:
+            jobs = busy_jobs(controller)
+            if jobs and not options.now:
+                raise Conflict(
+                    f"{len(jobs)} jobs run: {_names(jobs)}",
+                    remedy="wait for their end, or end them: fairbank cluster down --now",
+                )
+            if jobs:
+                _close_partitions(controller, directory.path / CLOSED)
+                _end_jobs(controller, directory, jobs)
+        except Unavailable as error:
+            if not options.now:
+                raise
+            context.note(f"Running jobs go on: {error.message}")
+    directory.stop()
+    context.print_text(f"the cluster in {directory.path} is down")
+    return 0
+
+
+def busy_jobs(controller: Controller) -> dict[str, str]:
+    """Return id and name of the jobs with processes."""
+    answer = controller.request(
+        "rows", of="jobs", columns=["job_id", "name"], filter={"states": _BUSY, "all": True}
+    )
+    return {str(number): name for number, name in answer["rows"]}
+
+
+def _names(jobs: dict[str, str]) -> str:
+    named = [f"{number} ({plain(name[:40])})" for number, name in jobs.items()]
+    more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
+    return ", ".join(named[:_NAMED_MAX]) + more
+
+
+def _close_partitions(controller: Controller, file: Path) -> None:
+    """Set the partitions DOWN, or pending jobs would start on the free nodes."""
+    answer = controller.request("rows", of="partitions", columns=["name", "state"])
+    names = [name for name, state in answer["rows"] if state == "UP"]
+    file.write_text(json.dumps(names))
+    _set_state(controller, names, "DOWN")
+
+
+def open_partitions(directory: ClusterDirectory) -> None:
+    """Set the partitions UP that `down --now` has set DOWN."""
+    from fairbank.wlm.client.connection import Controller
+
+    file = directory.path / CLOSED
+    if file.exists():
+        with Controller(directory.path) as controller:
+            _set_state(controller, json.loads(file.read_bytes()), "UP")
+        file.unlink()
+
+
+def _set_state(controller: Controller, names: list[str], state: str) -> None:
+    for name in names:
+        fields = {"PartitionName": name, "State": state}
+        controller.request("update", entity="partition", fields=fields)
+
+
+def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[str, str]) -> None:
+    """Cancel the jobs and wait for their end. Raises Conflict if some cannot be ended."""
+    from fairbank.cli.commands.cluster.settings_files import read_wlm_settings
+
+    settings = read_wlm_settings(directory.settings)[0].jobs
+    seconds = settings.kill_wait + settings.unkillable_step_timeout + _ENDING_SECONDS
+    deadline = time.monotonic() + seconds
+    controller.request("cancel", jobs=list(jobs))
+    while jobs := busy_jobs(controller):
+        if time.monotonic() > deadline:
+            what = f"{len(jobs)} jobs have not ended: {_names(jobs)}"
+            raise Conflict(what, remedy="scontrol show node shows processes that cannot be ended")
+        time.sleep(0.1)
+
+
+DOWN = host_command(
+    "end the queue of this host: no process, socket or link is left",
+    ("{}", "{} --now                         end the running jobs first"),
+    _add,
+    _down,
+)

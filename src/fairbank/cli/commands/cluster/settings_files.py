@@ -1,0 +1,189 @@
+"""Files that `fairbank cluster up` writes: settings of the workload manager, node daemon, agent and
+supervisor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbank.core.settings_file import toml_string
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairbank.cli.commands.cluster.directory import ClusterDirectory
+    from fairbank.wlm.config.default_file import MachineSize
+    from fairbank.wlm.config.settings import WlmSettings
+
+_RELEASE_SECONDS = 10
+"""Seconds between two rounds that release held jobs for which there is credit again."""
+
+
+def read_wlm_settings(path: Path, text: str | None = None) -> tuple[WlmSettings, Sequence[str]]:
+    """Return the settings of a wlm.toml, and the notes on them.
+
+    Args:
+        path: the file.
+        text: content that it does not have yet; None: the file's.
+    """
+    from fairbank.wlm.config.loader import load_settings
+
+    def read(name: str) -> bytes:
+        new = text is not None and name == str(path)
+        return (text or "").encode() if new else Path(name).read_bytes()
+
+    return load_settings(str(path), read)
+
+
+def user_settings(file: str, bank: str) -> str:
+    """Return the wlm.toml for settings of the user: a wlm.toml, or a slurm.conf.
+
+    Args:
+        file: their file.
+        bank: tables to add if they name no bank; empty: none.
+    """
+    from fairbank.core.settings_file import decode_text, parse_toml, read_whole
+
+    if not file.endswith(".toml"):
+        return f"slurm_conf = {toml_string(os.path.abspath(file))}\n\n{bank}"
+    with open(file, "rb") as opened:
+        content = read_whole(opened, file, field="--config")
+    has_bank = "bank" in parse_toml(content, file, field="--config")
+    return decode_text(content, file, field="--config") + ("" if has_bank else f"\n{bank}")
+
+
+def machine_size() -> MachineSize:
+    """Return the size of this host, as far as this process may use it."""
+    from fairbank.wlm.config.default_file import MachineSize
+    from fairbank.wlm.node.usage import read_host
+
+    host = read_host()
+    fields: dict[str, set[str]] = {}
+    for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), set()).add(value.strip())
+    sockets = len(fields.get("physical id", ())) or 1
+    threads = 1
+    siblings, cores = fields.get("siblings", set()), fields.get("cpu cores", set())
+    if len(siblings) == len(cores) == 1:  # all sockets are alike
+        threads = max(int(*siblings) // int(*cores), 1)
+    if host.cpus != os.cpu_count() or host.cpus % (sockets * threads):
+        sockets = threads = 1  # a part of the host
+    return MachineSize(host.cpus, host.memory, sockets, threads)
+
+
+def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> list[Path]:
+    """Write the settings of the node daemon. Return the sockets of the nodes."""
+    import msgspec
+
+    from fairbank.wlm.node.settings import HostedNode, NodeSettings
+
+    nodes = directory.path / "nodes"
+    hosted = [
+        HostedNode(
+            name=node.name,
+            spool=str(nodes / node.name),
+            socket=str(nodes / f"{node.name}.sock"),
+            cpus=node.cpus,
+            memory=node.memory or None,
+        )
+        for node in settings.nodes
+    ]
+    sockets = [Path(node.socket) for node in hosted]
+    directory.check_sockets(
+        [*sockets, directory.controller_socket, directory.bank / "fairbank.sock"]
+    )
+    jobs, defaults = settings.jobs, NodeSettings(nodes=tuple(hosted))
+    content = msgspec.structs.replace(
+        defaults,
+        prolog=jobs.prolog,
+        epilog=jobs.epilog,
+        prolog_timeout=float(jobs.prolog_timeout or defaults.prolog_timeout),
+        epilog_timeout=float(jobs.epilog_timeout or defaults.epilog_timeout),
+        kill_wait=float(jobs.kill_wait),
+        unkillable_timeout=float(jobs.unkillable_step_timeout),
+        unkillable_program=jobs.unkillable_step_program,
+        sample_seconds=float(jobs.job_acct_gather_frequency or defaults.sample_seconds),
+    )
+    for node in hosted:
+        Path(node.spool).mkdir(mode=0o700, parents=True, exist_ok=True)
+    (directory.path / "node.json").write_bytes(msgspec.json.encode(content))
+    return sockets
+
+
+def write_agent_settings(directory: ClusterDirectory) -> None:
+    """Write the settings of the agent, unless there are some."""
+    file, bank = directory.bank / "agent.toml", directory.bank
+    if file.exists():
+        return
+    file.write_text(
+        f"""\
+# Settings of the agent: docs/reference/agent-settings.md
+[plugin]
+socket = {toml_string(str(directory.agent_socket))}
+slurm_user = {os.geteuid()}
+
+[bank]
+server = {toml_string(f"unix:{bank}/fairbank.sock")}
+
+[outbox]
+path = {toml_string(f"{bank}/outbox.sqlite")}
+
+[control]
+socket = {toml_string(f"{bank}/agent.sock")}
+
+[release]
+when_paid = true
+every = {_RELEASE_SECONDS}
+again = 60
+"""
+    )
+
+
+def write_daemons(
+    directory: ClusterDirectory, node_sockets: Sequence[Path], *, has_bank: bool
+) -> None:
+    """Write the programs that the supervisor starts, each with the sockets at which it listens."""
+    python = [sys.executable, "-P", "-m"]
+    path, bank = str(directory.path), directory.bank
+    rows: list[tuple[str, list[str], Sequence[Path]]] = [
+        ("node", ["fairbank.wlm.node", f"{path}/node.json"], node_sockets),
+        ("controller", ["fairbank.wlm.controller", path], [directory.controller_socket]),
+    ]
+    if has_bank:
+        serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]
+        agent = ["fairbank.cli", "agent", "--config", f"{bank}/agent.toml"]
+        rows = [
+            ("bank", serve, [bank / "fairbank.sock"]),
+            ("agent", agent, [directory.agent_socket, bank / "agent.sock"]),
+            *rows,
+        ]
+    daemons: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "command": [*python, *command],
+            "log": f"{path}/log/{name}.log",
+            "sockets": [str(socket) for socket in sockets],
+        }
+        for name, command, sockets in rows
+    ]
+    (directory.path / "log").mkdir(exist_ok=True)
+    (directory.path / "daemons.json").write_text(json.dumps(daemons, indent=1))
+
+
+def write_links(directory: ClusterDirectory) -> None:
+    """Make links with the names of Slurm's commands to the program that has them."""
+    from fairbank.wlm.commands.program import MODULES, PROGRAM
+
+    directory.remove_links()
+    directory.links.mkdir()
+    program = Path(sys.executable).with_name(PROGRAM)
+    if not program.exists():
+        program = Path(shutil.which(PROGRAM) or PROGRAM)
+    for name in MODULES:
+        (directory.links / name).symlink_to(program)

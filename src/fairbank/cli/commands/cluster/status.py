@@ -1,0 +1,130 @@
+"""Command `fairbank cluster status`: daemons, nodes, jobs and bank of the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.commands.cluster.directory import find_directory
+from fairbank.cli.commands.cluster.up import credit_text
+from fairbank.cli.framework.command import host_command
+from fairbank.cli.framework.exit_codes import FOUND, NO_ANSWER
+from fairbank.cli.framework.options import add_nothing
+from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.report.cells import plain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from fairbank.cli.commands.cluster.directory import ClusterDirectory
+    from fairbank.cli.framework.context import Context
+    from fairbank.wlm.config.settings import WlmSettings
+
+_ANSWER_SECONDS = 5.0
+
+
+def _status(context: Context, options: Namespace) -> int:
+    from fairbank.cli.commands.cluster.settings_files import read_wlm_settings
+
+    directory = find_directory()
+    directory.check_exists()
+    settings, _ = read_wlm_settings(directory.settings)
+    state = directory.supervisor()
+    up = "up" if state else "not up; start it: fairbank cluster up"
+    lines = [("cluster", f"{settings.cluster.cluster_name} in {directory.path}: {up}")]
+    lines += _daemon_lines(context, state)
+    problems = [daemon for daemon in state.get("daemons", ()) if daemon["pid"] is None]
+    if state:
+        try:
+            lines += _queue_lines(directory)
+            lines.append(("tracking", _tracking(directory, settings)))
+        except FairbankError as error:
+            problems.append(error)
+            lines.append(("controller", f"{error.message}"))
+    lines.append(("bank", _bank_text(context, directory, settings)))
+    for name, text in lines:
+        context.print_text(f"{name:<12}{plain(text)}")
+    if not state:
+        return NO_ANSWER
+    return FOUND if problems else 0
+
+
+def _daemon_lines(context: Context, state: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    rows = [{"name": "supervisor", "restarts": 0, **state}, *state["daemons"]] if state else []
+    for row in rows:
+        since = datetime.fromtimestamp(row["since"], context.zone).strftime("%Y-%m-%dT%H:%M:%S")
+        times = f"; started again {row['restarts']} times, it had {row.get('end')}"
+        ended = "" if not row["restarts"] else times
+        runs = f"pid {row['pid']} since {since}" if row["pid"] else "does not run"
+        yield row["name"], runs + ended
+
+
+def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
+    from fairbank.wlm.client.connection import Controller
+
+    with Controller(directory.path) as controller:
+        for of, names in (("nodes", "name"), ("jobs", "job_id")):
+            states: Counter[str] = Counter()
+            after = None
+            while True:
+                page = controller.request(
+                    "rows", seconds=_ANSWER_SECONDS, of=of, columns=[names, "state"],
+                    filter={"all": True, "tasks": of == "jobs"}, after=after,
+                )  # fmt: skip
+                states.update(str(state) for _, state in page["rows"])
+                if (after := page.get("after")) is None:
+                    break
+            yield of, ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
+
+
+def _tracking(directory: ClusterDirectory, settings: WlmSettings) -> str:
+    """Return how the node daemon finds the processes of a job. Raises Unavailable."""
+    import socket
+
+    from fairbank.wlm.protocol.frames import FrameDecoder, FrameError
+    from fairbank.wlm.protocol.messages import (
+        Hello,
+        PollNode,
+        Registration,
+        decode_message,
+        encode_message,
+    )
+
+    path = directory.path / "nodes" / f"{settings.nodes[0].name}.sock"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_ANSWER_SECONDS)
+            connection.connect(str(path))
+            connection.sendall(encode_message(Hello(role="command")))
+            connection.sendall(encode_message(PollNode(), 1))
+            decoder = FrameDecoder()
+            while data := connection.recv(65_536):
+                for frame in decoder.decode(data):
+                    message = decode_message(frame)
+                    if isinstance(message, Registration):
+                        groups = message.control_groups
+                        return "by control group" if groups else "as descendants of the step daemon"
+    except (OSError, FrameError) as error:
+        raise Unavailable(f"no answer from the node daemon: {error}") from error
+    raise Unavailable("the node daemon closed the connection")
+
+
+def _bank_text(context: Context, directory: ClusterDirectory, settings: WlmSettings) -> str:
+    from fairbank.setup.cluster_bank import PROJECT, find_year
+
+    if not settings.bank.socket:
+        return "none: jobs need no credit"
+    allocation = find_year(directory.bank_settings)
+    if allocation is None:
+        return f"project {PROJECT} has no credit; fairbank cluster up grants some"
+    return f"project {PROJECT}, {credit_text(context, allocation)}"
+
+
+STATUS = host_command(
+    "show daemons, nodes, jobs and bank; 8 when something is wrong, 6 when it is not up",
+    ("{}",),
+    add_nothing,
+    _status,
+)

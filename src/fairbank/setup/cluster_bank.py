@@ -1,0 +1,116 @@
+"""Bank of the cluster of `fairbank cluster up`: settings, a project, and credit for a year."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.project import Role
+from fairbank.bank.query import AllocationQuery, Page, ProjectQuery
+from fairbank.bank.refusals import Refusal, remedies, sentence
+from fairbank.bank.requests import CreateProject, Open, Request, SetMember, SubmittedRequest
+from fairbank.bank.rules import Done
+from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.settings_file import toml_string
+from fairbank.core.time import Instant, parse_moment
+from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
+from fairbank.setup.init import SETTINGS, init
+from fairbank.store.contract import Store
+
+PROJECT, RESOURCE, CATEGORY = "default", "cpu", "research"
+_YEAR_HOURS = 8_760
+
+
+def create_bank(directory: Path, cluster: str, partitions: Iterable[str], *, again: bool) -> Path:
+    """Create settings and store, or migrate an older store. Return the settings.
+
+    Each CPU costs 1 SU per hour, in all partitions.
+
+    Args:
+        directory: directory of the bank.
+        cluster: name of the cluster, and of the bank.
+        partitions: names of its partitions.
+        again: write the settings again, because the cluster has changed.
+    """
+    settings = directory / SETTINGS
+    if again:
+        settings.unlink(missing_ok=True)
+    tables = [f"[clusters.{toml_string(cluster)}]", f"agents = [{os.getuid()}]", ""]
+    for name in partitions:
+        tables += [
+            f"[clusters.{toml_string(cluster)}.partitions.{toml_string(name)}]",
+            f'resource = "{RESOURCE}"',
+            'weights = "CPU=1.0"',
+            "",
+        ]
+    with suppress(Conflict):  # nothing is missing
+        init(str(directory), None, cluster, "\n".join(tables))
+    return settings
+
+
+def find_year(settings: Path) -> Allocation | None:
+    """Return the allocation of the user's project that has not ended; None without one."""
+    with opened_store(str(settings)) as store:
+        return _current(store, _project(store), SystemClock().now())
+
+
+def grant_year(settings: Path, cpus: int) -> Allocation:
+    """Return the allocation of the user's project that has not ended, else a new one.
+
+    It has the credit for a year of all CPUs.
+
+    Args:
+        settings: settings of the bank, which may be served.
+        cpus: CPUs of the machine.
+    """
+    now = SystemClock().now()
+    with opened_store(str(settings)) as store:
+        ledger = Ledger(store, settings_of(str(settings)).policy)
+        project = _project(store)
+        if project is None:
+            made = CreateProject(gname=PROJECT, gid=os.getgid(), account=PROJECT)
+            project = _apply(ledger, made).project or 0
+            _apply(ledger, SetMember(project=project, uid=os.getuid(), role=Role.MEMBER))
+        allocation = _current(store, project, now)
+        if allocation is None:
+            year = Open(
+                project=project,
+                resource=RESOURCE,
+                category=CATEGORY,
+                start=now,
+                end=parse_moment("now+1year", now),
+                deposit=SuMinutes(cpus * _YEAR_HOURS * 60),
+                comment="a year of this machine",
+            )
+            number = _apply(ledger, year).allocation
+            with store.reading() as reader:
+                query = AllocationQuery(ids=frozenset({number or 0}))
+                (allocation,) = reader.allocations(query, Page(1))
+        return allocation
+
+
+def _project(store: Store) -> int | None:
+    with store.reading() as reader:
+        return next((p.id for p in reader.projects(ProjectQuery(account=PROJECT), Page(1))), None)
+
+
+def _current(store: Store, project: int | None, now: Instant) -> Allocation | None:
+    if project is None:
+        return None
+    query = AllocationQuery(projects=frozenset({project}), resource=RESOURCE, open_at=now)
+    with store.reading() as reader:
+        return next(iter(reader.allocations(query, Page(1))), None)
+
+
+def _apply(ledger: Ledger, request: Request) -> Done:
+    """Apply a request of this user. Raises FairbankError if it is refused."""
+    submitted = SubmittedRequest(request, SystemClock().now(), os.getuid())
+    (outcome,) = ledger.apply([submitted])
+    if isinstance(outcome, Refusal):
+        raise FairbankError(sentence(outcome), remedy=remedies(outcome)[0])
+    return outcome

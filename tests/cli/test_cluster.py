@@ -1,0 +1,112 @@
+"""Tests of `fairbank cluster` and `fairbank env` without a running cluster: wrong input."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from fairbank.cli import main
+from tests.cli.conftest import Run, runner
+
+
+@pytest.fixture
+def fairbank(clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command without any cluster or bank."""
+    for name in ("FAIRBANK_CLUSTER", "FAIRBANK_SERVER", "FAIRBANK_CONFIG"):
+        clean_env.delenv(name, raising=False)
+    return runner(main.run, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--nodes", "0"), "'0' is not a whole number from 1 on"),
+        (("--nodes", "-2"), "--nodes"),
+        (("--nodes", "many"), "'many' is not a whole number"),
+        (("--nodes", "1001"), "1001 is too many: at most 1,000"),
+        (("--cpus", "0"), "'0' is not a whole number from 1 on"),
+        (("--cpus", "2.5"), "'2.5' is not a whole number from 1 on"),
+        (("--memory", "16X"), "'16X' is not a size of memory"),
+        (("--memory", "-1G"), "--memory"),
+        (("--memory", "0"), "a node needs memory"),
+        (("--dir", ""), "the directory is empty"),
+        (("--dir", "a:b"), "has a colon"),
+        (("--dir", "a\nb"), "cannot be printed"),
+        (("--config", "no.toml"), "cannot read no.toml"),
+        (("--config", "no.toml", "--nodes", "2"), "exclude each other"),
+    ],
+    ids=lambda value: " ".join(value).replace("\n", " ") if isinstance(value, tuple) else "",
+)
+def test_wrong_option_of_up_is_refused_by_name(
+    fairbank: Run,
+    clean_env: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    clean_env.chdir(tmp_path)
+    refused = fairbank("cluster", "up", *words)
+    assert refused.code in (2, 3)
+    assert message in " ".join(refused.err.split())
+    assert "try:" in refused.err
+
+
+def test_path_too_long_for_a_socket_is_refused_with_one_that_fits(
+    fairbank: Run, tmp_path: Path
+) -> None:
+    refused = fairbank("cluster", "up", "--dir", tmp_path / ("d" * 100))
+    assert refused.code == 2
+    assert "at most 107 bytes" in refused.err
+    assert f"fairbank cluster up --dir /var/tmp/fairbank-{os.geteuid()}" in " ".join(
+        refused.err.split()
+    )
+
+
+def test_directory_with_other_content_is_left_alone(fairbank: Run, tmp_path: Path) -> None:
+    tmp_path.joinpath("thesis.txt").touch()
+    mode = tmp_path.stat().st_mode
+    refused = fairbank("cluster", "up", "--dir", tmp_path)
+    assert (refused.code, "has other content" in " ".join(refused.err.split())) == (7, True)
+    names = [path.name for path in tmp_path.iterdir()]
+    assert (names, tmp_path.stat().st_mode) == (["thesis.txt"], mode)
+
+
+def test_file_in_place_of_the_directory_is_refused(fairbank: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert fairbank("cluster", "up", "--dir", file).code == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory away")
+def test_directory_of_another_user_is_refused(fairbank: Run, tmp_path: Path) -> None:
+    place = tmp_path / "theirs"
+    place.mkdir()
+    os.chown(place, 65_534, 65_534)
+    refused = fairbank("cluster", "up", "--dir", place)
+    assert (refused.code, "belongs to another user" in " ".join(refused.err.split())) == (4, True)
+
+
+def test_settings_with_a_fault_change_nothing(fairbank: Run, tmp_path: Path) -> None:
+    file, place = tmp_path / "wlm.toml", tmp_path / "q"
+    file.write_text('[cluster]\ncluster_name = "ws17"\nspeed = 3\n')
+    refused = fairbank("cluster", "up", "--dir", place, "--config", file)
+    assert (refused.code, "line 3" in refused.err) == (2, True)
+    assert [path.name for path in place.iterdir()] == ["lock"]
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "words", [("cluster", "down"), ("cluster", "status"), ("env",)], ids=" ".join
+)
+def test_commands_without_a_cluster_say_how_to_start_one(
+    fairbank: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    refused = fairbank(*words)
+    assert refused.code == 3
+    assert f"there is no cluster in {tmp_path}/.local/state/fairbank/cluster" in " ".join(
+        refused.err.split()
+    )
+    assert "fairbank cluster up" in refused.err

@@ -1,0 +1,1 @@
+"""Cluster of one host: its supervisor and its bank."""
