@@ -49,7 +49,7 @@ SHELLS: Mapping[str, str] = {
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket wlm.protocol "
     "wlm.stepd",
     "wlm.controller": "core core.submission agent cluster scheduling jobqueue statefile rest.auth "
-    "rest.server wlm.config wlm.core wlm.protocol",
+    "rest.server report.slurm wlm.config wlm.core wlm.protocol",
     "wlm.client": "core wlm.protocol.frames",
     "wlm.protocol.frames": "",
     "wlm.commands": "core wlm.client",
