@@ -18,8 +18,6 @@ NEXT_USERS: Mapping[str, str] = {
     "wlm.controller.submissions": "the workload manager's controller",
     "wlm.controller.agent_link": "the workload manager's controller",
     "priority.multifactor.accrual": "the workload manager",
-    "priority.fairshare.usage_ticks": "the workload manager",
-    "priority.fairshare.usage": "the workload manager",
     "priority.limits.submission": "the workload manager",
 }
 

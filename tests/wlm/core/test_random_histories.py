@@ -24,6 +24,7 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState, Pre
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.core.time import Instant
+from fairbank.priority.settings import MultifactorSettings, PrioritySettings, PriorityWeights
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
@@ -45,6 +46,9 @@ WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8])
 FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
           "partition", "partition", "reserve", "compute_plan", "carry_out_old_plan",
           "carry_out_old_plan", "restart", "crash", "agent"]  # fmt: skip
+FACTORS = PrioritySettings(
+    factors=MultifactorSettings(weights=PriorityWeights(age=1_000, fairshare=1_000, job_size=100))
+)
 ADMINISTRATION = [NodeEvent.RESUMED, NodeEvent.RESUMED, NodeEvent.DRAINED, NodeEvent.DOWN,
                   NodeEvent.FAILED, NodeEvent.FUTURE]  # fmt: skip
 
@@ -82,7 +86,9 @@ class Histories(RuleBasedStateMachine):
             requeue_exit_hold=frozenset({8}),
             min_job_age=300,
             batch_start_timeout=60,
+            priority=FACTORS,
         )
+        self.world.restart()
         self.plans: list[ev.PlanMade] = []
         self.gone: list[ev.RunCleared] = []
         for cpus, requeues in ((2, True), (3, False), (4, True)):

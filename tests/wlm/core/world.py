@@ -39,7 +39,7 @@ from fairbank.wlm.core.effects import (
     StoreRows,
     Table,
 )
-from fairbank.wlm.core.jobs import EndedRun, Moment, Submission, WlmJob
+from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, Moment, Submission, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.state import NodeStatus
@@ -52,6 +52,7 @@ ROW_TYPES: dict[str, Any] = {
     "reservations": Reservation,
     "messages": AgentMessage,
     "counters": int,
+    "usage": AssociationUsage,
 }
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]

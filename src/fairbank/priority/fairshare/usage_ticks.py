@@ -1,9 +1,8 @@
 """Ticks of Slurm's priority thread over all usage, and the same usage recomputed from job records
 (docs/reference/slurm-rules.md, "Usage").
 
-No command uses this module yet: it is for a workload manager of our own, which must keep the usage
-itself. Next to Slurm, `sshare` reports usage that is decayed already. The tests compare it with
-the usage that a real slurmctld keeps.
+The embedded workload manager keeps its usage with them. Next to Slurm, `sshare` reports usage that
+is decayed already. The tests compare the ticks with the usage that a real slurmctld keeps.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, cast
 
 from fairbank.agent.protocol import (
@@ -25,7 +24,6 @@ from fairbank.agent.protocol import (
     split_frames,
 )
 from fairbank.core.errors import InvalidInput
-from fairbank.core.tres import billing
 from fairbank.wlm.controller.plugin_codec import (
     AGENT_BODY_MAX,
     decode_agent_message,
@@ -33,6 +31,7 @@ from fairbank.wlm.controller.plugin_codec import (
 )
 from fairbank.wlm.core.effects import AgentMessage
 from fairbank.wlm.core.events import AgentConnected, CoreEvent, MessageAcknowledged, VerdictGiven
+from fairbank.wlm.core.factors.usage import run_billing
 from fairbank.wlm.core.starts import NO_ANSWER
 from fairbank.wlm.core.state import CoreState
 
@@ -52,11 +51,8 @@ def plugin_message(
     `tres` and `billing` are computed from what the run has, as slurmctld does.
     """
     run, request, submission = message.run, message.request, message.submission
-    rules = state.partitions.get(run.allocation.partition)
     counts = {**request.tres, **run.allocation.tres}
-    weights = None if rules is None else rules.weights
-    exact = {name: Fraction(count) for name, count in counts.items()}
-    billed = billing(exact, weights, state.settings.billing_rule)
+    billed = run_billing(state, run.allocation)
     tres = {**counts, "billing": int(billed)}
     begun = run.started or run.allocated
     common: dict[str, Any] = {

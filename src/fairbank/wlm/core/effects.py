@@ -11,7 +11,9 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import Submission, WlmRun
 
-Table = Literal["jobs", "runs", "nodes", "partitions", "reservations", "messages", "counters"]
+Table = Literal[
+    "jobs", "runs", "nodes", "partitions", "reservations", "messages", "counters", "usage"
+]
 AgentMessageKind = Literal["prolog", "limit", "epilog"]
 LogLevel = Literal["info", "warning", "error"]
 

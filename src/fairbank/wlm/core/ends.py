@@ -12,6 +12,8 @@ import msgspec
 from fairbank.jobqueue.dependencies import advance, next_test
 from fairbank.wlm.core.effects import DropRun, EndRun, SignalRun
 from fairbank.wlm.core.events import TimerKind
+from fairbank.wlm.core.factors.priorities import rank_jobs
+from fairbank.wlm.core.factors.usage import count_end
 from fairbank.wlm.core.job_states import JobEvent, end_of_script, next_state
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
 from fairbank.wlm.core.tasks import split_task
@@ -91,7 +93,16 @@ def requeue_job(
 
 def release_job(tx: Transition, job: WlmJob) -> None:
     """Release a held job, so that the next pass tests it."""
-    job = tx.put_job(job, held_by=None, launch_failures=0, reason="None", admin_comment="")
+    job = tx.put_job(
+        job,
+        held_by=None,
+        has_fixed_priority=False,
+        launch_failures=0,
+        reason="None",
+        admin_comment="",
+    )
+    rank_jobs(tx, [job])
+    job = tx.state.jobs[job.number]
     if {"REQUEUE_HOLD", "SPECIAL_EXIT"}.intersection(job.state.flags):
         tx.move(job, JobEvent.RELEASED)
     tx.request_plan()
@@ -222,6 +233,7 @@ def _close_run(
     for node in left:
         tx.send(node, EndRun(run.run))
     _record(tx, job, closed, end, reason, canceller)
+    count_end(tx, job, run)
     return tx.put_job(job, run=closed)
 
 

@@ -266,6 +266,7 @@ class TimerKind(Enum):
     WARNING = "warning"
     LIMIT = "limit"
     GRACE = "grace"
+    PRIORITY = "priority"
     FORGET = "forget"
 
     @property

@@ -73,6 +73,14 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     mail_user: str = ""
 
 
+class AssociationUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Decayed usage of an association: billing-seconds, seconds, and seconds of each TRES."""
+
+    billing: float = 0.0
+    wall: float = 0.0
+    tres: Mapping[str, float] = {}
+
+
 class ExpectedStart(NamedTuple):
     """Start that a pass expects for a pending job, in seconds since 1970, and its nodes."""
 
@@ -175,6 +183,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     reason           reason of the last pass, or of the end; see `shown_reason`
     admin_comment    the bank's sentence for a job that it holds
     restarts         number of the run that is waiting, running or ended
+    has_fixed_priority  an operator has set it
     launch_failures  number of launches that failed in a row
     run              its run with nodes, perhaps an earlier one that is being cleaned up
     ended            time of its end
@@ -190,6 +199,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = "None"
     admin_comment: str = ""
     restarts: int = 0
+    has_fixed_priority: bool = False
     launch_failures: int = 0
     run: WlmRun | None = None
     ended: Moment | None = None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 
 import msgspec
 
 from fairbank.cluster.licence import Licence
 from fairbank.core.tres import BillingRule
 from fairbank.priority.associations import AssociationKey
+from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.usage import LimitRecord, QosLimits
+from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.machines.nodes import Preemption
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 
@@ -35,6 +38,9 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     enforced              AccountingStorageEnforce
     associations          accounts and users with their limits; empty: any account will do
     parameters            SchedulerParameters
+    priority              priority/multifactor with its settings; None: priority/basic
+    shares                associations with their shares; all others have one share
+    zone                  time zone of the resets of usage
     """
 
     cluster: str
@@ -60,3 +66,6 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     billing_rule: BillingRule = BillingRule.SUM
     licences: Mapping[str, Licence] = {}
     parameters: SchedulerParameters = SchedulerParameters()
+    priority: PrioritySettings | None = None
+    shares: tuple[ShareAssociation, ...] = ()
+    zone: tzinfo = UTC

@@ -37,14 +37,14 @@ def expected_starts(
     return starts
 
 
-def start_of_new_job(state: CoreState, request: PendingJob, now: Moment) -> ExpectedStart | None:
-    """Return when a job would start that is not in the queue; None: not within the window."""
-    snapshot = _snapshot(state, now, [*_queued_jobs(state), request])
+def expected_start(state: CoreState, number: int, now: Moment) -> ExpectedStart | None:
+    """Return when a pending job would start if passes were made now; None: not in the window."""
+    snapshot = pass_snapshot(state, now)
     plan = run_passes(snapshot, state.settings.parameters, now.wall)
     for start in plan.starts:
-        if start.job.number == request.number:
+        if record_number(start.job.number) == number:
             return _expected(state, now.wall, start.placement)
-    return expected_starts(state, plan).get(request.number)
+    return expected_starts(state, plan).get(number)
 
 
 def _expected(state: CoreState, at: int, placement: Placement) -> ExpectedStart:

@@ -15,9 +15,10 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
+from fairbank.priority.associations import AssociationKey
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
-from fairbank.wlm.core.jobs import ExpectedStart, WlmJob
+from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import CoreSettings
 
@@ -68,6 +69,9 @@ class CoreState:
         self.reservations: dict[str, Reservation] = {}
         self.messages: dict[int, AgentMessage] = {}
         self.counters: dict[str, int] = {}
+        self.usage: dict[str, AssociationUsage] = {}
+        shared = [(row.account, row.user, row.partition) for row in settings.shares]
+        self.share_keys: dict[AssociationKey, AssociationKey] = {key: key for key in shared}
         self.tables: Mapping[Table, dict[Any, Any]] = {
             "jobs": self.jobs,
             "nodes": self.nodes,
@@ -75,6 +79,7 @@ class CoreState:
             "reservations": self.reservations,
             "messages": self.messages,
             "counters": self.counters,
+            "usage": self.usage,
         }
         self.index = JobIndex()
         self.expected_starts: Mapping[int, ExpectedStart] = {}

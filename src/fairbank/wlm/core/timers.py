@@ -22,6 +22,7 @@ from fairbank.wlm.core.ends import (
     test_dependencies,
 )
 from fairbank.wlm.core.events import TimerFired, TimerKind
+from fairbank.wlm.core.factors.priorities import tick
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.snapshot import occupied_nodes
@@ -35,6 +36,9 @@ LATE_END = 15
 
 def fire(tx: Transition, timer: TimerFired) -> None:
     """Do what is due; a timer that is not needed any more changes nothing."""
+    if timer.kind is TimerKind.PRIORITY:
+        tick(tx)
+        return
     if timer.kind is TimerKind.RESERVATION:
         arm_reservations(tx)
         tx.request_plan()
@@ -60,6 +64,8 @@ def arm_all(tx: Transition) -> None:
         elif run is not None and run.is_allowed:
             arm_start(tx, job)
     arm_reservations(tx)
+    if tx.state.settings.priority is not None:
+        tx.set_timer(TimerKind.PRIORITY, 0, tx.now.mono)
 
 
 def arm_reservations(tx: Transition) -> None:

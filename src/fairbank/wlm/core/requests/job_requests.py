@@ -170,7 +170,8 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
         priorities[at] = min(priorities[at], max(priorities[at - 1] - 1, 1))
     for job, priority in zip(ordered, priorities, strict=True):
         if job.request.priority != priority:
-            tx.put_job(job, request=msgspec.structs.replace(job.request, priority=priority))
+            request = msgspec.structs.replace(job.request, priority=priority, priorities=())
+            tx.put_job(job, request=request, has_fixed_priority=True)
     tx.request_plan()
 
 

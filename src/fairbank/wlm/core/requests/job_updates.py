@@ -13,6 +13,8 @@ from fairbank.jobqueue.dependencies import accept_dependencies
 from fairbank.wlm.core.effects import ChangeLimit
 from fairbank.wlm.core.ends import test_dependencies
 from fairbank.wlm.core.events import Caller, UpdateJob
+from fairbank.wlm.core.factors.priorities import rank_jobs
+from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.job_requests import selected_jobs
 from fairbank.wlm.core.requests.rights import is_operator
@@ -103,6 +105,7 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
         job,
         request=request,
         submission=submission,
+        has_fixed_priority=job.has_fixed_priority or bool(changes.get("priority")),
         admin_comment=changes.get("admin_comment", job.admin_comment),
         reason=job.reason if job.held_by is HeldBy.BANK else "None",
     )
@@ -113,6 +116,8 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
         job = _with_dependencies(tx, job, changes["dependencies"])
     if job.state.is_waiting:
         arm_waiting(tx, job)
+        note_association(tx, job)
+        rank_jobs(tx, [job])
     elif request.limit != before:
         _send_limit(tx, job)
 

@@ -20,9 +20,11 @@ from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.ends import test_dependencies
 from fairbank.wlm.core.events import Caller, SubmitJob
+from fairbank.wlm.core.factors.priorities import rank_jobs
+from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import is_operator
-from fairbank.wlm.core.snapshot import start_of_new_job
+from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.tasks import next_id
 from fairbank.wlm.core.timers import arm_waiting
@@ -73,17 +75,20 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
         submission=body.submission,
         tasks=() if body.array is None else body.array.numbers,
         held_by=HeldBy.USER if body.held else None,
+        has_fixed_priority=bool(body.job.priority),
     )
     if body.dependencies is not None:
         on = accept_dependencies(
             body.dependencies, job.for_dependencies(), state.index, lambda _: ()
         )
         job = msgspec.structs.replace(job, dependencies=on)
-    if body.test_only:
-        return JobAccepted(number, start_of_new_job(state, request, tx.now))
     job = tx.put_job(job)
+    note_association(tx, job)
+    rank_jobs(tx, [job])
+    if body.test_only:  # the caller takes the changes back
+        return JobAccepted(number, expected_start(state, number, tx.now))
     arm_waiting(tx, job)
-    test_dependencies(tx, job)
+    test_dependencies(tx, state.jobs[number])
     tx.request_plan()
     return JobAccepted(number)
 

@@ -1,0 +1,188 @@
+"""Priorities of pending jobs by their factors (priority/multifactor), and fair share.
+
+Fair-share factors follow from the usage and are not stored. The priorities of all pending jobs are
+computed at each tick, those of one job when it is submitted, changed or released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.jobqueue.factors import FactorCluster, FactorJob, FactorPartition
+from fairbank.priority.associations import AssociationKey
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.tree import (
+    ShareAssociation,
+    Standings,
+    Tree,
+    build_tree,
+    sum_usage,
+)
+from fairbank.priority.multifactor.combination import PriorityTerms, priorities, weigh_factors
+from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColumns
+from fairbank.priority.settings import Algorithm, MultifactorSettings, PrioritySettings
+from fairbank.wlm.core.events import TimerKind
+from fairbank.wlm.core.factors.usage import ROOT, count_tick, row_key
+from fairbank.wlm.core.jobs import AssociationUsage, WlmJob
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.transition import Transition
+
+
+class FairShares(NamedTuple):
+    """Tree of associations and their standings. The rows are those of sshare."""
+
+    tree: Tree
+    standings: Standings
+
+    def factors(self) -> dict[AssociationKey, float]:
+        """Return the factor of each user's association."""
+        rows, factors = self.tree.rows, self.standings.factor.tolist()
+        return {
+            (row.account, row.user, row.partition): factor
+            for row, factor in zip(rows, factors, strict=True)
+            if row.user
+        }
+
+
+class JobEntry(NamedTuple):
+    """Pending job in one of its partitions."""
+
+    job: WlmJob
+    partition: str
+
+
+def fair_shares(state: CoreState) -> FairShares:
+    """Return the shares: those of the settings, and one for each other user who has had a job."""
+    rows = list(state.settings.shares) or [ShareAssociation(ROOT)]
+    known = {(row.account, row.user, row.partition) for row in rows}
+    for key in sorted(state.usage):
+        account, user, partition = key.split(" ")
+        for row in (
+            ShareAssociation(account, parent=ROOT),
+            ShareAssociation(account, user, partition),
+        ):
+            if (name := (row.account, row.user, row.partition)) not in known:
+                known.add(name)
+                rows.append(row)
+    tree = build_tree(rows)
+    nothing = AssociationUsage()
+    own = [
+        state.usage.get(row_key((row.account, row.user, row.partition)), nothing).billing
+        if row.user
+        else 0.0
+        for row in rows
+    ]
+    usage = sum_usage(tree, own)
+    settings = state.settings.priority or PrioritySettings()
+    share = settings.fair_share
+    if share.algorithm is Algorithm.FAIR_TREE:
+        return FairShares(tree, fair_tree(tree, usage))
+    oblivious = share.algorithm is Algorithm.DEPTH_OBLIVIOUS
+    standings = classic(tree, usage, dampening=share.dampening, depth_oblivious=oblivious)
+    return FairShares(tree, standings)
+
+
+def factor_terms(
+    state: CoreState, settings: MultifactorSettings, jobs: Iterable[WlmJob], now: int
+) -> tuple[list[JobEntry], PriorityTerms]:
+    """Return the terms of pending jobs as sprio lists them, with the jobs in their order."""
+    entries, columns, scale = _columns(state, jobs, now)
+    return entries, weigh_factors(columns, scale, settings, now)
+
+
+def rank_jobs(tx: Transition, jobs: Iterable[WlmJob]) -> None:
+    """Store the priorities of pending jobs, but of those that an operator has given one."""
+    settings, now = tx.state.settings.priority, tx.now.wall
+    if settings is None:
+        return
+    jobs = [job for job in jobs if job.state.base == "PENDING" and not job.has_fixed_priority]
+    entries, columns, scale = _columns(tx.state, jobs, now)
+    ranks = iter(priorities(columns, scale, settings.factors, now).tolist())
+    by_job: dict[int, list[int]] = {}
+    for entry, rank in zip(entries, ranks, strict=True):
+        by_job.setdefault(entry.job.number, []).append(rank)
+    for number, own in by_job.items():
+        job = tx.state.jobs[number]
+        several = tuple(own) if len(own) > 1 else ()
+        request = replace(job.request, priority=max(own), priorities=several)
+        if request != job.request:
+            tx.put_job(job, request=request)
+
+
+def tick(tx: Transition) -> None:
+    """Count the usage and compute all priorities, every PriorityCalcPeriod."""
+    settings = tx.state.settings.priority
+    if settings is None:
+        return
+    count_tick(tx)
+    rank_jobs(tx, list(tx.state.jobs.values()))
+    tx.set_timer(TimerKind.PRIORITY, 0, tx.now.mono + settings.fair_share.tick_seconds)
+    tx.request_plan()
+
+
+def _columns(
+    state: CoreState, jobs: Iterable[WlmJob], now: int
+) -> tuple[list[JobEntry], PendingColumns, FactorScale]:
+    cluster = _cluster(state)
+    entries = [
+        JobEntry(job, partition)
+        for job in jobs
+        for partition in job.request.partitions
+        if partition in cluster.partitions
+    ]
+    scale = cluster.scale()
+    rows = [_factor_job(entry, now) for entry in entries]
+    return entries, cluster.columns(rows, scale, fair_shares(state).factors()), scale
+
+
+def _factor_job(entry: JobEntry, now: int) -> FactorJob:
+    request = entry.job.request
+    since = max(request.eligible, request.submitted)
+    ages = since <= now and entry.job.hold_reason is None
+    return FactorJob(
+        account=request.account or ROOT,
+        user=request.user,
+        partition=entry.partition,
+        qos=request.qos,
+        accrued_at=since if ages else 0,
+        nodes=request.wanted.nodes,
+        cpus=request.wanted.cpus,
+        limit_minutes=(request.limit or 0) // 60,
+        nice=entry.job.submission.nice,
+        site=0,
+        tres={name: float(count) for name, count in request.tres.items()},
+    )
+
+
+def _cluster(state: CoreState) -> FactorCluster:
+    nodes = [*state.configured.values()]
+    return FactorCluster(
+        nodes=len(nodes),
+        cpus=sum(node.cpus for node in nodes),
+        tres=[*state.settings.priority.factors.weights.tres] if state.settings.priority else [],
+        partitions={
+            rules.name: FactorPartition(
+                rules.factor, (rules.max_seconds or 0) // 60, _partition_tres(state, rules)
+            )
+            for rules in state.partitions.values()
+        },
+        qos={name: rules.priority for name, rules in state.settings.preemption.qos.items()},
+        associations={},
+    )
+
+
+def _partition_tres(state: CoreState, rules: PartitionRules) -> dict[str, float]:
+    nodes = [
+        node for name, node in state.configured.items() if not rules.nodes or name in rules.nodes
+    ]
+    return {
+        "cpu": float(sum(node.cpus for node in nodes)),
+        "mem": float(sum(node.memory for node in nodes)),
+        "node": float(len(nodes)),
+        "gres/gpu": float(sum(count for node in nodes for _, count in node.gpus)),
+    }

@@ -1,0 +1,168 @@
+"""Usage of associations, which fair share and limits count (slurm-rules.md, "Usage").
+
+It decays at each tick (PriorityCalcPeriod). A running job is charged by ticks, and once more at its
+end, whether or not limits are enforced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from fairbank.core.tres import billing
+from fairbank.priority.associations import AssociationKey, own_association
+from fairbank.priority.fairshare.charges import ChargedJobs
+from fairbank.priority.fairshare.decay import Decay, Reset, last_reset
+from fairbank.priority.fairshare.usage import DecayedUsage, nothing_used
+from fairbank.priority.fairshare.usage_ticks import (
+    ChargedRows,
+    Rules,
+    UsageLedger,
+    apply_tick,
+    end_jobs,
+    reset_usage,
+)
+from fairbank.wlm.core.jobs import AssociationUsage, RunAllocation, WlmJob, WlmRun
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.transition import Transition
+
+ROOT = "root"
+"""Account above all others, and that of jobs without one."""
+TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
+"""TRES whose usage is counted."""
+TICK, RESET = "usage_tick", "usage_reset"
+"""Counters with the times of the last tick and the last reset, in seconds since 1970."""
+_NO_QOS = -1
+
+
+def association_of(state: CoreState, job: WlmJob, partition: str) -> AssociationKey:
+    """Return the association that is charged for a job in a partition."""
+    account, user = job.request.account or ROOT, job.request.user
+    return own_association(state.share_keys, account, user, partition) or (account, user, "")
+
+
+def run_billing(state: CoreState, allocation: RunAllocation) -> Fraction:
+    """Return the billing units of an allocation, by the weights of its partition."""
+    rules = state.partitions.get(allocation.partition)
+    counts = {name: Fraction(count) for name, count in allocation.tres.items()}
+    weights = None if rules is None else rules.weights
+    return billing(counts, weights, state.settings.billing_rule)
+
+
+def note_association(tx: Transition, job: WlmJob) -> None:
+    """Add an association that has no usage yet, so that the tree has it."""
+    if tx.state.settings.priority is None:
+        return
+    for partition in job.request.partitions:
+        key = row_key(association_of(tx.state, job, partition))
+        if key not in tx.state.usage:
+            tx.put("usage", key, AssociationUsage())
+
+
+def count_tick(tx: Transition) -> None:
+    """Let the usage decay, and add what running jobs have used since the last tick."""
+    state, now = tx.state, tx.now.wall
+    rules = _rules(state)
+    last = min(state.counters.get(TICK, now), now)  # the clock may have gone back
+    begun = state.counters.get(RESET, now)
+    boundary = last_reset(rules.decay.reset, begun, now, state.settings.zone)
+    keys = sorted(state.usage)
+    ledger = _ledger(state, keys)
+    if boundary > begun and rules.decay.reset is not Reset.NOW:
+        ledger = reset_usage(ledger)
+    jobs = [(job, job.active_run) for job in state.jobs.values()]
+    running = _charged_jobs(state, keys, ((job, run) for job, run in jobs if run is not None))
+    ledger = apply_tick(ledger, running, _payers(keys), rules, last=last, now=now)
+    tx.put("counters", TICK, now)
+    tx.put("counters", RESET, int(boundary))
+    _put(tx, keys, ledger)
+
+
+def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
+    """Add what a run has used since the last tick, when it ends."""
+    if run.started is None or tx.state.settings.priority is None:
+        return
+    state, now = tx.state, tx.now.wall
+    keys = [row_key(association_of(state, job, run.allocation.partition))]
+    last = min(state.counters.get(TICK, 0), now)
+    ledger = end_jobs(
+        _ledger(state, keys),
+        _charged_jobs(state, keys, [(job, run)]),
+        _payers(keys),
+        _rules(state),
+        last=last,
+        now=now,
+    )
+    _put(tx, keys, ledger)
+
+
+def row_key(association: AssociationKey) -> str:
+    """Return the key of an association in the table of usage."""
+    return " ".join(association)
+
+
+def _rules(state: CoreState) -> Rules:
+    settings = state.settings.priority
+    assert settings is not None  # noqa: S101  # without it no tick is set
+    share = settings.fair_share
+    return Rules(Decay(share.half_life_seconds, share.reset))
+
+
+def _payers(keys: list[str]) -> ChargedRows:
+    """Return rows without parents: the sums of accounts follow from those of users."""
+    return ChargedRows(np.full(len(keys), -1), np.zeros(0, np.bool_))
+
+
+def _ledger(state: CoreState, keys: list[str]) -> UsageLedger:
+    usage = [state.usage.get(key, AssociationUsage()) for key in keys]
+    own = nothing_used(len(keys), len(TRES))
+    own.raw[:] = [one.billing for one in usage]
+    own.wall[:] = [one.wall for one in usage]
+    for row, one in enumerate(usage):
+        own.tres[row] = [one.tres.get(name, 0.0) for name in TRES]
+    return UsageLedger(own, nothing_used(0, len(TRES)))
+
+
+def _put(tx: Transition, keys: list[str], ledger: UsageLedger) -> None:
+    used: DecayedUsage = ledger.associations
+    for row, key in enumerate(keys):
+        tres = zip(TRES, used.tres[row].tolist(), strict=True)
+        usage = AssociationUsage(
+            billing=float(used.raw[row]),
+            wall=float(used.wall[row]),
+            tres={name: float(seconds) for name, seconds in tres if seconds},
+        )
+        if usage != tx.state.usage.get(key):
+            tx.put("usage", key, usage)
+
+
+def _charged_jobs(
+    state: CoreState, keys: list[str], runs: Iterable[tuple[WlmJob, WlmRun]]
+) -> ChargedJobs:
+    """Return the runs that have started, each with the row of its association among the keys."""
+    began = [(job, run, run.started.wall) for job, run in runs if run.started is not None]
+    rows = {key: row for row, key in enumerate(keys)}
+    count = len(began)
+    units = [run_billing(state, run.allocation) for _, run, _ in began]
+    factors = [state.settings.qos.get(job.request.qos) for job, _, _ in began]
+    alloc = np.zeros((count, len(TRES)), np.uint64)
+    for row, ((_, run, _), billed) in enumerate(zip(began, units, strict=True)):
+        counts = {**run.allocation.tres, "billing": int(billed)}
+        alloc[row] = [counts.get(name, 0) for name in TRES]
+    association = [
+        rows[row_key(association_of(state, job, run.allocation.partition))] for job, run, _ in began
+    ]
+    minutes = [(job.request.limit or 0) // 60 for job, _, _ in began]
+    return ChargedJobs(
+        association=np.array(association, np.int64),
+        qos=np.full(count, _NO_QOS),
+        partition_qos=np.full(count, _NO_QOS),
+        factor=np.array([1.0 if one is None else one.usage_factor for one in factors]),
+        start=np.array([start for _, _, start in began], np.int64),
+        end=np.zeros(count, np.int64),
+        limit=np.array(minutes, np.int64),
+        billable=np.array([float(one) for one in units]),
+        alloc=alloc,
+    )

@@ -1,0 +1,159 @@
+"""Priorities by factors, usage and fair share in the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.tree import ShareAssociation
+from fairbank.priority.settings import (
+    FairShare,
+    MultifactorSettings,
+    PrioritySettings,
+    PriorityWeights,
+)
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.factors.priorities import fair_shares
+from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
+
+HOUR = 3_600
+
+
+def world(*, half_life: int = 0, reset: Reset = Reset.NONE, **weights: Any) -> World:
+    """Return a world with 8 CPUs whose jobs have these weights."""
+    settings = PrioritySettings(
+        factors=MultifactorSettings(weights=PriorityWeights(**weights)),
+        fair_share=FairShare(half_life_seconds=half_life, reset=reset),
+    )
+    made = World(priority=settings)
+    made.restart()  # sets the timer of the ticks
+    return made
+
+
+def priority(made: World, number: int) -> int:
+    return made.job(number).request.priority
+
+
+def factor(made: World, user: str) -> float:
+    return fair_shares(made.core.state).factors()["bio", user, ""]
+
+
+def test_age_raises_the_priority_at_each_tick() -> None:
+    made = world(age=1_000)
+    number = made.submit(cpus=4, nodes=2, held=True)
+    made.request(ev.ReleaseJob(named(number)))
+    assert priority(made, number) == 1
+    made.advance(7 * 24 * HOUR // 2)
+    assert priority(made, number) == pytest.approx(500, abs=1)
+
+
+def test_user_who_has_used_less_goes_first() -> None:
+    made = world(fairshare=1_000)
+    first = made.run_one(cpus=4, nodes=2, limit=HOUR)
+    made.advance(600)
+    by_alice, by_bob = made.submit(caller=ALICE, cpus=4), made.submit(caller=BOB, cpus=4)
+    made.advance(300)  # the first tick that knows both users
+    assert priority(made, by_alice) < priority(made, by_bob)
+    made.end(first)
+    assert factor(made, "bob") > factor(made, "alice")
+
+
+def test_usage_is_counted_once_between_ticks_and_end() -> None:
+    made = world(fairshare=1_000)
+    number = made.run_one(cpus=4, nodes=2, limit=HOUR)
+    made.advance(1_000)  # three ticks of 300 s
+    made.end(number)
+    (usage,) = made.core.state.usage.values()
+    assert (usage.billing, usage.wall) == (8 * 1_000, 1_000)
+    assert usage.tres["cpu"] == 8 * 1_000
+    made.advance(HOUR)
+    assert [one.billing for one in made.core.state.usage.values()] == [8 * 1_000]
+
+
+def test_usage_halves_in_a_half_life() -> None:
+    made = world(half_life=24 * HOUR, fairshare=1_000)
+    number = made.run_one(cpus=4, nodes=2, limit=HOUR)
+    made.advance(100)
+    made.end(number)
+    (before,) = made.core.state.usage.values()
+    made.advance(24 * HOUR)
+    (after,) = made.core.state.usage.values()
+    # Slurm takes 0.693 for ln 2.
+    assert after.billing / before.billing == pytest.approx(0.5, rel=0.01)
+
+
+def test_reset_forgets_the_usage() -> None:
+    made = world(reset=Reset.DAILY, fairshare=1_000)
+    number = made.run_one(limit=HOUR)
+    made.advance(100)
+    made.end(number)
+    made.advance(25 * HOUR)
+    assert [one.billing for one in made.core.state.usage.values()] == [0]
+
+
+def test_configured_shares_count() -> None:
+    shares = (
+        ShareAssociation("root"),
+        ShareAssociation("bio", parent="root"),
+        ShareAssociation("bio", "alice", shares=1),
+        ShareAssociation("bio", "bob", shares=9),
+    )
+    weights = PriorityWeights(fairshare=1_000)
+    made = World(
+        priority=PrioritySettings(factors=MultifactorSettings(weights=weights)), shares=shares
+    )
+    made.restart()
+    for caller in (ALICE, BOB):
+        made.run_one(caller=caller, limit=HOUR)
+    made.advance(300)
+    assert factor(made, "bob") > factor(made, "alice")
+
+
+def test_job_in_two_partitions_has_a_priority_in_each() -> None:
+    partitions = [
+        PartitionRules(name="main", is_default=True, factor=1),
+        PartitionRules(name="fast", factor=10),
+    ]
+    weights = PriorityWeights(partition=1_000)
+    made = World(
+        *partitions, priority=PrioritySettings(factors=MultifactorSettings(weights=weights))
+    )
+    number = made.submit(partitions=("main", "fast"), held=True)
+    assert made.job(number).request.priorities == (100, 1_000)
+
+
+@pytest.mark.parametrize("how", ["update", "submission"])
+def test_priority_of_an_operator_stays(how: str) -> None:
+    made = world(age=1_000)
+    first: dict[str, Any] = {"priority": 77} if how == "submission" else {}
+    number = made.submit(caller=OPERATOR, held=True, **first)
+    if how == "update":
+        made.request(ev.UpdateJob(jobs=named(number), priority=77), OPERATOR)
+    made.advance(HOUR)
+    assert priority(made, number) == 77
+
+
+def test_release_gives_the_priority_back_to_the_factors() -> None:
+    made = world(age=1_000)
+    number = made.submit(caller=OPERATOR, held=True, priority=77, cpus=4, nodes=2)
+    made.request(ev.ReleaseJob(named(number)), OPERATOR)
+    assert priority(made, number) == 1
+
+
+def test_nice_lowers_the_priority() -> None:
+    made = world(partition=1_000)
+    number = made.submit(nice=100, held=True)
+    assert priority(made, number) == 900
+
+
+def test_restart_keeps_usage_and_priorities() -> None:
+    made = world(age=1_000, fairshare=1_000)
+    made.run_one(cpus=4, nodes=2, limit=HOUR)
+    made.submit(caller=BOB, cpus=4, nodes=2)
+    made.advance(450)
+    before = dict(made.core.state.usage)
+    made.restart()
+    assert made.core.state.usage == before
