@@ -70,7 +70,7 @@ def test_function_sends_the_request_that_the_controller_reads(
 def test_submission_arrives_byte_for_byte(controller: RecordingController) -> None:
     controller.answer = lambda request: {"job": 7, "start": None, "nodes": []}
     with Controller(controller.directory) as connection:
-        assert requests.submit(connection, JOB) == (7, None, ())
+        assert requests.submit(connection, JOB).job == 7
     (request,) = controller.requests
     fields = msgspec.structs.asdict(request)
     assert fields["script"] == b"#!/bin/sh\n\xff"

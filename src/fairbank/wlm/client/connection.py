@@ -83,9 +83,12 @@ class Controller:
         """
         self._number = self._number % NUMBER_MAX + 1
         content = {"request": name, "version": 1, **fields}
-        body = json.dumps(content, separators=(",", ":")).encode()
         try:
+            body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
             frame = encode_frame(Frame(REQUEST, self._number, body))
+        except UnicodeEncodeError as error:
+            text = error.object[error.start : error.end]
+            raise InvalidInput(f"{text[:40]!a} is not UTF-8", remedy="write it in UTF-8") from error
         except FrameError as error:
             raise InvalidInput(f"the request is {error}", remedy="send less") from error
         try:

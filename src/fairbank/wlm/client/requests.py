@@ -21,6 +21,7 @@ class JobToSubmit(NamedTuple):
 
     `options` are those of sbatch by long name, as text. `environment` has entries NAME=value.
     `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none.
+    `script_name` is the path of the script; empty for --wrap and standard input.
     """
 
     script: bytes
@@ -31,15 +32,18 @@ class JobToSubmit(NamedTuple):
     umask: int = 0o022
     limits: Mapping[str, int] = {}
     host: str = ""
+    script_name: str = ""
     command: str = "sbatch"
 
 
 class SubmissionAnswer(NamedTuple):
-    """Id of an accepted job; with --test-only its expected start and nodes instead."""
+    """Id of an accepted job. With --test-only: when and where it would start, None if unknown."""
 
     job: int
-    start: int | None
-    nodes: Sequence[str]
+    start: int | None = None
+    nodes: Sequence[str] = ()
+    cpus: int = 0
+    partition: str = ""
 
 
 class JobResult(NamedTuple):
@@ -71,9 +75,11 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
         umask=job.umask,
         limits=dict(job.limits),
         host=job.host,
+        script_name=job.script_name,
         command=job.command,
     )
-    return SubmissionAnswer(answer["job"], answer.get("start"), answer.get("nodes") or ())
+    known = {name: answer[name] for name in SubmissionAnswer._fields if name in answer}
+    return SubmissionAnswer(**known)
 
 
 def cancel(

@@ -11,7 +11,12 @@ from fairbank.core.errors import FairbankError
 from fairbank.wlm.commands.slurm_errors import print_error
 
 PROGRAM = "fairbank-slurm"
-MODULES: Mapping[str, str] = {"scancel": "fairbank.wlm.commands.scancel"}
+MODULES: Mapping[str, str] = {
+    "sbatch": "fairbank.wlm.commands.sbatch",
+    "srun": "fairbank.wlm.commands.sbatch",
+    "scancel": "fairbank.wlm.commands.scancel",
+    "scontrol": "fairbank.wlm.commands.scontrol",
+}
 """Module of each command."""
 
 

@@ -52,7 +52,10 @@ def slurm_sentence(error: FairbankError) -> str:
 
 def print_error(name: str, error: FairbankError) -> None:
     """Print an error, and its remedy on a line of its own."""
-    print(f"{name}: error: {error.message}", file=sys.stderr)
+    option = error.field if (error.field or "").startswith("-") else None
+    before = f"{option}: " if option and option not in error.message else ""
+    for line in f"{before}{error.message}".split("\n"):
+        print(f"{name}: error: {line}", file=sys.stderr)
     if error.remedy:
         print(f"{name}: {error.remedy}", file=sys.stderr)
 
@@ -65,8 +68,12 @@ def print_failure(name: str, before: str, error: FairbankError) -> None:
         before: what failed, such as `Batch job submission failed`.
         error: the error.
     """
-    sentence = slurm_sentence(error)
-    if sentence != error.message or error.remedy:
-        remedy = f" ({error.remedy})" if error.remedy else ""
-        print(f"{name}: {error.message}{remedy}", file=sys.stderr)
-    print(f"{name}: error: {before}: {sentence}", file=sys.stderr)
+    if description := describe(error):
+        print(f"{name}: {description}", file=sys.stderr)
+    print(f"{name}: error: {before}: {slurm_sentence(error)}", file=sys.stderr)
+
+
+def describe(error: FairbankError) -> str:
+    """Return message and remedy of an error; empty if Slurm's sentence says as much."""
+    remedy = f" ({error.remedy})" if error.remedy else ""
+    return f"{error.message}{remedy}" if remedy or slurm_sentence(error) != error.message else ""

@@ -1,0 +1,94 @@
+"""Options of a submission from their three sources: #SBATCH lines, variables, command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.submission.options import OPTIONS, GivenOption, options_by_flag, parse_options
+from fairbank.core.submission.script import parse_script
+from fairbank.core.submission.support import REFUSED
+from fairbank.core.submission.values import flag
+
+_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+
+
+class SubmissionWords(NamedTuple):
+    """Command line of a submission: options by name, script or program, and its arguments."""
+
+    options: Mapping[str, str]
+    script: str | None
+    arguments: Sequence[str]
+
+
+def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
+    """Return the parts of a command line. Raises InvalidInput for an unknown option."""
+    rest = iter(words)
+    given, script = parse_options(rest, command)
+    return SubmissionWords(_texts(command, given), script, list(rest))
+
+
+def script_options(script: bytes, name: str) -> dict[str, str]:
+    """Return the options of the #SBATCH lines of a script."""
+    given, next_part = parse_script(script.decode(errors="replace").split("\n"), field=name)
+    if next_part:
+        raise InvalidInput("heterogeneous jobs are not supported", field=name)
+    return _texts("sbatch", given)
+
+
+def variable_options(command: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that environment variables such as SBATCH_PARTITION have."""
+    options: dict[str, str] = {}
+    for option in OPTIONS:
+        if command not in option.commands.split():
+            continue
+        for variable in option.variable_names(command):
+            if (text := environment.get(variable)) is not None:
+                options[option.name] = "" if option.reader is flag else text or option.bare or ""
+                break
+    return options
+
+
+def merged_options(sources: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the options of all sources; a later source wins.
+
+    Raises InvalidInput if one source has two sizes of memory, of which a later source has one.
+    """
+    merged: dict[str, str] = {}
+    for source in sources:
+        sizes = [name for name in _MEMORY if name in source]
+        if len(sizes) > 1:
+            raise InvalidInput(
+                "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.",
+                field=f"--{sizes[1]}",
+            )
+        for name in _MEMORY if sizes else ():
+            merged.pop(name, None)
+        merged |= source
+    return merged
+
+
+def print_options(command: str, usage: str) -> None:
+    """Print the options that a command has here. sbatch(1) and srun(1) describe them."""
+    print(f"Usage: {command} {usage}\n")
+    options = {option.name: option for option in options_by_flag(command).values()}
+    for name in sorted(options.keys() - REFUSED.keys()):
+        option = options[name]
+        start = f"  -{option.letter}, " if option.letter else "      "
+        value = name.upper().replace("-", "_") if option.reader is not flag else ""
+        equals = "" if not value else f"={value}" if option.bare is None else f"[={value}]"
+        print(f"{start}--{name}{equals}")
+
+
+def _texts(command: str, given: Iterable[GivenOption]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for option, written, text in given:
+        if option is None:
+            raise InvalidInput(
+                f"unrecognized option '{written[:40]}'",
+                field=written[:40],
+                remedy=f'Try "{command} --help" for more information',
+            )
+        texts[option.name] = text
+    return texts

@@ -1,0 +1,346 @@
+"""scontrol: change jobs, nodes, partitions and reservations, and control the controller."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.client.requests import JobResult
+from fairbank.wlm.commands.arguments import CommandOption, read_command_line, split_jobs
+from fairbank.wlm.commands.slurm_errors import describe, slurm_sentence
+
+_OPTIONS = (
+    CommandOption("all", "a", "", "show also what is hidden", "SCONTROL_ALL"),
+    CommandOption("details", "d", "", "show more details"),
+    CommandOption("json", "", "[VERSION]", "show it as JSON"),
+    CommandOption("oneliner", "o", "", "show each record on one line"),
+)
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.05, 2.0
+_NOT_STARTED = frozenset({"PENDING", "CONFIGURING"})
+_SHORTEST_KEY = 3
+_ENTITIES = {
+    "jobid": "job", "job": "job", "reservationname": "reservation", "reservation": "reservation",
+    "nodename": "node", "partitionname": "partition",
+}  # fmt: skip
+"""Fields that name what `update` changes. The first of them that is given counts."""
+
+
+class _Command(NamedTuple):
+    """Command of scontrol: what carries it out, its operands, and how many it takes."""
+
+    run: Callable[[Controller, Sequence[str]], int]
+    operands: str = ""
+    least: int = 0
+    most: int | None = None
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    usage = "[OPTIONS] COMMAND [OPERANDS...]\n\nCommands:\n" + "\n".join(
+        f"  {keyword} {command.operands}".rstrip() for keyword, command in _COMMANDS.items()
+    )
+    words = ["--help" if word == "help" and at == 0 else word for at, word in enumerate(words)]
+    line = read_command_line(name, f"{usage}\n  show ENTITY [NAME]", _OPTIONS, words)
+    if line is None:
+        return 0
+    if not line.words:
+        return _fail(f"{name}: error: no command (try {name} --help)")
+    keyword, operands = _keyword(line.words[0]), line.words[1:]
+    if keyword == "show":
+        code: int = import_module(_SHOW).run(name, operands, line.options)
+        return code
+    if keyword in _REFUSED:
+        return _fail(f"{name}: error: {keyword} is not supported: {_REFUSED[keyword]}")
+    if keyword is None:
+        return _fail(f"invalid keyword: {line.words[0]}")
+    command = _COMMANDS[keyword]
+    if len(operands) < command.least:
+        return _fail(f"too few arguments for keyword:{keyword}")
+    if command.most is not None and len(operands) > command.most:
+        return _fail(f"too many arguments for keyword:{keyword}")
+    with Controller() as controller:
+        return command.run(controller, operands)
+
+
+def _keyword(word: str) -> str | None:
+    """Return the command that a word names; it may be shortened as long as it is one."""
+    known = [*_COMMANDS, *_REFUSED, "show"]
+    if word.lower() in known:
+        return word.lower()
+    matching = [name for name in known if name.startswith(word.lower())]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _fail(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 1
+
+
+def _fail_with(before: str, error: FairbankError) -> int:
+    """Print the sentence of the controller, then Slurm's."""
+    if description := describe(error):
+        print(f"scontrol: {description}", file=sys.stderr)
+    return _fail(f"{before}{slurm_sentence(error)}")
+
+
+def _report(results: Sequence[JobResult]) -> int:
+    """Print what failed, and return the exit code."""
+    failed = [(job, error) for job, error in results if error is not None]
+    for job, error in failed:
+        if description := describe(error):
+            print(f"scontrol: {description}", file=sys.stderr)
+        print(f"{slurm_sentence(error)} for job {job}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+# ------------------------------------------------------------------ jobs
+
+
+def _on_jobs(
+    request: Callable[[Controller, Sequence[str]], list[JobResult]],
+) -> Callable[[Controller, Sequence[str]], int]:
+    """Return a command that makes a request for the jobs that it names."""
+
+    def command(controller: Controller, words: Sequence[str]) -> int:
+        return _report(request(controller, _jobs(words)))
+
+    return command
+
+
+def _jobs(words: Sequence[str]) -> list[str]:
+    """Return the jobs of `7 8_[1-3,5],9` or `JobId=7`."""
+    texts = [word.partition("=")[2] if _entity(word) == "job" else word for word in words]
+    if not (jobs := [job for text in texts for job in split_jobs(text)]):
+        raise InvalidInput("no job is named", field="job", remedy="write 7, 7_4 or 7_[1-3,8]")
+    return jobs
+
+
+def _requeue_held(controller: Controller, words: Sequence[str]) -> int:
+    """Requeue and hold jobs; with State=SpecialExit first, in that state."""
+    first, *rest = words
+    name, is_state, state = first.lower().partition("=")
+    if not (is_state and "state".startswith(name)):
+        return _report(requests.requeue(controller, _jobs(words), held=True))
+    if state not in ("se", "specialexit"):
+        return _fail(f"Invalid state specification {state}")
+    return _report(requests.requeue(controller, _jobs(rest), held=True, special=True))
+
+
+def _notify(controller: Controller, words: Sequence[str]) -> int:
+    return _report(requests.notify(controller, _jobs(words[:1]), " ".join(words[1:])))
+
+
+def _wait_job(controller: Controller, words: Sequence[str]) -> int:
+    """Wait until a job runs or has ended. Return 1 in the second case."""
+    change, seconds = None, _FIRST_POLL_SECONDS
+    matching = {"jobs": _jobs(words), "all": True}
+    while True:
+        columns = ["state", "flag"]
+        answer = requests.rows(controller, "jobs", columns, matching=matching, change=change)
+        change = answer.change
+        if answer.rows is not None:
+            states = {state for line in answer.rows for state in line}
+            if not states:
+                return _fail(f"Invalid job id specified for job {words[0]}")
+            if not states & _NOT_STARTED:
+                return 0 if states & {"RUNNING", "SUSPENDED"} else 1
+        time.sleep(seconds)
+        seconds = min(2 * seconds, _LAST_POLL_SECONDS)
+
+
+def _write(controller: Controller, words: Sequence[str]) -> int:
+    """Write the script of a job to a file, by default slurm-JOB.sh, or to standard output."""
+    what, job, *path = words
+    if not ("batch_script".startswith(what.lower()) and what):
+        return _fail(f"invalid write argument: {what}")
+    script = requests.script(controller, job)
+    target = path[0] if path else f"slurm-{job}.sh"
+    if target == "-":
+        sys.stdout.buffer.write(script)
+        return 0
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
+        with open(descriptor, "wb") as file:
+            file.write(script)
+    except OSError as error:
+        return _fail(f"failed to open file `{target}`: {error.strerror}")
+    print(f"batch script for job {job} written to {target}")
+    return 0
+
+
+# ------------------------------------------------------------------ entities
+
+
+def _entity(word: str) -> str | None:
+    """Return what `JobId=7` or `node=n1` names; keys may be shortened as in Slurm."""
+    key, equals, _ = word.partition("=")
+    if not equals or len(key) < _SHORTEST_KEY:
+        return None
+    return next((kind for name, kind in _ENTITIES.items() if name.startswith(key.lower())), None)
+
+
+def _fields(words: Sequence[str]) -> dict[str, str]:
+    """Return the values by key. Raises InvalidInput for a word without a key."""
+    fields = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise InvalidInput(f"Invalid input: {word}", remedy="write NAME=VALUE")
+        fields[key] = value
+    return fields
+
+
+def _update(controller: Controller, words: Sequence[str]) -> int:
+    """Change what the first of the keys names that can: job, reservation, node, partition."""
+    _fields(words)
+    kinds = {_entity(word): word for word in reversed(words)}
+    for kind in ("job", "reservation", "node", "partition"):
+        if kind not in kinds:
+            continue
+        name = kinds[kind].partition("=")[2]
+        fields = _fields([word for word in words if word != kinds[kind]])
+        if kind == "job":
+            return _report(requests.update_job(controller, split_jobs(name), fields))
+        try:
+            if kind == "node":
+                requests.update_node(controller, name, fields)
+            else:
+                requests.update(controller, kind, {_NAME_KEYS[kind]: name, **fields})
+        except FairbankError as error:
+            return _fail_with("slurm_update error: ", error)
+        return 0
+    return _fail(
+        "No valid entity in update command\nInput line must include JobId, NodeName, "
+        "PartitionName or ReservationName"
+    )
+
+
+def _create(controller: Controller, words: Sequence[str]) -> int:
+    """Create a partition or a reservation: `create reservation ...` or `create Partition=...`."""
+    kind, fields = _kind_of_words(words)
+    try:
+        name = requests.create(controller, kind, fields)
+    except FairbankError as error:
+        return _fail_with(f"Error creating the {kind}: ", error)
+    if kind == "reservation":
+        print(f"Reservation created: {name}")
+    return 0
+
+
+def _delete(controller: Controller, words: Sequence[str]) -> int:
+    kind, fields = _kind_of_words(words)
+    try:
+        requests.delete(controller, kind, fields)
+    except FairbankError as error:
+        return _fail_with(f"Error deleting the {kind}: ", error)
+    return 0
+
+
+def _kind_of_words(words: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Return `partition` or `reservation`, and the fields with its name under its full key."""
+    first, *rest = words
+    kind = _entity(first if "=" in first else f"{first}=")
+    name = first.partition("=")[2]
+    if kind == "partition" and any(_entity(word) == "reservation" for word in rest):
+        kind, rest, name = "reservation", list(words), ""
+    if kind not in _NAME_KEYS:
+        raise InvalidInput(
+            f"{first[:40]} is neither a partition nor a reservation",
+            remedy="begin with PartitionName=NAME or ReservationName=NAME",
+        )
+    fields = {_NAME_KEYS[kind]: name} if name else {}
+    return kind, fields | _fields(rest)
+
+
+# ------------------------------------------------------------------ controller
+
+
+def _ping(controller: Controller, words: Sequence[str]) -> int:
+    try:
+        answer = requests.ping(controller)
+    except Unavailable as error:
+        print(f"Slurmctld(primary) at {os.uname().nodename} is DOWN")
+        return _fail(f"scontrol: {error.message}")
+    print(f"Slurmctld(primary) at {answer['host']} is UP")
+    return 0
+
+
+def _list_processes(controller: Controller, words: Sequence[str]) -> int:
+    """Print the processes of a job, or of all running jobs."""
+    jobs = list(words[:1])
+    if not jobs:
+        running = requests.rows(
+            controller, "jobs", ["job_id"], matching={"states": ["RUNNING"], "all": True}
+        )
+        jobs = [str(job) for (job,) in running.rows or ()]
+    print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
+    for name in jobs:
+        for pid, job, step in requests.processes(controller, name):
+            print(f"{pid:<8} {job:<8} {step:<8} {'-':<7} {'-':<8}")
+    return 0
+
+
+def _process_info(controller: Controller, words: Sequence[str]) -> int:
+    """Print the job of a process, and when it ends."""
+    if not (words[0].isascii() and words[0].isdigit()):
+        return _fail(f"Invalid process id: {words[0]}")
+    answer = requests.job_of_process(controller, int(words[0]))
+    job, ends = answer["job"], answer["ends"]
+    if job is None:
+        return _fail(f"process {words[0]} belongs to no job")
+    if ends is None:
+        print(f"Slurm job id {job} has no time limit")
+        return 0
+    print(f"Slurm job id {job} ends at {time.ctime(ends)}")
+    print(f"slurm_get_rem_time is {max(int(ends - time.time()), 0)}")
+    return 0
+
+
+def _reconfigure(controller: Controller, words: Sequence[str]) -> int:
+    try:
+        for note in requests.reconfigure(controller):
+            print(note)
+    except FairbankError as error:
+        return _fail_with("slurm_reconfigure error: ", error)
+    return 0
+
+
+def _shutdown(controller: Controller, words: Sequence[str]) -> int:
+    requests.shutdown(controller)
+    return 0
+
+
+_SHOW = "fairbank.wlm.commands.show"
+_NAME_KEYS = {"partition": "PartitionName", "reservation": "ReservationName"}
+_COMMANDS = {
+    "hold": _Command(_on_jobs(requests.hold), "JOBS", 1),
+    "uhold": _Command(_on_jobs(requests.uhold), "JOBS", 1),
+    "release": _Command(_on_jobs(requests.release), "JOBS", 1),
+    "requeue": _Command(_on_jobs(requests.requeue), "JOBS", 1),
+    "requeuehold": _Command(_requeue_held, "[State=SpecialExit] JOBS", 1),
+    "top": _Command(_on_jobs(requests.top), "JOBS", 1),
+    "notify": _Command(_notify, "JOB TEXT", 2),
+    "wait_job": _Command(_wait_job, "JOB", 1, 1),
+    "write": _Command(_write, "batch_script JOB [FILE]", 2, 3),
+    "update": _Command(_update, "NAME=VALUE...", 1),
+    "create": _Command(_create, "partition|reservation NAME=VALUE...", 1),
+    "delete": _Command(_delete, "PartitionName=NAME|ReservationName=NAME", 1, 2),
+    "listpids": _Command(_list_processes, "[JOB]", 0, 1),
+    "pidinfo": _Command(_process_info, "PID", 1, 1),
+    "ping": _Command(_ping, "", 0, 0),
+    "reconfigure": _Command(_reconfigure, "", 0, 0),
+    "shutdown": _Command(_shutdown, "", 0, 1),
+}
+_REFUSED = {
+    "setdebug": "set SlurmctldDebug in the settings, then scontrol reconfigure",
+    "suspend": "jobs are not suspended yet; scancel -s STOP stops one",
+    "resume": "jobs are not suspended yet; scancel -s CONT continues one",
+    "takeover": "there is one controller",
+}

@@ -1,0 +1,41 @@
+"""Commands in this process, and the environment that they see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairbank.wlm.commands.program import run
+from tests.wlm.client.recording_controller import RecordingController
+
+
+class Outcome(NamedTuple):
+    """Exit code of a command, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+RunCommand = Callable[..., Outcome]
+
+
+@pytest.fixture
+def command(
+    controller: RecordingController,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> RunCommand:
+    """Return a function that runs a command in an empty directory beside a recording controller."""
+    monkeypatch.setenv("FAIRBANK_CLUSTER", str(controller.directory))
+    monkeypatch.chdir(tmp_path)
+
+    def execute(*words: str) -> Outcome:
+        code = run(words[0], words[1:])
+        return Outcome(code, *capfd.readouterr())
+
+    return execute

@@ -1,0 +1,82 @@
+"""Program of the commands: links, help, versions, unknown names, and what is imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairbank.wlm.commands.program import MODULES
+from tests.wlm.commands.conftest import RunCommand
+
+# Nothing else of Fairbank, and none of what makes a start slow.
+ALLOWED = ("fairbank.core", "fairbank.report", "fairbank.wlm.client", "fairbank.wlm.commands")
+FRAMES = {"fairbank", "fairbank.wlm", "fairbank.wlm.protocol", "fairbank.wlm.protocol.frames"}
+SLOW = {"argparse", "asyncio", "msgspec", "numpy", "pathlib", "subprocess"}
+MODULES_MAX = 115
+START = "from fairbank.wlm.commands.program import main; raise SystemExit(main())"
+LINES = {
+    "sbatch": ["--wrap", "true"],
+    "srun": ["--batch", "true"],
+    "scancel": ["7"],
+    "scontrol": ["hold", "7"],
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_command_imports_little(name: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; before = set(sys.modules);"
+        "from fairbank.wlm.commands.program import run;"
+        f"run({name!r}, {LINES[name]!r});"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    environment = {**os.environ, "FAIRBANK_CLUSTER": str(tmp_path)}
+    process = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "no answer from the controller" in process.stderr
+    modules = process.stdout.split()
+    own = {module for module in modules if module.partition(".")[0] == "fairbank"}
+    assert [module for module in own - FRAMES if not module.startswith(ALLOWED)] == []
+    assert SLOW.intersection(modules) == set()
+    assert len(modules) <= MODULES_MAX
+
+
+def test_link_runs_the_command_of_its_name(tmp_path: Path) -> None:
+    program = tmp_path / "fairbank-slurm"
+    program.write_text(f"#!{sys.executable}\n{START}\n")
+    program.chmod(0o755)
+    (tmp_path / "scancel").symlink_to(program)
+    for words in (["scancel", "-V"], ["fairbank-slurm", "scancel", "--version"]):
+        process = subprocess.run(
+            [str(tmp_path / words[0]), *words[1:]], capture_output=True, text=True, check=True
+        )
+        assert process.stdout == "slurm-fairbank 24.11.0\n"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_command_has_help_usage_and_version(command: RunCommand, name: str) -> None:
+    code, out, err = command(name, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Usage: {name} ")
+    assert "--help" in out
+    assert command(name, "--usage").out.startswith(f"Usage: {name} ")
+    assert command(name, "-V") == (0, "slurm-fairbank 24.11.0\n", "")
+
+
+def test_unknown_name_is_refused_with_the_names(command: RunCommand) -> None:
+    code, _, err = command("salloc2")
+    assert code == 1
+    assert "no command 'salloc2': sbatch, " in err
+
+
+def test_reader_that_ends_early_leaves_no_traceback(tmp_path: Path) -> None:
+    line = (
+        f"{sys.executable} -m fairbank.wlm.commands sbatch --help | true; exit ${{PIPESTATUS[0]}}"
+    )
+    process = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert "Traceback" not in process.stderr

@@ -1,0 +1,186 @@
+"""scancel: which jobs are named to the controller, and exit codes."""
+
+from __future__ import annotations
+
+import io
+import os
+import pwd
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.core.errors import FairbankError, Forbidden, NotFound
+from fairbank.wlm.protocol.commands import CancelRequest, RowsRequest
+from fairbank.wlm.protocol.messages import error_message
+from tests.wlm.client.recording_controller import RecordingController
+from tests.wlm.commands.conftest import RunCommand
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+NO_RESULTS: dict[str, Any] = {"results": []}
+
+LINES = {
+    "jobs": ("7 8_[1-3,5] 9,10", {"jobs": ("7", "8_[1-3,5]", "9", "10")}),
+    "signal": ("-s USR1 7", {"jobs": ("7",), "signal": 10}),
+    "signal-number": ("--signal=12 7", {"jobs": ("7",), "signal": 12}),
+    "full-name": ("-s sigterm 7", {"jobs": ("7",), "signal": 15}),
+    "kill-cancels": ("-s KILL 7", {"jobs": ("7",)}),
+    "batch": ("-bs USR2 7", {"jobs": ("7",), "signal": 12, "batch": True}),
+    "after-jobs": ("7 --batch", {"jobs": ("7",), "batch": True}),
+}
+FILTERS = {
+    "me": ("--me", {"users": (ME,)}),
+    "user": ("-u ann", {"users": ("ann",)}),
+    "states": ("--me -t pd,RUNNING", {"users": (ME,), "states": ("PENDING", "RUNNING")}),
+    "several": (
+        "-u ann -A a -n j -p main -q q -R r -w n[1-2]",
+        {
+            "users": ("ann",), "accounts": ("a",), "names": ("j",), "partitions": ("main",),
+            "qos": ("q",), "reservations": ("r",), "nodes": ("n1", "n2"),
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _accept(controller: RecordingController) -> None:
+    controller.answer = lambda request: NO_RESULTS
+
+
+def sent(controller: RecordingController) -> dict[str, Any]:
+    """Return the fields of the only request that differ from their defaults."""
+    (request,) = controller.requests
+    assert isinstance(request, CancelRequest)
+    default = msgspec.structs.asdict(CancelRequest(version=1))
+    fields = msgspec.structs.asdict(request)
+    return {name: value for name, value in fields.items() if value != default[name]}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_jobs_are_named_to_the_controller(
+    command: RunCommand, controller: RecordingController, name: str
+) -> None:
+    words, fields = LINES[name]
+    assert command("scancel", *words.split()) == (0, "", "")
+    assert sent(controller) == fields
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_are_sent(command: RunCommand, controller: RecordingController, name: str) -> None:
+    words, fields = FILTERS[name]
+    assert command("scancel", *words.split()).code == 0
+    (request,) = controller.requests
+    assert isinstance(request, CancelRequest)
+    assert request.jobs == ()
+    sent_filter = msgspec.structs.asdict(request.filter)
+    assert {field: value for field, value in sent_filter.items() if value} == fields
+
+
+def test_filter_without_user_means_own_jobs_unless_root(
+    command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for uid, users in ((0, ()), (os.getuid() or 1, (pwd.getpwuid(os.getuid() or 1).pw_name,))):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        command("scancel", "-p", "main")
+        request = controller.requests[-1]
+        assert isinstance(request, CancelRequest)
+        assert request.filter.users == users
+
+
+def test_variable_replaces_an_option(
+    command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCANCEL_PARTITION", "main")
+    monkeypatch.setenv("SCANCEL_BATCH", "false")
+    command("scancel", "7")
+    request = controller.requests[-1]
+    assert isinstance(request, CancelRequest)
+    assert (request.filter.partitions, request.batch) == (("main",), False)
+
+
+def test_nothing_named_is_an_error_without_a_terminal(
+    command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    line = "scancel: error: No job identification provided\n"
+    assert command("scancel") == (1, "", line)
+    assert controller.requests == []
+
+
+@pytest.mark.parametrize(("answer", "number"), [("y\n", 1), ("n\n", 0)])
+def test_nothing_named_asks_on_a_terminal(
+    command: RunCommand,
+    controller: RecordingController,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    number: int,
+) -> None:
+    terminal = io.StringIO(answer)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert command("scancel").out == f"Cancel all jobs of {ME} [y/n]? "
+    assert len(controller.requests) == number
+
+
+def test_interactive_asks_for_each_job(
+    command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        [7, None, None, "", "a", "main"], [8, 8, None, "4-9", "b", "main"],
+        [9, 8, 2, "", "b", "main"],
+    ]  # fmt: skip
+    page = {"change": 1, "columns": [], "rows": lines, "after": None, "now": 0, "cluster": "c"}
+    controller.answer = lambda request: page if isinstance(request, RowsRequest) else NO_RESULTS
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\ny\nyes\n"))
+    assert command("scancel", "-i", "--me").out == (
+        "Cancel job_id=7 name=a partition=main [y/n]? "
+        "Cancel job_id=8_[4-9] name=b partition=main [y/n]? "
+        "Cancel job_id=8_2 name=b partition=main [y/n]? "
+    )
+    request = controller.requests[-1]
+    assert isinstance(request, CancelRequest)
+    assert request.jobs == ("8_[4-9]", "8_2")
+
+
+def result(job: str, error: FairbankError | None = None) -> dict[str, Any]:
+    body = None if error is None else msgspec.to_builtins(error_message(error))
+    return {"job": job, "error": body}
+
+
+def test_exit_code_is_that_of_slurm(command: RunCommand, controller: RecordingController) -> None:
+    results = [result("7"), result("8", NotFound("there is no job 8", field="job"))]
+    controller.answer = lambda request: {"results": results}
+    code, _, err = command("scancel", "-v", "7", "8")
+    assert code == 1
+    assert "scancel: Terminating job 7\n" in err
+    assert err.endswith("error: Kill job error on job id 8: Invalid job id specified\n")
+    assert command("scancel", "-Q", "7", "8") == (1, "", "")
+    results[:] = [result("9", Forbidden("job 9 is of another user", field="job"))]
+    code, _, err = command("scancel", "9")
+    assert code == 210
+    assert err.endswith("error: Kill job error on job id 9: Access/permission denied\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("-s NOPE 7", "Unknown job signal: 'NOPE'"),
+        ("-s 65 7", "Unknown job signal: '65'"),
+        ("-t DONE 7", "Invalid job state specified: 'DONE'"),
+        ("--zzz 7", "option --zzz is unknown"),
+        ("-Z 7", "option -Z is unknown"),
+        ("7 -s", "the value of -s is missing"),
+        ("--me=x 7", "--me takes no value"),
+        ("-w n[1- --me", "n[1-"),
+    ],
+    ids=["signal", "number", "state", "option", "letter", "value", "flag", "hosts"],
+)
+def test_bad_command_line_is_refused(
+    command: RunCommand, controller: RecordingController, words: str, sentence: str
+) -> None:
+    code, _, err = command("scancel", *words.split())
+    assert code == 1
+    assert err.startswith("scancel: error: ")
+    assert sentence in err
+    assert controller.requests == []
