@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done
@@ -81,11 +82,9 @@ def benchmark_bank(url: str, projects: int) -> Iterator[BenchmarkBank]:
         numbers = tuple(done.project or 0 for done in created)
         requests = [
             Open(
-                project=number,
-                resource=RESOURCE,
-                category="bench",
-                start=start,
-                end=end,
+                terms=AllocationTerms(
+                    project=number, resource=RESOURCE, category="bench", start=start, end=end
+                ),
                 deposit=DEPOSIT,
             )
             for number in numbers

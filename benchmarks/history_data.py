@@ -126,7 +126,7 @@ class _Rows:
                     id=held_by,
                     reported=ReportedRun(
                         run=Run(CLUSTER, held_by, start),
-                        project=allocation.project,
+                        project=allocation.terms.project,
                         partition=PARTITION,
                         start=start,
                         until=_until(start),
@@ -148,7 +148,7 @@ class _Rows:
         held_by, start, project = (
             self._held_by(job, place),
             self._past.started(job),
-            self._opened[place].project,
+            self._opened[place].terms.project,
         )
         run = (
             f'"run":["{CLUSTER}",{held_by},{start},0],"project":{project},"partition":"{PARTITION}"'
@@ -203,7 +203,7 @@ class _Rows:
             deposited=of.deposited,
             charged=charged,
             held=held,
-            credit_limit=of.credit_limit,
+            credit_limit=of.terms.credit_limit,
             overrun=of.overrun,
             comment=None,
             details=details,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Visibility
 from fairbank.bank.refusals import Reason, Refusal
@@ -59,11 +60,9 @@ class InProcessBank:
         assert isinstance(created, Done)
         start, end = Instant(0), Instant(START * 2)
         request = Open(
-            project=created.project or 0,
-            resource="cpu",
-            category="x",
-            start=start,
-            end=end,
+            terms=AllocationTerms(
+                project=created.project or 0, resource="cpu", category="x", start=start, end=end
+            ),
             deposit=SuMinutes(credit),
         )
         (opened,) = counter.apply([SubmittedRequest(request, NOW, 0)])

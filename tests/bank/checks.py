@@ -89,7 +89,7 @@ def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
         )
     )
     assert (
-        allocation.deposited + allocation.credit_limit + allocation.overrun
+        allocation.deposited + allocation.terms.credit_limit + allocation.overrun
         >= allocation.charged + allocation.held
     )
     last = lines[-1]

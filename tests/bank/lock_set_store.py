@@ -26,7 +26,7 @@ from fairbank.bank.transaction_data import (
 
 def _is_in_lock_set(row: Allocation, reaches: Iterable[tuple[int, str, AllocationFilter]]) -> bool:
     return any(
-        (project, resource) == (row.project, row.resource) and reach.has(row)
+        (project, resource) == (row.terms.project, row.terms.resource) and reach.has(row)
         for project, resource, reach in reaches
     )
 
@@ -63,13 +63,17 @@ class LockSetStore:
         allocations = [
             row
             for row in rows.allocations.values()
-            if row.id in numbers or row.project in lock_set.closing or _is_in_lock_set(row, reaches)
+            if row.id in numbers
+            or row.terms.project in lock_set.closing
+            or _is_in_lock_set(row, reaches)
         ]
         drawn = lock_set.caps | {(record.allocation, record.owner) for record in runs}
         for allocation in allocations:
             drawn |= {
                 (allocation.id, uid)
-                for uid in lock_set.owners.get((allocation.project, allocation.resource), ())
+                for uid in lock_set.owners.get(
+                    (allocation.terms.project, allocation.terms.resource), ()
+                )
             }
         lines = (
             {above for number in lock_set.projects for above in self._chain(number)}
@@ -82,7 +86,7 @@ class LockSetStore:
             for what in ("gname", "gid", "account")
         }
         credited = {
-            rows.allocations[number].project
+            rows.allocations[number].terms.project
             for number in lock_set.credited
             if number in rows.allocations
         }

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.allocation import AllocationEvent, AllocationTerms
 from fairbank.bank.project import Role
 from fairbank.bank.requests import (
     Adjust,
@@ -59,15 +59,11 @@ def _grant(
     limit: int = 0,
     deposit: int = 0,
 ) -> Open:
-    terms: dict[str, Any] = {
-        "start": Instant(start),
-        "end": Instant(end),
-        "shared": shared,
-        "credit_limit": SuMinutes(limit),
-    }
-    return Open(
-        project=project, resource=resource, category="startup", deposit=SuMinutes(deposit), **terms
+    period = Instant(start), Instant(end)
+    terms = AllocationTerms(
+        project, resource, "startup", *period, shared=shared, credit_limit=SuMinutes(limit)
     )
+    return Open(terms=terms, deposit=SuMinutes(deposit))
 
 
 # Credit for several jobs, but little enough that it runs out.
@@ -171,13 +167,16 @@ of_credit = st.one_of(
 openings = st.builds(
     Open,
     key=keys,
-    project=projects,
-    resource=resources,
-    category=st.just("startup"),
-    start=instants,
-    end=instants,
-    shared=st.booleans(),
-    credit_limit=costs,
+    terms=st.builds(
+        AllocationTerms,
+        project=projects,
+        resource=resources,
+        category=st.just("startup"),
+        start=instants,
+        end=instants,
+        shared=st.booleans(),
+        credit_limit=costs,
+    ),
     deposit=costs,
 )
 # The caller looks up project and resource of the allocation: see `test_model`.

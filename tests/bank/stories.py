@@ -21,6 +21,7 @@ A request without an answer expects `ok`. Lines with `available`, `held`, `charg
 from __future__ import annotations
 
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -50,7 +51,7 @@ FIGURES = {
     "available": "available",
     "held": "held",
     "charged": "charged",
-    "limit": "credit_limit",
+    "limit": "terms.credit_limit",
     "deposited": "deposited",
 }
 
@@ -83,7 +84,7 @@ class StoryRunner:
                 for word in words:
                     self.policy = msgspec.structs.replace(self.policy, **POLICIES[word])
             case [what, name, figure] if what in FIGURES:
-                amount = getattr(self.allocation(name), FIGURES[what])
+                amount = attrgetter(FIGURES[what])(self.allocation(name))
                 assert amount == su(figure), f"{what} is {show_su(amount)}"
             case ["used", user, name, figure]:
                 sums = self.work.sums_of(self.names.allocations[name], USERS[user])

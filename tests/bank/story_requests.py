@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.allocation import AllocationEvent, AllocationTerms
 from fairbank.bank.project import Role, project_chain
 from fairbank.bank.requests import (
     Adjust,
@@ -257,13 +257,15 @@ class StoryNames:
                 limit, credit = su(options.get("limit", "0")), su(options.get("with", "0"))
                 shared = options.get("shared") == "yes"
                 return Open(
-                    project=project,
-                    resource=resource,
-                    category="startup",
-                    start=start,
-                    end=end,
-                    shared=shared,
-                    credit_limit=limit,
+                    terms=AllocationTerms(
+                        project=project,
+                        resource=resource,
+                        category="startup",
+                        start=start,
+                        end=end,
+                        shared=shared,
+                        credit_limit=limit,
+                    ),
                     deposit=credit,
                 )
             case [("freeze" | "thaw" | "end" | "reopen") as event, name]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
 from fairbank.bank.audit.findings import differences, unreadable, value_text
 from fairbank.bank.run import ReportedRun, RunRecord, RunState
 from fairbank.cluster.job import JobDetails, Run
@@ -29,11 +29,9 @@ RUN = RunRecord(
 )
 ALLOCATION = Allocation(
     id=1,
-    project=1,
-    resource="cpu",
-    category="research",
-    start=Instant(0),
-    end=Instant(9),
+    terms=AllocationTerms(
+        project=1, resource="cpu", category="research", start=Instant(0), end=Instant(9)
+    ),
     link=b"\x01" * 32,
 )
 replace = msgspec.structs.replace
@@ -70,7 +68,8 @@ def test_job_details_are_compared_by_field() -> None:
 
 
 def test_links_are_shown_in_hexadecimal() -> None:
-    other = replace(ALLOCATION, link=b"\xff" * 32, shared=True, state=AllocationState.FROZEN)
+    terms = replace(ALLOCATION.terms, shared=True)
+    other = replace(ALLOCATION, link=b"\xff" * 32, terms=terms, state=AllocationState.FROZEN)
     rows = list(differences(other, ALLOCATION))
     assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in rows
     assert not [row for row in rows if "b'" in row or "<" in row]

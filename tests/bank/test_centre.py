@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
 from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, centre_use, granted_in
 from fairbank.bank.query import Usage
 from fairbank.core.time import DAY, Instant
@@ -20,11 +20,13 @@ WEEK = Instant(7 * DAY)
 def allocation(number: int, resource: str, credit: int, start: int, end: int) -> Allocation:
     return Allocation(
         id=number,
-        project=number,
-        resource=resource,
-        category="research",
-        start=Instant(start * DAY),
-        end=Instant(end * DAY),
+        terms=AllocationTerms(
+            project=number,
+            resource=resource,
+            category="research",
+            start=Instant(start * DAY),
+            end=Instant(end * DAY),
+        ),
         deposited=SuMinutes(credit),
     )
 
@@ -40,9 +42,10 @@ def test_credit_is_spread_evenly_over_the_term(start: int, end: int, granted: in
 def test_cancelled_and_removed_allocations_do_not_count() -> None:
     """A cancelled allocation keeps a term of one second, in which its whole credit would lie."""
     kept = allocation(1, "cpu", 700, 0, 7)
+    planned = allocation(2, "cpu", 525_600, 3, 4)
     cancelled = replace(
-        allocation(2, "cpu", 525_600, 3, 4),
-        end=Instant(3 * DAY + 1),
+        planned,
+        terms=replace(planned.terms, end=Instant(3 * DAY + 1)),
         state=AllocationState.CANCELLED,
     )
     removed = replace(allocation(3, "cpu", 0, 0, 7), state=AllocationState.REMOVED)

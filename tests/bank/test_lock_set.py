@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.lock_set import ALL_OF_IT, AllocationFilter, LockSet, lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
@@ -138,7 +138,11 @@ def test_lock_set_of_batch_is_union_of_its_requests() -> None:
             Deposit(allocation=1, amount=SuMinutes(1)),
             Transfer(source=2, target=3, amount=SuMinutes(1)),
             SetCap(allocation=4, uid=7, cap=None),
-            Open(project=5, resource="gpu", category="startup", start=Instant(0), end=Instant(1)),
+            Open(
+                terms=AllocationTerms(
+                    project=5, resource="gpu", category="startup", start=Instant(0), end=Instant(1)
+                )
+            ),
             Amend(allocation=6, project=8, resource="cpu"),
         )
     )
@@ -167,7 +171,10 @@ def test_batch_locks_allocations_of_all_its_runs() -> None:
     }
     rows = [
         Allocation(
-            id=n, project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)
+            id=n,
+            terms=AllocationTerms(
+                project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)
+            ),
         )
         for n in range(12)
     ]
@@ -181,7 +188,9 @@ def test_batch_locks_allocations_of_all_its_runs() -> None:
     ]
     assert not any(AllocationFilter(0, 99, own=False).has(row) for row in rows)
     assert all(
-        AllocationFilter(0, 99, own=False).has(msgspec.structs.replace(row, shared=True))
+        AllocationFilter(0, 99, own=False).has(
+            msgspec.structs.replace(row, terms=msgspec.structs.replace(row.terms, shared=True))
+        )
         for row in rows
     )
 
@@ -258,13 +267,13 @@ def test_undo_in_same_batch_restores_terms_before_it() -> None:
     old, number = store.rows.allocations[1], len(store.journal) + 1
     amend = Amend(
         allocation=1,
-        project=old.project,
-        resource=old.resource,
-        credit_limit=SuMinutes(old.credit_limit + 5),
+        project=old.terms.project,
+        resource=old.terms.resource,
+        credit_limit=SuMinutes(old.terms.credit_limit + 5),
     )
-    back = Undo(entry=number, allocation=1, project=old.project, resource=old.resource)
+    back = Undo(entry=number, allocation=1, project=old.terms.project, resource=old.terms.resource)
     assert [type(outcome) for outcome in store.ask(submitted(amend, back), Policy())] == [
         Done,
         Done,
     ]
-    assert store.rows.allocations[1].credit_limit == old.credit_limit
+    assert store.rows.allocations[1].terms.credit_limit == old.terms.credit_limit

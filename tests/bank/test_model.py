@@ -208,7 +208,9 @@ class BankAgainstModel(RuleBasedStateMachine):
             row = self.batched.rows.allocations.get(request.allocation)
             if row is None:
                 return None
-            request = msgspec.structs.replace(request, project=row.project, resource=row.resource)
+            request = msgspec.structs.replace(
+                request, project=row.terms.project, resource=row.terms.resource
+            )
         return msgspec.structs.replace(submitted, request=request, at=self.now)
 
     def _undo_of_entry(self, request: Undo) -> Undo:
@@ -221,7 +223,7 @@ class BankAgainstModel(RuleBasedStateMachine):
         run = next(
             (record.reported.run for record in rows.runs.values() if record.id == entry.run), None
         )
-        project = rows.allocations[entry.allocation].project if entry.allocation else None
+        project = rows.allocations[entry.allocation].terms.project if entry.allocation else None
         return undo_of(entry, run=run, project=project, by=request.by, key=request.key)
 
     def _compare(self) -> None:
@@ -234,9 +236,13 @@ class BankAgainstModel(RuleBasedStateMachine):
                 model.held(number),
                 model.left(number),
             )
-            assert (row.state.value, row.start, row.end, row.shared, row.credit_limit) == tuple(
-                due[what] for what in ("state", "start", "end", "shared", "limit")
-            )
+            assert (
+                row.state.value,
+                row.terms.start,
+                row.terms.end,
+                row.terms.shared,
+                row.terms.credit_limit,
+            ) == tuple(due[what] for what in ("state", "start", "end", "shared", "limit"))
         for (number, uid), sums in rows.users.items():
             drawn = (
                 model.charged(number, uid),

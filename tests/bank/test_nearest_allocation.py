@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
 from fairbank.bank.refusals import Reason, Refusal, RemedyFacts, nearest, remedies, sentence
 from fairbank.core.time import Instant
 
@@ -24,12 +24,9 @@ def an_allocation(
     begin, over = Instant(start), Instant(end)
     return Allocation(
         id=number,
-        project=project,
-        resource="cpu",
-        category="x",
-        start=begin,
-        end=over,
-        shared=shared,
+        terms=AllocationTerms(
+            project=project, resource="cpu", category="x", start=begin, end=over, shared=shared
+        ),
         state=state,
     )
 

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import Allocation, AllocationState, ShownState, overlapping
+from fairbank.bank.allocation import (
+    Allocation,
+    AllocationState,
+    AllocationTerms,
+    ShownState,
+    overlapping,
+)
 from fairbank.core.time import Instant
 from tests.bank.stories import play_story
 
@@ -60,7 +66,10 @@ def test_period_can_be_moved_into_free_time() -> None:
         amend physics/cpu:next period 250..300  -> ok
         amend physics/cpu period 50..250        -> ok
         """)
-    assert (story.allocation("physics/cpu").start, story.allocation("physics/cpu").end) == (50, 250)
+    assert (
+        story.allocation("physics/cpu").terms.start,
+        story.allocation("physics/cpu").terms.end,
+    ) == (50, 250)
 
 
 def test_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
@@ -78,7 +87,8 @@ periods = st.tuples(instants, instants).filter(lambda pair: pair[0] < pair[1])
 
 def allocation(number: int, start: Instant, end: Instant) -> Allocation:
     return Allocation(
-        id=number, project=1, resource="cpu", category="startup", start=start, end=end
+        id=number,
+        terms=AllocationTerms(project=1, resource="cpu", category="startup", start=start, end=end),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.refusals import (
     Alternative,
     Detail,
@@ -298,7 +298,10 @@ FACTS: Facts = {
     "run_id": 24,
 }
 NEAREST = Allocation(
-    id=5, project=1, resource="cpu", category="x", start=Instant(0), end=Instant(9)
+    id=5,
+    terms=AllocationTerms(
+        project=1, resource="cpu", category="x", start=Instant(0), end=Instant(9)
+    ),
 )
 
 

@@ -206,7 +206,7 @@ def test_ending_an_allocation_ends_its_period() -> None:
         open physics/gpu:next 101..1000         -> ok
         """)
     assert [
-        (story.allocation(name).start, story.allocation(name).end)
+        (story.allocation(name).terms.start, story.allocation(name).terms.end)
         for name in ("physics/cpu", "physics/gpu")
     ] == [(100, 400), (100, 101)]
 
@@ -226,7 +226,7 @@ def test_upkeep_ends_only_past_periods() -> None:
         expire chemistry/cpu            -> UNKNOWN_ALLOCATION
         """)
     row = story.allocation("physics/cpu")
-    assert (row.state, row.end) == (S.ENDED, 200)
+    assert (row.state, row.terms.end) == (S.ENDED, 200)
 
 
 @pytest.mark.parametrize(

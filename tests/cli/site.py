@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import GrantCategory, Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import Refusal
@@ -238,11 +239,13 @@ def _open(
     writer.apply(
         at,
         Open(
-            project=project,
-            resource=resource,
-            category="research",
-            start=parse_instant(start),
-            end=parse_instant(end),
+            terms=AllocationTerms(
+                project=project,
+                resource=resource,
+                category="research",
+                start=parse_instant(start),
+                end=parse_instant(end),
+            )
         ),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairbank.bank.allocation import Allocation, AllocationEvent
+from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationTerms
 from fairbank.bank.entry import Entry
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Member, Project, Role
@@ -67,15 +67,16 @@ def allocation(
     end: int = END,
     **more: Any,
 ) -> Open:
-    return Open(
+    request = {name: more.pop(name) for name in ("key", "comment") if name in more}
+    terms = AllocationTerms(
         project=project,
         resource=resource,
         category=more.pop("category", "startup"),
         start=Instant(start),
         end=Instant(end),
-        deposit=SuMinutes(deposit),
         **more,
     )
+    return Open(terms=terms, deposit=SuMinutes(deposit), **request)
 
 
 def job(number: int, restart: int = 0) -> Run:

@@ -60,7 +60,12 @@ def test_category_and_resource_change_while_nothing_was_charged(store: Store) ->
     granted(store, hold(1, 60), RELEASED)
     granted(store, TO_ANNUAL, TO_GPU, hold(2, 60, resource="gpu"))
     row = row_of(store)
-    assert (row.category, row.resource, row.deposited, row.held) == ("annual", "gpu", 1_000, 60)
+    assert (row.terms.category, row.terms.resource, row.deposited, row.held) == (
+        "annual",
+        "gpu",
+        1_000,
+        60,
+    )
     assert is_without_allocation(store, hold(3, 60))
     granted(store, hold(4, 60, resource="gpu"), charge(2, 30))
     assert findings_of(store) == []
@@ -92,11 +97,11 @@ def test_new_category_can_be_undone_and_a_new_resource_set_back(store: Store) ->
     fill(store)
     category = granted(store, TO_ANNUAL)[0].entry
     granted(store, undo_request(store, category))
-    assert row_of(store).category == "startup"
+    assert row_of(store).terms.category == "startup"
     resource = granted(store, TO_GPU)[0].entry
     assert reason_of(store, undo_request(store, resource)) is Reason.CANNOT_UNDO
     granted(store, Amend(allocation=1, project=1, resource="gpu", new_resource="cpu"))
-    assert (row_of(store).resource, findings_of(store)) == ("cpu", [])
+    assert (row_of(store).terms.resource, findings_of(store)) == ("cpu", [])
     again = granted(store, TO_ANNUAL)[0].entry
     granted(store, hold(1, 60), charge(1, 30))
     assert reason_of(store, undo_request(store, again)) is Reason.ALLOCATION_USED

@@ -106,7 +106,9 @@ def _with_project(store: Store, request: Request) -> Request:
     with store.reading() as reader:
         result = reader.allocations(AllocationQuery(ids=frozenset({request.allocation})), Page())
     return (
-        msgspec.structs.replace(request, project=result[0].project, resource=result[0].resource)
+        msgspec.structs.replace(
+            request, project=result[0].terms.project, resource=result[0].terms.resource
+        )
         if result
         else request
     )
@@ -203,7 +205,9 @@ def test_usage_of_every_grouping_adds_up_in_each_unit(
     with sql_store.reading() as reader:
         charged: dict[str, int] = {}
         for allocation in reader.scan(Allocation):
-            charged[allocation.resource] = charged.get(allocation.resource, 0) + allocation.charged
+            charged[allocation.terms.resource] = (
+                charged.get(allocation.terms.resource, 0) + allocation.charged
+            )
         (totals, *others) = [
             _sums_of_units(reader.usage(UsageQuery(), by, GroupPage(1_000))) for by in UsageBy
         ]

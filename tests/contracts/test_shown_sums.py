@@ -89,7 +89,7 @@ def balances(bank: Services, uid: int) -> dict[int, dict[str, Any]]:
     project = bank.project_cache.by_id
     return {
         position.allocation.id: structs.asdict(
-            allocation_row(position, project(position.allocation.project), NOW)
+            allocation_row(position, project(position.allocation.terms.project), NOW)
         )
         for position in positions
     }

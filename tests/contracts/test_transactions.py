@@ -187,7 +187,8 @@ def test_allocations_can_swap_periods_in_one_batch(store: Store, case: str) -> N
     granted(store, *PERIODS_TRADED[case])
     with store.reading() as reader:
         after = {
-            row.id: (row.start, row.end) for row in reader.allocations(AllocationQuery(), Page())
+            row.id: (row.terms.start, row.terms.end)
+            for row in reader.allocations(AllocationQuery(), Page())
         }
     expected = {
         request.allocation: (request.start, request.end)
@@ -218,5 +219,5 @@ def test_credit_and_limit_change_in_one_batch_within_constraints(store: Store) -
     )
     with store.reading() as reader:
         physics = reader.allocations(AllocationQuery(), Page())[0]
-    assert (physics.deposited, physics.credit_limit, physics.held) == (1_400, 900, 2_300)
+    assert (physics.deposited, physics.terms.credit_limit, physics.held) == (1_400, 900, 2_300)
     assert Audit(store).verify().findings == ()

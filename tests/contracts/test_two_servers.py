@@ -96,7 +96,8 @@ def test_one_of_two_overlapping_allocations_is_opened(place: Place) -> None:
         for number in range(8)
     ]
     outcomes = run_together(*(send_one_by_one(store, *periods) for store in stores))
-    opened = sorted(contents(stores[0])[2], key=lambda row: row.start)
+    terms = (row.terms for row in contents(stores[0])[2])
+    opened = sorted(terms, key=lambda period: period.start)
     assert sum(isinstance(outcome, Done) for outcome in outcomes) == len(opened) >= 4
     assert all(one.end <= other.start for one, other in pairwise(opened))
     assert Audit(stores[1]).verify().findings == ()

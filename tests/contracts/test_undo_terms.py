@@ -34,7 +34,7 @@ def test_undo_restores_unchanged_terms(store: Store) -> None:
     granted(store, undo_request(store, second))
     assert reason_of(store, undo_request(store, second)) is Reason.ALREADY_UNDONE
     granted(store, undo_request(store, first))
-    assert (row_of(store).credit_limit, row_of(store).shared) == (0, False)
+    assert (row_of(store).terms.credit_limit, row_of(store).terms.shared) == (0, False)
     assert findings_of(store) == []
 
 
@@ -148,7 +148,7 @@ def test_undo_of_terms_is_refused_if_the_same_terms_were_set_again(store: Store)
     granted(
         store, undo_request(store, third), undo_request(store, second), undo_request(store, first)
     )
-    assert row_of(store).credit_limit == 0
+    assert row_of(store).terms.credit_limit == 0
     assert findings_of(store) == []
 
 
@@ -171,7 +171,7 @@ def test_undo_of_period_end_in_the_past_reactivates_allocation(
     assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal)
     granted(store, undo_request(store, slip.entry), at=later)
     row = row_of(store)
-    assert (row.end, row.state) == (
+    assert (row.terms.end, row.state) == (
         END,
         AllocationState.FROZEN if frozen else AllocationState.ACTIVE,
     )
@@ -188,5 +188,5 @@ def test_expiry_cannot_be_undone(store: Store) -> None:
     granted(store, undo_request(store, limited), at=END)
     (again,) = granted(store, Expire(allocation=1), at=END)
     assert reason_of(store, undo_request(store, again.entry), at=END) is Reason.ALLOCATION_EXPIRED
-    assert row_of(store).credit_limit == 0
+    assert row_of(store).terms.credit_limit == 0
     assert findings_of(store) == []

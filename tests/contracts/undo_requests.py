@@ -65,7 +65,7 @@ def undo_request(store: Store, number: int, **options: Any) -> Undo:
         )
         project = next(
             (
-                row.project
+                row.terms.project
                 for row in reader.allocations(
                     AllocationQuery(ids=frozenset({entry.allocation})), Page()
                 )

@@ -107,7 +107,8 @@ def expected_balances(path: Path) -> dict[int, tuple[str, int]]:
         journal: sums[0] + sums[3] - sums[1] - sums[2] for journal, sums in last_sums(path).items()
     }
     return {
-        row["id"]: (accounts[row["project"]], left[row["id"]]) for row in rows(path, "allocation")
+        row["id"]: (accounts[row["terms"]["project"]], left[row["id"]])
+        for row in rows(path, "allocation")
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.allocation import AllocationEvent, AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.requests import (
@@ -115,11 +115,9 @@ def requests() -> list[Request]:
 def _open(project: int, deposit: int) -> Open:
     start, end = Instant(BEGIN - YEAR), Instant(BEGIN + YEAR)
     return Open(
-        project=project,
-        resource="cpu",
-        category="research",
-        start=start,
-        end=end,
+        terms=AllocationTerms(
+            project=project, resource="cpu", category="research", start=start, end=end
+        ),
         deposit=SuMinutes(deposit),
         comment="committee",
     )

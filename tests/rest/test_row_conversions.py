@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, AllocationTerms
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance
 from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState, UserSums
@@ -79,16 +79,19 @@ runs = drawn(
 allocations = drawn(
     Allocation,
     id=numbers,
-    project=numbers,
-    resource=names,
-    category=names,
-    start=instants,
-    end=instants,
+    terms=drawn(
+        AllocationTerms,
+        project=numbers,
+        resource=names,
+        category=names,
+        start=instants,
+        end=instants,
+        shared=st.booleans(),
+        partition=st.none() | names,
+        reservation=st.none() | names,
+        credit_limit=counts,
+    ),
     state=st.sampled_from(AllocationState),
-    shared=st.booleans(),
-    partition=st.none() | names,
-    reservation=st.none() | names,
-    credit_limit=counts,
     deposited=counts,
     charged=counts,
     held=counts,

@@ -14,6 +14,7 @@ import httpx
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import Refusal
@@ -205,11 +206,13 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
     spans = [(NOW - 90 * DAY, NOW + 90 * DAY), (NOW + 90 * DAY, NOW + 180 * DAY)]
     opened = [
         Open(
-            project=project,
-            resource="cpu",
-            category="research",
-            start=Instant(start),
-            end=Instant(end),
+            terms=AllocationTerms(
+                project=project,
+                resource="cpu",
+                category="research",
+                start=Instant(start),
+                end=Instant(end),
+            ),
             deposit=SuMinutes(600_000),
         )
         for start, end in spans

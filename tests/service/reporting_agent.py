@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Alternative, Reason, Refusal
 from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
@@ -73,12 +74,14 @@ class ReportingSite:
             or 0
         )
         opening = Open(
-            project=project,
-            resource="cpu",
-            category="startup",
-            start=NOW,
-            end=END,
-            shared=shared,
+            terms=AllocationTerms(
+                project=project,
+                resource="cpu",
+                category="startup",
+                start=NOW,
+                end=END,
+                shared=shared,
+            ),
             deposit=SuMinutes(credit),
         )
         self.apply(opening)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
 from fairbank.bank.token import TokenGrant
@@ -72,12 +73,14 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
             )
         },
     )
-    period: dict[str, Any] = {"category": "research", "start": Instant(0), "end": Instant(10**6)}
     token: dict[str, Any] = {"uid": 0, "label": "x", "expires": Instant(10**6)}
     requests: list[Request] = [
         CreateProject(gname="chem", gid=1, account="chem"),
         *(
-            Open(project=1, resource=resource, deposit=SuMinutes(60), **period)
+            Open(
+                terms=AllocationTerms(1, resource, "research", Instant(0), Instant(10**6)),
+                deposit=SuMinutes(60),
+            )
             for resource in ("cpu", "cpuu")
         ),
         *(

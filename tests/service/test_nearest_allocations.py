@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.requests import Open
 from fairbank.core.time import Instant
 from fairbank.service import quotes as quotes_module
@@ -13,11 +14,13 @@ from tests.service.reporting_agent import END, NOW, ReportingSite
 
 def open_allocation(site: ReportingSite, project: int, resource: str, start: int, end: int) -> int:
     request = Open(
-        project=project,
-        resource=resource,
-        category="startup",
-        start=Instant(start),
-        end=Instant(end),
+        terms=AllocationTerms(
+            project=project,
+            resource=resource,
+            category="startup",
+            start=Instant(start),
+            end=Instant(end),
+        )
     )
     return site.apply(request)[0].allocation or 0
 

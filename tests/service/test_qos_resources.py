@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.requests import Open
@@ -76,8 +77,8 @@ def test_run_of_a_qos_is_billed_on_its_resource_only(
     site.clusters["darwin"] = msgspec.structs.replace(LAB, name="darwin")
     site.project("chem", 1, credit=10**9)
     for resource in ("gpu", "debug", "condo"):
-        terms = Open(project=1, resource=resource, category="startup", start=NOW, end=END)
-        site.apply(msgspec.structs.replace(terms, deposit=SuMinutes(10**9)))
+        terms = AllocationTerms(1, resource, "startup", NOW, END)
+        site.apply(Open(terms=terms, deposit=SuMinutes(10**9)))
     starts: list[RunReport] = []
     ends: list[RunReport] = []
     due = Counter[str]()
@@ -101,7 +102,7 @@ def test_run_of_a_qos_is_billed_on_its_resource_only(
         assert isinstance(site.report_run(report), Done)
     with site.services.store.reading() as reader:
         allocations = reader.allocations(AllocationQuery(), Page(PAGE_MAX))
-    assert {allocation.resource: allocation.charged for allocation in allocations} == {
+    assert {allocation.terms.resource: allocation.charged for allocation in allocations} == {
         resource: due[resource] for resource in ("cpu", "gpu", "debug", "condo")
     }
     assert not any(allocation.held for allocation in allocations)

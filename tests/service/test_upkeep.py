@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, Hold, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done
@@ -47,11 +48,9 @@ class LedgerFile:
         self.apply(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
         self.apply(
             Open(
-                project=number,
-                resource="cpu",
-                category="startup",
-                start=BEGIN,
-                end=END,
+                terms=AllocationTerms(
+                    project=number, resource="cpu", category="startup", start=BEGIN, end=END
+                ),
                 deposit=SuMinutes(10_000),
             )
         )

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.requests import Open
 from fairbank.core.errors import NotFound
 from fairbank.core.time import DAY, Instant
@@ -52,11 +53,13 @@ def bank() -> Iterator[BankClient]:
         for number, credit in ((1, 10**9), (2, 100)):
             for resource in ("storage", "archive"):
                 opening = Open(
-                    project=number,
-                    resource=resource,
-                    category="research",
-                    start=Instant(TODAY - 60 * DAY),
-                    end=Instant(TODAY + DAY),
+                    terms=AllocationTerms(
+                        project=number,
+                        resource=resource,
+                        category="research",
+                        start=Instant(TODAY - 60 * DAY),
+                        end=Instant(TODAY + DAY),
+                    ),
                     deposit=SuMinutes(credit),
                 )
                 world.request(opening)
@@ -85,7 +88,7 @@ def charged(bank: BankClient, project: int) -> int:
     return sum(
         allocation.charged
         for allocation in bank.allocations()
-        if allocation.resource == "storage" and allocation.project == project
+        if allocation.terms.resource == "storage" and allocation.terms.project == project
     )
 
 

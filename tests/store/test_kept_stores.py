@@ -72,7 +72,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
             runs = reader.runs(RunQuery(), Page())
         assert projects == ["college", "physics"]
         assert [
-            (row.id, row.credit_limit, row.deposited, row.charged, row.held) for row in rows
+            (row.id, row.terms.credit_limit, row.deposited, row.charged, row.held) for row in rows
         ] == BALANCES
         holds = sorted((run.reported.run.job_id, run.held) for run in runs if run.held)
         assert holds == OPEN_HOLDS
@@ -101,6 +101,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
         ("fairbank.backup/2", "was written by an older version", "create a new bank"),
         ("fairbank.backup/3", "was written by an older version", "create a new bank"),
         ("fairbank.backup/4", "was written by an older version", "create a new bank"),
+        ("fairbank.backup/5", "was written by an older version", "create a new bank"),
         ("fairbank.backup/9", "is no backup of the form", "name a file made by"),
     ],
 )

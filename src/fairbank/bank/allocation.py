@@ -84,26 +84,37 @@ def diagram() -> str:
     return "\n".join(["stateDiagram-v2", f"    [*] --> {_S.ACTIVE.value}", *edges])
 
 
-class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
-    """Terms of an allocation and the sums of its journal. It is valid at `t` if start <= t < end.
+class AllocationTerms(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """Terms of an allocation, which is valid at `t` if start <= t < end.
 
-    `overrun` is the furthest below zero that policy let `available` go, for usage beyond the
-    credit. Invariant at every commit: deposited + credit_limit + overrun >= charged + held. `seq`
-    and `link` are those of the last entry. A short-term allocation (HADM) has a Slurm partition, a
-    reservation or both, where all jobs of its project run during its period, and no others.
+    All runs of its project may draw on it, and those of the child projects if it is `shared`. Times
+    are seconds since 1970, the credit limit is in SU-minutes. A short-term allocation (HADM) has a
+    Slurm partition, a reservation or both, where all jobs of its project run during its period, and
+    no others.
     """
 
-    id: int
     project: int
     resource: str
     category: str
     start: Instant
     end: Instant
-    state: AllocationState = AllocationState.ACTIVE
     shared: bool = False
     partition: str | None = None
     reservation: str | None = None
     credit_limit: SuMinutes = SuMinutes(0)
+
+
+class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """Row of an allocation: its terms and the sums of its journal, in SU-minutes.
+
+    `overrun` is the furthest below zero that policy let `available` go, for usage beyond the
+    credit. Invariant at every commit: deposited + credit_limit + overrun >= charged + held. `seq`
+    and `link` are those of the last entry.
+    """
+
+    id: int
+    terms: AllocationTerms
+    state: AllocationState = AllocationState.ACTIVE
     deposited: SuMinutes = SuMinutes(0)
     charged: SuMinutes = SuMinutes(0)
     held: SuMinutes = SuMinutes(0)
@@ -114,7 +125,7 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     @property
     def available(self) -> int:
         """Credit that is left. It is negative only if policy records overruns."""
-        return self.deposited + self.credit_limit - self.charged - self.held
+        return self.deposited + self.terms.credit_limit - self.charged - self.held
 
     @property
     def own_available(self) -> int:
@@ -123,7 +134,7 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
     def is_in_period(self, at: int) -> bool:
         """Return whether the period contains `at`."""
-        return self.start <= at < self.end
+        return self.terms.start <= at < self.terms.end
 
     def can_pay_at(self, start: int) -> bool:
         """Return whether a run that starts at `start` may draw on it, however late the run is
@@ -135,13 +146,13 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
     def state_at(self, now: int) -> AllocationState:
         """Return the state that events start from: ended after its end, recorded or not."""
-        is_over = self.end <= now and self.state is not AllocationState.REMOVED
+        is_over = self.terms.end <= now and self.state is not AllocationState.REMOVED
         return _S.ENDED if is_over or self.state is _S.CANCELLED else self.state
 
     def shown_state(self, now: int) -> ShownState:
         """Return the state by the clock: an active allocation that has not begun is planned."""
         state = self.state_at(now)
-        if state is AllocationState.ACTIVE and now < self.start:
+        if state is AllocationState.ACTIVE and now < self.terms.start:
             return ShownState.PLANNED
         return _SHOWN_STATES[state]
 
@@ -155,6 +166,7 @@ def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocatio
         others: allocations of one project and resource.
     """
     for other in others:
-        if other.start < end and start < other.end and other.state is not AllocationState.REMOVED:
+        overlaps = other.terms.start < end and start < other.terms.end
+        if overlaps and other.state is not AllocationState.REMOVED:
             return other
     return None

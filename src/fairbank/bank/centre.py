@@ -88,8 +88,9 @@ def granted_in(allocation: Allocation, since: Instant, until: Instant) -> int:
         since: start of the period.
         until: end of the period, excluded.
     """
-    overlap = min(allocation.end, until) - max(allocation.start, since)
-    return allocation.deposited * max(0, overlap) // (allocation.end - allocation.start)
+    start, end = allocation.terms.start, allocation.terms.end
+    overlap = min(end, until) - max(start, since)
+    return allocation.deposited * max(0, overlap) // (end - start)
 
 
 def centre_use(
@@ -113,16 +114,18 @@ def centre_use(
     valid = [
         allocation
         for allocation in allocations
-        if allocation.start < until and allocation.can_pay_at(max(allocation.start, since))
+        if allocation.terms.start < until
+        and allocation.can_pay_at(max(allocation.terms.start, since))
     ]
     granted: dict[str, int] = {}
     at_end: dict[str, int] = {}
     for allocation in valid:
         part = granted_in(allocation, since, until)
-        granted[allocation.resource] = granted.get(allocation.resource, 0) + part
+        terms, resource = allocation.terms, allocation.terms.resource
+        granted[resource] = granted.get(resource, 0) + part
         if allocation.can_pay_at(until - 1):
-            part = allocation.deposited * (until - since) // (allocation.end - allocation.start)
-            at_end[allocation.resource] = at_end.get(allocation.resource, 0) + part
+            part = allocation.deposited * (until - since) // (terms.end - terms.start)
+            at_end[resource] = at_end.get(resource, 0) + part
     used = {(row.resource, row.clusters): row for row in usage}
     keys = sorted(set(units) | set(used))
     rows: list[ResourceUse] = []
@@ -137,7 +140,7 @@ def centre_use(
         rows,
         _job_sums(rows, clusters, until - since),
         clusters,
-        projects=len({allocation.project for allocation in valid}),
+        projects=len({allocation.terms.project for allocation in valid}),
         allocations=len(valid),
     )
 

@@ -15,9 +15,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, ShownState
+from fairbank.bank.allocation import (
+    NO_LINK,
+    Allocation,
+    AllocationState,
+    AllocationTerms,
+    ShownState,
+)
 from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 REGISTRY = 0
 
@@ -157,6 +164,23 @@ def undone_by(entry: Entry) -> int | None:
 OF_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
 """Kinds of entries that set the terms of an allocation."""
 
+
+def terms_of(entry: Entry) -> AllocationTerms:
+    """Return the terms that an entry sets. Raises KeyError if one is missing."""
+    facts = facts_of(entry)
+    return AllocationTerms(
+        project=facts["project"],
+        resource=facts["resource"],
+        category=facts["category"],
+        start=facts["start"],
+        end=facts["end"],
+        shared=facts["shared"],
+        partition=facts.get("partition"),
+        reservation=facts.get("reservation"),
+        credit_limit=SuMinutes(entry.credit_limit),
+    )
+
+
 _OF_USERS = frozenset({Kind.CAP, Kind.MEMBER})
 
 TERMS = -1
@@ -228,15 +252,15 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
         if terms_before is None or any(terms_before[name] != terms[name] for name in names):
             setting = entry
         terms_before = terms
+    start, end = allocation.terms.start, allocation.terms.end
     if setting is None:
-        return StateSince(allocation.start, None)
+        return StateSince(start, None)
     if shown is not ShownState.ENDED:
         return StateSince(setting.at, setting.comment)
     # Ended by staff, perhaps before its start; otherwise its period was over.
-    by_staff = setting.at >= allocation.end or allocation.state is AllocationState.CANCELLED
+    by_staff = setting.at >= end or allocation.state is AllocationState.CANCELLED
     return StateSince(
-        Instant(min(allocation.end, setting.at)) if by_staff else allocation.end,
-        setting.comment if by_staff else None,
+        Instant(min(end, setting.at)) if by_staff else end, setting.comment if by_staff else None
     )
 
 

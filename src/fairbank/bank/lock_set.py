@@ -31,8 +31,9 @@ class AllocationFilter(msgspec.Struct, frozen=True):
         )
 
     def has(self, allocation: Allocation) -> bool:
-        is_covered = allocation.start <= self.last and self.first < allocation.end
-        return is_covered and (self.own or allocation.shared)
+        terms = allocation.terms
+        is_covered = terms.start <= self.last and self.first < terms.end
+        return is_covered and (self.own or terms.shared)
 
 
 ALL_OF_IT = AllocationFilter(0, LAST_INSTANT, own=True)
@@ -229,10 +230,10 @@ def _add_rows(locks: LockSet, request: requests.OtherRequest) -> None:
         case requests.Transfer():
             locks.allocations |= {request.source, request.target}
             locks.credited.add(request.target)
-        case requests.Open():
-            locks.projects.add(request.project)
+        case requests.Open(terms=terms):
+            locks.projects.add(terms.project)
             locks.registry = True  # so that the project is not removed meanwhile
-            locks.add_filter(request.project, request.resource, ALL_OF_IT)
+            locks.add_filter(terms.project, terms.resource, ALL_OF_IT)
             locks.opens += 1
         case requests.Amend():
             locks.allocations.add(request.allocation)

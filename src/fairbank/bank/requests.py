@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.allocation import AllocationEvent, AllocationTerms
 from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.project import Role
 from fairbank.bank.run import ReportedRun, RunEnd
@@ -105,20 +105,9 @@ class Refund(BaseRequest, frozen=True, kw_only=True, tag="refund"):
 
 
 class Open(BaseRequest, frozen=True, kw_only=True, tag="open"):
-    """Create an allocation, valid at `t` if start <= t < end, with a first deposit if not 0.
+    """Create an allocation, with a first deposit if not 0."""
 
-    `partition` and `reservation` make it a short-term allocation.
-    """
-
-    project: int
-    resource: str
-    category: str
-    start: Instant
-    end: Instant
-    shared: bool = False
-    partition: str | None = None
-    reservation: str | None = None
-    credit_limit: SuMinutes = SuMinutes(0)
+    terms: AllocationTerms
     deposit: SuMinutes = SuMinutes(0)
 
 

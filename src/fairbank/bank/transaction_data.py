@@ -155,7 +155,7 @@ class TransactionData:
             self._list_allocation(allocation)
 
     def _list_allocation(self, allocation: Allocation) -> None:
-        place = allocation.project, allocation.resource
+        place = allocation.terms.project, allocation.terms.resource
         self._allocation_ids.setdefault(place, []).append(allocation.id)
 
     def allocations_of(self, project: int, resource: str) -> list[Allocation]:
@@ -178,7 +178,7 @@ class TransactionData:
             allocation
             for project in chain
             for allocation in self.allocations_of(project, resource)
-            if allocation.can_pay_at(at) and (project == chain[0] or allocation.shared)
+            if allocation.can_pay_at(at) and (project == chain[0] or allocation.terms.shared)
         ]
 
     def projects_of(self, numbers: Iterable[int]) -> list[Project]:
@@ -241,7 +241,7 @@ class TransactionData:
         """
         return (
             project in self._used
-            or any(allocation.project == project for allocation in self.allocations.values())
+            or any(allocation.terms.project == project for allocation in self.allocations.values())
             or any(record.reported.project == project for record in self.runs.values())
         )
 
@@ -316,8 +316,8 @@ class TransactionData:
         if entry.kind is _TERMS:
             self.changes.amended.append(after)
             before = self.allocations[after.id]
-            if before.resource != after.resource:
-                self._allocation_ids[before.project, before.resource].remove(after.id)
+            if before.terms.resource != after.terms.resource:
+                self._allocation_ids[before.terms.project, before.terms.resource].remove(after.id)
                 self._list_allocation(after)
         self.allocations[after.id] = after
         self.changes.touched.add(after.id)
@@ -334,7 +334,7 @@ class TransactionData:
             allocation.deposited,
             allocation.charged,
             allocation.held,
-            allocation.credit_limit,
+            allocation.terms.credit_limit,
             allocation.overrun,
         )
         return allocation.id, allocation.seq + 1, allocation.link, sums

@@ -157,7 +157,7 @@ class Allocations(UseCases):
         """
         allocation = self.get(identity, number)
         with self._store.reading() as reader:
-            if identity.journal_visibility.can_see(allocation.project):
+            if identity.journal_visibility.can_see(allocation.terms.project):
                 return reader.allocation_users(allocation.id, page)
             own = reader.users(frozenset({number}), identity.uid)
             return [row for row in own if page.after is None or row.uid > page.after]
@@ -215,7 +215,7 @@ class Allocations(UseCases):
         """Create an allocation. Raises Forbidden, NotFound."""
         # This includes the first deposit: the credit is part of the decision to make an allocation.
         check_allowed(identity, Action.OPEN_ALLOCATION)
-        self._project_cache.by_id(request.project)
+        self._project_cache.by_id(request.terms.project)
         return self._apply(identity, request)
 
     def amend(self, identity: Identity, request: Amend) -> Outcome:
@@ -228,7 +228,7 @@ class Allocations(UseCases):
 
         The ledger checks, with the roles of that moment, if the user may cap this one.
         """
-        project = self.get(identity, request.allocation).project
+        project = self.get(identity, request.allocation).terms.project
         check_allowed(identity, Action.SET_CAP, project)
         return self._apply(
             identity,
@@ -246,14 +246,14 @@ class Allocations(UseCases):
         with self._store.reading() as reader:
             query = AllocationQuery(ids=frozenset({request.allocation}))
             (allocation,) = reader.allocations(query, Page(1))
-        owner = self._project_cache.by_id(allocation.project)
+        owner = self._project_cache.by_id(allocation.terms.project)
         members_of = [
             self._project_cache.by_id(number)
             for number in self._context.memberships.roles(request.uid)
         ]
         for project in members_of:
             chain = self._project_cache.project_chain(project)
-            if owner.id in (chain if allocation.shared else (project.id,)):
+            if owner.id in (chain if allocation.terms.shared else (project.id,)):
                 return []
         return [
             f"user {request.uid} is no member of {owner.account}; if the user is right, add them:"
@@ -276,9 +276,9 @@ class Allocations(UseCases):
         """Move credit between allocations of projects that the user leads. Raises Forbidden,
         NotFound.
         """
-        check_allowed(identity, Action.TRANSFER, self.get(identity, request.source).project)
+        check_allowed(identity, Action.TRANSFER, self.get(identity, request.source).terms.project)
         check_allowed(
-            identity, Action.TRANSFER, self._transfer_target(identity, request.target).project
+            identity, Action.TRANSFER, self._transfer_target(identity, request.target).terms.project
         )
         return self._apply(identity, request)
 
@@ -295,7 +295,7 @@ def _check_journal(identity: Identity, allocation: Allocation) -> None:
     """Raise Forbidden for the journal of an allocation if the user sees only their own jobs there:
     without the other entries it would not add up.
     """
-    if not identity.journal_visibility.can_see(allocation.project):
+    if not identity.journal_visibility.can_see(allocation.terms.project):
         raise Forbidden(
             "this bank shows members only their own jobs and usage, so no whole statement",
             field="allocation",

@@ -66,7 +66,7 @@ def _usable(reader: Reader, since: Instant, now: Instant) -> list[Allocation]:
     unspent = [
         allocation.id
         for allocation in allocations
-        if since < allocation.end <= now and allocation.own_available > 0
+        if since < allocation.terms.end <= now and allocation.own_available > 0
     ]
     early: set[int] = set()
     for first in range(0, len(unspent), PAGE_MAX):

@@ -156,7 +156,7 @@ class Quotes(UseCases):
 
 def _shows_owner(identity: Identity, owner: int, payer: Allocation) -> bool:
     """Return True if a user may learn the cap and the holds of an owner in the allocation."""
-    return owner == identity.uid or identity.journal_visibility.can_see(payer.project)
+    return owner == identity.uid or identity.journal_visibility.can_see(payer.terms.project)
 
 
 def _fitting_requests(
@@ -239,7 +239,7 @@ def nearest_allocations(
         return {}
     by_project: defaultdict[int, list[Allocation]] = defaultdict(list)
     for allocation in _allocations_of(store, jobs):
-        by_project[allocation.project].append(allocation)
+        by_project[allocation.terms.project].append(allocation)
     result = {}
     for job in jobs:
         candidates = chain.from_iterable(by_project[project] for project in job.project_chain)

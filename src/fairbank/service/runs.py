@@ -65,7 +65,7 @@ class Runs(UseCases):
             return {}
         query, page = AllocationQuery(ids=numbers), Page(len(numbers))
         with self._store.reading() as reader:
-            return {payer.id: payer.resource for payer in reader.allocations(query, page)}
+            return {payer.id: payer.terms.resource for payer in reader.allocations(query, page)}
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """Return the usage of finished runs by group and unit, with the prices of the settings.
@@ -143,7 +143,7 @@ class Runs(UseCases):
                 else ()
             )
         grace = self._context.policy.hold_grace_seconds
-        projects = {allocation.id: allocation.project for allocation in payers}
+        projects = {allocation.id: allocation.terms.project for allocation in payers}
         return [
             RemedyFacts(
                 account=None if job is None else self._account(job.project_chain[0]),

@@ -57,17 +57,11 @@ class EntryUndo(UseCases):
         refusal = cannot_undo(entry, run)
         if refusal is not None:
             return refusal
-        projects = (
-            {facts_of(entry)["project"]}
-            if entry.kind is Kind.MEMBER
-            else {allocation.project for allocation in allocations}
-        )
-        for project in projects:
+        owners = {allocation.id: allocation.terms.project for allocation in allocations}
+        is_role = entry.kind is Kind.MEMBER
+        for project in {facts_of(entry)["project"]} if is_role else set(owners.values()):
             check_allowed(identity, _PERMISSIONS[entry.kind], project)
-        home = next(
-            (allocation.project for allocation in allocations if allocation.id == entry.allocation),
-            None,
-        )
+        home = owners.get(entry.allocation)
         return undo_of(
             entry,
             run=run,

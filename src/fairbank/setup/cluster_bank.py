@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.project import Role
 from fairbank.bank.query import AllocationQuery, Page, ProjectQuery
 from fairbank.bank.refusals import Refusal, remedies, sentence
@@ -78,12 +78,9 @@ def grant_year(settings: Path, cpus: int) -> Allocation:
             _apply(ledger, SetMember(project=project, uid=os.getuid(), role=Role.MEMBER))
         allocation = _current(store, project, now)
         if allocation is None:
+            end = parse_moment("now+1year", now)
             year = Open(
-                project=project,
-                resource=RESOURCE,
-                category=CATEGORY,
-                start=now,
-                end=parse_moment("now+1year", now),
+                terms=AllocationTerms(project, RESOURCE, CATEGORY, now, end),
                 deposit=SuMinutes(cpus * _YEAR_HOURS * 60),
                 comment="a year of this machine",
             )

@@ -418,18 +418,16 @@ def _history_result(
 
 
 def _create(bank: BankClient, allocation: HistoryAllocation, cluster: str) -> None:
+    terms = allocation.terms
     body = {
-        "project": allocation.project,
-        "resource": allocation.resource,
-        "category": allocation.category,
-        "start": iso(allocation.start),
-        "end": iso(allocation.end),
+        "project": terms.project,
+        "resource": terms.resource,
+        "category": terms.category,
+        "start": iso(terms.start),
+        "end": iso(terms.end),
         "amount": allocation.deposited,
         "comment": f"runs on {cluster} before the bank",
     }
     # The same history gets the same key, so that a repeated import creates nothing twice.
-    key = (
-        f"history:{cluster}:{allocation.project}:{allocation.resource}:"
-        f"{allocation.start}:{allocation.end}"
-    )
+    key = f"history:{cluster}:{terms.project}:{terms.resource}:{terms.start}:{terms.end}"
     bank.post("/alloc", body, key)

@@ -128,17 +128,14 @@ def _short_terms(
     accounts = {project.id: project.account for project in projects}
     here = {None, *(place.partition.name for place in partitions)}
     for allocation in allocations:
-        is_short_term = allocation.partition is not None or allocation.reservation is not None
+        terms = allocation.terms
+        is_short_term = terms.partition is not None or terms.reservation is not None
         is_over = allocation.shown_state(now) is ShownState.ENDED
-        if is_short_term and not is_over and allocation.partition in here:
-            account = accounts.get(allocation.project)
+        if is_short_term and not is_over and terms.partition in here:
+            account = accounts.get(terms.project)
             if account is not None:  # not of a removed project
                 yield PolicyShortTerm(
-                    account,
-                    allocation.partition,
-                    allocation.reservation,
-                    allocation.start,
-                    allocation.end,
+                    account, terms.partition, terms.reservation, terms.start, terms.end
                 )
 
 

@@ -93,8 +93,8 @@ def build_table(
     ]
     longest: dict[str, int] = {}
     for allocation in active:
-        left = allocation.end - now
-        longest[allocation.resource] = max(left, longest.get(allocation.resource, 0))
+        left, resource = allocation.terms.end - now, allocation.terms.resource
+        longest[resource] = max(left, longest.get(resource, 0))
     funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
     paying: dict[tuple[str, str], Allocation] = {}
@@ -108,8 +108,8 @@ def build_table(
         RemainingCredit(
             deposited=allocation.deposited,
             used=allocation.charged + allocation.held,
-            seconds=allocation.end - now,
-            longest=longest[allocation.resource],
+            seconds=allocation.terms.end - now,
+            longest=longest[allocation.terms.resource],
         )
         for allocation in paying.values()
     ]

@@ -124,7 +124,7 @@ def import_storage(
         (run.account, run.submitted): run
         for run in bank.runs(system, min(days), max(days) + DAY, measured=True)
     }
-    resources = {allocation.id: allocation.resource for allocation in allocations}
+    resources = {allocation.id: allocation.terms.resource for allocation in allocations}
     reports, left, known = [], [], 0
     for use in uses:
         run = runs.get((use.account, use.day))
@@ -191,7 +191,7 @@ def _quotas(uses: Sequence[StorageUse], funds: BankFunds, resource: str) -> dict
     for use in sorted(uses, key=lambda use: use.day):
         project = funds.by_account.get(use.account)
         for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
-            term = Fraction(payer.end - payer.start, DAY)
+            term = Fraction(payer.terms.end - payer.terms.start, DAY)
             quotas[use.account] = QuotaUse(use, payer.deposited / (MINUTES_IN_SU * term))
     return quotas
 

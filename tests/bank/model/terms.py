@@ -21,23 +21,23 @@ class Terms(ChangeHistory):
     """Requests about terms and caps. The answer is a word."""
 
     def _open(self, request: w.Open, at: int) -> str:
-        if request.project not in self.projects:
+        if request.terms.project not in self.projects:
             return "UNKNOWN_PROJECT"
-        if self.projects[request.project]["removed"]:
+        if self.projects[request.terms.project]["removed"]:
             return "PROJECT_REMOVED"
         terms = {
-            "project": request.project,
-            "resource": request.resource,
-            "start": request.start,
-            "end": request.end,
+            "project": request.terms.project,
+            "resource": request.terms.resource,
+            "start": request.terms.start,
+            "end": request.terms.end,
         }
         against = self._bad_period(0, terms)
         if not against:
             number = len(self.allocations) + 1
             self.allocations[number] = terms | {
                 "state": "active",
-                "shared": request.shared,
-                "limit": request.credit_limit,
+                "shared": request.terms.shared,
+                "limit": request.terms.credit_limit,
             }
             self.changes[number, None] = [
                 self.allocations[number] | {"undoable": [0]}

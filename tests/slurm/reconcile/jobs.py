@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import ReportedRun, RunEnd, RunState
 from fairbank.cluster.job import Run
@@ -180,9 +180,11 @@ def a_project(
 
 def an_allocation(number: int, project: int, available: int, **more: object) -> Allocation:
     """Return an allocation; `available` is what is left beside the runs that hold credit."""
-    facts: dict[str, object] = {
-        "id": number, "project": project, "resource": "cpu", "category": "default",
-        "start": NOW - 10**6, "end": NOW + 10**6, **more,
+    terms: dict[str, object] = {
+        "project": project, "resource": "cpu", "category": "default",
+        "start": NOW - 10**6, "end": NOW + 10**6,
+        **{name: more.pop(name) for name in AllocationTerms.__struct_fields__ if name in more},
     }  # fmt: skip
     used = sum(int(str(more.get(name, 0))) for name in ("charged", "held"))
-    return Allocation(**{"deposited": available + used, **facts})  # type: ignore[arg-type]
+    sums = {"deposited": available + used, **more}
+    return Allocation(number, AllocationTerms(**terms), **sums)  # type: ignore[arg-type]

@@ -337,26 +337,26 @@ def test_history_is_covered_with_its_cost() -> None:
         a_job(5, account="nobody"),
     ]
     (allocation,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
-    assert (allocation.account, allocation.resource, allocation.deposited, allocation.jobs) == (
-        "chem",
-        "cpu",
-        80,
-        3,
-    )
-    assert (allocation.start, allocation.end) == (NOW - 50_000, NOW - 40_000 + 1)
+    assert (
+        allocation.account,
+        allocation.terms.resource,
+        allocation.deposited,
+        allocation.jobs,
+    ) == ("chem", "cpu", 80, 3)
+    assert (allocation.terms.start, allocation.terms.end) == (NOW - 50_000, NOW - 40_000 + 1)
 
 
 def test_free_runs_are_covered_too() -> None:
     failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
     (alone,) = plan_allocations([failed], [a_project(1, "chem")], [], CLUSTER)
-    assert (alone.start, alone.end, alone.deposited, alone.jobs) == (
+    assert (alone.terms.start, alone.terms.end, alone.deposited, alone.jobs) == (
         failed.start,
         (failed.start or 0) + 1,
         0,
         1,
     )
     (both,) = plan_allocations([a_job(1), failed], [a_project(1, "chem")], [], CLUSTER)
-    assert (both.start, both.deposited, both.jobs) == (failed.start, 40, 2)
+    assert (both.terms.start, both.deposited, both.jobs) == (failed.start, 40, 2)
 
 
 def test_free_states_of_the_bank_decide_the_cover() -> None:
@@ -375,7 +375,7 @@ def test_each_gap_between_allocations_is_covered() -> None:
     jobs = [a_job(1, submitted=1_000), a_job(2, submitted=5_000), a_job(3, submitted=9_000)]
     existing = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
     planned = plan_allocations(jobs, [a_project(1, "chem")], existing, CLUSTER)
-    assert [(allocation.start, allocation.end) for allocation in planned] == [
+    assert [(allocation.terms.start, allocation.terms.end) for allocation in planned] == [
         (1_000, 1_001),
         (9_000, 9_001),
     ]

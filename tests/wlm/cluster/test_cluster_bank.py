@@ -21,8 +21,8 @@ def test_bank_has_the_users_project_with_a_year_of_all_cpus(tmp_path: Path) -> N
     settings = create_bank(tmp_path, "ws17", ["main"], again=False)
     assert find_year(settings) is None
     year = grant_year(settings, 16)
-    assert (year.resource, year.available) == ("cpu", 16 * 8_760 * 60)
-    assert year.end - year.start in (365 * DAY, 366 * DAY)
+    assert (year.terms.resource, year.available) == ("cpu", 16 * 8_760 * 60)
+    assert year.terms.end - year.terms.start in (365 * DAY, 366 * DAY)
     with opened_store(str(settings)) as store, store.reading() as reader:
         (project,) = reader.projects(ProjectQuery(), Page(9))
         members = [(row.uid, row.role) for row in reader.members(project.id, Page(9))]
@@ -34,7 +34,7 @@ def test_credit_is_renewed_only_when_it_has_ended(tmp_path: Path) -> None:
     first = grant_year(settings, 2)
     assert grant_year(settings, 2) == find_year(settings) == first
     end = Amend(
-        allocation=first.id, project=first.project, resource="cpu", event=AllocationEvent.END
+        allocation=first.id, project=first.terms.project, resource="cpu", event=AllocationEvent.END
     )
     now = SystemClock().now()
     with opened_store(str(settings)) as store:

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, ShownState
+from fairbank.bank.allocation import (
+    Allocation,
+    AllocationEvent,
+    AllocationState,
+    AllocationTerms,
+    ShownState,
+)
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Project
 from fairbank.bank.refusals import Refusal
@@ -102,10 +108,11 @@ def run_outcomes() -> Iterator[tuple[str, list[str]]]:
 
 
 def _work(shown: ShownState) -> TransactionData:
-    common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
-    state = _STORED.get(shown, AllocationState.ACTIVE)
-    tested = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
-    other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
+    state, deposited = _STORED.get(shown, AllocationState.ACTIVE), SuMinutes(100)
+    terms = AllocationTerms(1, "cpu", "research", _START, _END)
+    later = AllocationTerms(1, "cpu", "research", _LATER, Instant(9_999))
+    tested = Allocation(id=1, terms=terms, state=state, deposited=deposited)
+    other = Allocation(id=2, terms=later, deposited=deposited)
     return TransactionData(
         allocations=[tested, other],
         registry=RegistryRows(

@@ -23,6 +23,7 @@ from fairbank.bank.entry import (
     Kind,
     facts_of,
     link_of,
+    terms_of,
     undone_by,
 )
 from fairbank.bank.run import RunRecord, UserSums
@@ -192,25 +193,15 @@ class Fold:
             self._undoable[entry.id] = entry.kind
 
     def _terms(self, entry: Entry) -> None:
-        facts, before = facts_of(entry), self.allocation
-        self._limit = entry.credit_limit
+        before, self._limit = self.allocation, entry.credit_limit
         self.allocation = Allocation(
-            id=self.journal,
-            project=facts["project"],
-            resource=facts["resource"],
-            category=facts["category"],
-            start=facts["start"],
-            end=facts["end"],
-            shared=facts["shared"],
-            partition=facts.get("partition"),
-            reservation=facts.get("reservation"),
-            state=AllocationState(facts["state"]),
+            id=self.journal, terms=terms_of(entry), state=AllocationState(facts_of(entry)["state"])
         )
         if self._moved and self.allocation.state is AllocationState.REMOVED:
             self._findings.add("it removes an allocation in which credit has moved", entry)
         if before is not None and Kind.CHARGE in self._moved:
-            named = (before.category, before.resource)
-            if named != (self.allocation.category, self.allocation.resource):
+            old, new = before.terms, self.allocation.terms
+            if (new.category, new.resource) != (old.category, old.resource):
                 self._findings.add("it changes category or resource after a charge", entry)
 
     # --- rows ---
@@ -222,10 +213,10 @@ class Fold:
             return
         expected = msgspec.structs.replace(
             self.allocation,
+            terms=msgspec.structs.replace(self.allocation.terms, credit_limit=self._limit),
             deposited=self._sums[0],
             charged=self._sums[1],
             held=self._sums[2],
-            credit_limit=self._limit,
             overrun=self._overrun,
             seq=self.seq,
             link=self.link,

@@ -239,21 +239,21 @@ def nearest(
     usable = (
         allocation
         for allocation in allocations
-        if allocation.project in chain
-        and allocation.resource == resource
-        and (allocation.project == chain[0] or allocation.shared)
+        if allocation.terms.project in chain
+        and allocation.terms.resource == resource
+        and (allocation.terms.project == chain[0] or allocation.terms.shared)
         and not allocation.is_in_period(start)
         and allocation.state is not AllocationState.REMOVED
-        and (allocation.end <= start or allocation.state_at(start) is not AllocationState.ENDED)
+        and (
+            allocation.terms.end <= start or allocation.state_at(start) is not AllocationState.ENDED
+        )
     )
-    return min(
-        usable,
-        key=lambda allocation: (
-            allocation.start - start if start < allocation.start else start - allocation.end,
-            allocation.id,
-        ),
-        default=None,
-    )
+
+    def distance(allocation: Allocation) -> int:
+        terms = allocation.terms
+        return terms.start - start if start < terms.start else start - terms.end
+
+    return min(usable, key=lambda allocation: (distance(allocation), allocation.id), default=None)
 
 
 # --- message and remedies ---
@@ -364,7 +364,7 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
     if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
         if known.nearest is None:
             return Detail.STARTED
-        too_early = refusal.start < known.nearest.start
+        too_early = refusal.start < known.nearest.terms.start
         return Detail.STARTED_TOO_EARLY if too_early else Detail.STARTED_TOO_LATE
     return Detail.NONE
 
@@ -390,5 +390,5 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         "job": "JOBID" if refusal.run is None else Run.parse(refusal.run).job_id,
     }
     if near is not None:
-        values |= {"near": near.id, "near_start": near.start, "near_end": near.end}
+        values |= {"near": near.id, "near_start": near.terms.start, "near_end": near.terms.end}
     return values | dict(refusal.facts or {})

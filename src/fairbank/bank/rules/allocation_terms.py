@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, overlapping
-from fairbank.bank.entry import Entry, Kind, facts_of
+from fairbank.bank.allocation import (
+    NEXT,
+    Allocation,
+    AllocationEvent,
+    AllocationState,
+    AllocationTerms,
+    overlapping,
+)
+from fairbank.bank.entry import Entry, Kind, facts_of, terms_of
 from fairbank.bank.policy import is_countable
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Amend, Expire, Open, SetCap
@@ -20,7 +27,6 @@ from fairbank.bank.rules.registry import (
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
-from fairbank.core.units import SuMinutes
 
 _ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED
 _CANCELLED, _REMOVED = AllocationState.CANCELLED, AllocationState.REMOVED
@@ -30,31 +36,20 @@ _replace = msgspec.structs.replace
 
 def open_allocation(context: RuleContext, request: Open) -> Outcome:
     """Create an allocation whose period overlaps no other of its project and resource."""
-    data, project = context.data, request.project
-    if (refusal := refuse_project(data, project)) is not None:
+    data, terms = context.data, request.terms
+    if (refusal := refuse_project(data, terms.project)) is not None:
         return refusal
-    if request.end <= request.start:
-        return _empty_period(request, None)
-    if not is_countable(request.credit_limit + request.deposit):
-        return Refusal(Reason.TOO_LARGE, requested=request.deposit, project=project)
-    fresh = Allocation(
-        id=0,
-        project=project,
-        resource=request.resource,
-        category=request.category,
-        start=request.start,
-        end=request.end,
-        shared=request.shared,
-        partition=request.partition,
-        reservation=request.reservation,
-        credit_limit=request.credit_limit,
-    )
+    if terms.end <= terms.start:
+        return _empty_period(terms, None)
+    if not is_countable(terms.credit_limit + request.deposit):
+        return Refusal(Reason.TOO_LARGE, requested=request.deposit, project=terms.project)
+    fresh = Allocation(id=0, terms=terms)
     # Before the overlap: another period would not make the grant one of its category.
     if (outside := refuse_grant(context, _replace(fresh, deposited=request.deposit))) is not None:
         return outside
-    others = data.allocations_of(project, request.resource)
-    if (other := overlapping(request.start, request.end, others)) is not None:
-        return _overlap(request, other, "end")
+    others = data.allocations_of(terms.project, terms.resource)
+    if (other := overlapping(terms.start, terms.end, others)) is not None:
+        return _overlap(terms, other, "end")
     fresh = _replace(fresh, id=next(data.allocation_ids))
     data.open(fresh)
     if not request.deposit:
@@ -67,14 +62,15 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
 
 def _facts_of_terms(allocation: Allocation) -> dict[str, object]:
     """Return the terms for an entry. The credit limit is in the sums."""
-    short_term = {"partition": allocation.partition, "reservation": allocation.reservation}
+    terms = allocation.terms
+    short_term = {"partition": terms.partition, "reservation": terms.reservation}
     return {
-        "project": allocation.project,
-        "resource": allocation.resource,
-        "category": allocation.category,
-        "start": allocation.start,
-        "end": allocation.end,
-        "shared": allocation.shared,
+        "project": terms.project,
+        "resource": terms.resource,
+        "category": terms.category,
+        "start": terms.start,
+        "end": terms.end,
+        "shared": terms.shared,
         "state": allocation.state.value,
         **{name: value for name, value in short_term.items() if value is not None},
     }
@@ -94,10 +90,11 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     """
     now, event = context.at, request.event
     old = context.data.allocations.get(request.allocation)
-    if old is None or (old.project, old.resource) != (request.project, request.resource):
+    named = (request.project, request.resource)
+    if old is None or (old.terms.project, old.terms.resource) != named:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
     gives_time = event is AllocationEvent.REOPEN or (request.end is not None and request.end > now)
-    gives_credit = (request.credit_limit or 0) > old.credit_limit
+    gives_credit = (request.credit_limit or 0) > old.terms.credit_limit
     if event is None and (removed := removed_allocation(old)) is not None:
         return removed
     if (gives_time or gives_credit) and (gone := removed_project(context.data, old)) is not None:
@@ -108,25 +105,25 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     state = before if event is None else NEXT.get((before, event))
     if state is None:
         return _wrong_step(old, before, event)
-    start = old.start if request.start is None else request.start
-    end = old.end if request.end is None else request.end
+    requested = {
+        "category": request.category,
+        "resource": request.new_resource,
+        "start": request.start,
+        "end": request.end,
+        "shared": request.shared,
+        "credit_limit": request.credit_limit,
+    }
+    changes = {name: value for name, value in requested.items() if value is not None}
+    terms = _replace(old.terms, **changes)
     if event is AllocationEvent.END:
-        end = Instant(min(end, max(now, start + 1)))  # so that another may follow
-        if now <= start:
+        # So that another may follow.
+        terms = _replace(terms, end=Instant(min(terms.end, max(now, terms.start + 1))))
+        if now <= terms.start:
             state = _CANCELLED
     if state is _ENDED and old.state in (_FROZEN, _CANCELLED):
         state = old.state  # a freeze outlives the end, and what was cancelled pays nothing
-    new = _replace(
-        old,
-        state=state,
-        start=start,
-        end=end,
-        shared=old.shared if request.shared is None else request.shared,
-        credit_limit=old.credit_limit if request.credit_limit is None else request.credit_limit,
-        category=request.category or old.category,
-        resource=request.new_resource or old.resource,
-    )
-    is_new_grant = (new.category, new.resource) != (old.category, old.resource)
+    new = _replace(old, state=state, terms=terms)
+    is_new_grant = _is_relabelled(old.terms, terms)
     refusal = (
         _used(context.data, old, new)
         or refuse_grant(context, new, None if is_new_grant else old)
@@ -136,11 +133,16 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     return refusal if refusal is not None else _put_terms(context, new)
 
 
+def _is_relabelled(old: AllocationTerms, new: AllocationTerms) -> bool:
+    """Return whether category or resource differ."""
+    return (new.category, new.resource) != (old.category, old.resource)
+
+
 def _used(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | None:
     """Refuse to remove an allocation in which credit has moved, and to change category or resource
     of one that jobs were charged to or hold credit of.
     """
-    changed = (new.category, new.resource) != (old.category, old.resource)
+    changed = _is_relabelled(old.terms, new.terms)
     removes = new.state is _REMOVED and old.state is not _REMOVED
     if not changed and not removes:
         return None
@@ -151,8 +153,8 @@ def _used(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | 
         Reason.ALLOCATION_USED,
         Detail.MOVED if removes else Detail.CHARGED_OR_HELD,
         allocation=old.id,
-        project=old.project,
-        resource=old.resource,
+        project=old.terms.project,
+        resource=old.terms.resource,
     )
 
 
@@ -164,10 +166,10 @@ def _over(
     So the period of an allocation always says which runs it pays.
     """
     if event is AllocationEvent.REOPEN:
-        detail = Detail.ENDED if new.end <= now else None
+        detail = Detail.ENDED if new.terms.end <= now else None
     else:
-        moved = (new.start, new.end) != (old.start, old.end)
-        gets_time = moved and new.end > now and old.state_at(now) is _ENDED
+        moved = (new.terms.start, new.terms.end) != (old.terms.start, old.terms.end)
+        gets_time = moved and new.terms.end > now and old.state_at(now) is _ENDED
         detail = Detail.HAS_ENDED if gets_time else None
     if detail is None:
         return None
@@ -175,31 +177,23 @@ def _over(
         Reason.ALLOCATION_EXPIRED,
         detail,
         allocation=old.id,
-        project=old.project,
-        resource=old.resource,
-        facts={"near_end": new.end},
+        project=old.terms.project,
+        resource=old.terms.resource,
+        facts={"near_end": new.terms.end},
     )
 
 
 def put_back(context: RuleContext, before: Entry) -> Outcome:
     """Set all terms to those of an earlier entry."""
-    old, facts = context.data.allocations[before.allocation], facts_of(before)
+    old, terms = context.data.allocations[before.allocation], terms_of(before)
     if (gone := removed_project(context.data, old)) is not None:  # the earlier terms may give time
         return gone
-    if facts["resource"] != old.resource:
+    if terms.resource != old.terms.resource:
         facts_of_refusal = Facts(kind=before.kind.value)
         return Refusal(
             Reason.CANNOT_UNDO, Detail.RESOURCE, allocation=old.id, facts=facts_of_refusal
         )
-    new = _replace(
-        old,
-        category=facts["category"],
-        state=AllocationState(facts["state"]),
-        start=Instant(facts["start"]),
-        end=Instant(facts["end"]),
-        shared=facts["shared"],
-        credit_limit=SuMinutes(before.credit_limit),
-    )
+    new = _replace(old, terms=terms, state=AllocationState(facts_of(before)["state"]))
     refusal = _used(context.data, old, new) or _objection(context.data, old, new)
     return refusal if refusal is not None else _put_terms(context, new)
 
@@ -212,7 +206,7 @@ def expire(context: RuleContext, request: Expire) -> Outcome:
     if old.state is not _ACTIVE:
         facts = Facts(state=old.state.value)
         return Refusal(Reason.WRONG_STATE, Detail.STATE, allocation=old.id, facts=facts)
-    if context.at < old.end:
+    if context.at < old.terms.end:
         return Refusal(Reason.NOT_DUE, allocation=old.id)
     return _put_terms(context, _replace(old, state=_ENDED))
 
@@ -228,8 +222,8 @@ def _wrong_step(old: Allocation, state: AllocationState, event: AllocationEvent 
         Reason.WRONG_STATE,
         Detail.ALREADY if (state, event) in _NO_CHANGE else Detail.WRONG_STEP,
         allocation=old.id,
-        project=old.project,
-        resource=old.resource,
+        project=old.terms.project,
+        resource=old.terms.resource,
         facts={
             "state": state.value,
             "event": event.value if event else "",
@@ -240,29 +234,30 @@ def _wrong_step(old: Allocation, state: AllocationState, event: AllocationEvent 
 
 def _objection(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | None:
     """Return why new terms are refused: their period, or their credit limit."""
-    if new.end <= new.start:
-        return _empty_period(new, old.id)
+    terms = new.terms
+    if terms.end <= terms.start:
+        return _empty_period(terms, old.id)
     others = (
         allocation
-        for allocation in data.allocations_of(new.project, new.resource)
+        for allocation in data.allocations_of(terms.project, terms.resource)
         if allocation.id != old.id
     )
-    other = None if new.state is _REMOVED else overlapping(new.start, new.end, others)
+    other = None if new.state is _REMOVED else overlapping(terms.start, terms.end, others)
     if other is not None:
-        return _overlap(new, other, "start" if new.end == old.end else "end")
-    if not is_countable(new.deposited + new.credit_limit):
-        return Refusal(Reason.TOO_LARGE, requested=new.credit_limit, allocation=old.id)
-    if new.credit_limit < old.credit_limit and new.available < 0:
+        return _overlap(terms, other, "start" if terms.end == old.terms.end else "end")
+    if not is_countable(new.deposited + terms.credit_limit):
+        return Refusal(Reason.TOO_LARGE, requested=terms.credit_limit, allocation=old.id)
+    if terms.credit_limit < old.terms.credit_limit and new.available < 0:
         return Refusal(
             Reason.LIMIT_IN_USE,
             requested=-old.own_available,
-            available=new.credit_limit,
+            available=terms.credit_limit,
             allocation=old.id,
         )
     return None
 
 
-def _empty_period(terms: Open | Allocation, allocation: int | None) -> Refusal:
+def _empty_period(terms: AllocationTerms, allocation: int | None) -> Refusal:
     return Refusal(
         Reason.INVALID_PERIOD,
         Detail.OTHER_PERIOD,
@@ -273,7 +268,7 @@ def _empty_period(terms: Open | Allocation, allocation: int | None) -> Refusal:
     )
 
 
-def _overlap(terms: Open | Allocation, other: Allocation, field: str) -> Refusal:
+def _overlap(terms: AllocationTerms, other: Allocation, field: str) -> Refusal:
     """Refuse a period. `field` is the side of it that the request changes: start or end."""
     return Refusal(
         Reason.OVERLAP,
@@ -284,8 +279,8 @@ def _overlap(terms: Open | Allocation, other: Allocation, field: str) -> Refusal
         facts={
             "field": field,
             "reported_time": terms.start if field == "start" else terms.end,
-            "near_start": other.start,
-            "near_end": other.end,
+            "near_start": other.terms.start,
+            "near_end": other.terms.end,
         },
     )
 
@@ -302,11 +297,11 @@ def set_cap(context: RuleContext, request: SetCap) -> Outcome:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
     if (removed := removed_allocation(allocation)) is not None:
         return removed
+    project = allocation.terms.project
     if request.by is not None and (
-        request.project != allocation.project
-        or not is_above(data, allocation.project, request.by, uid)
+        request.project != project or not is_above(data, project, request.by, uid)
     ):
-        return Refusal(Reason.ROLE_ABOVE, project=allocation.project)
+        return Refusal(Reason.ROLE_ABOVE, project=project)
     sums = data.sums_of(allocation.id, uid)
     # An undo is always entered, so that the entry that it undoes is marked as undone.
     if context.undoes is None and cap == sums.cap:

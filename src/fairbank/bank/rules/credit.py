@@ -55,20 +55,22 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=unknown)
     if source.id == target.id:
         return Refusal(Reason.SAME_ALLOCATION, allocation=request.target)
-    if source.resource != target.resource:
-        return Refusal(Reason.OTHER_RESOURCE, allocation=request.target, resource=source.resource)
+    if source.terms.resource != target.terms.resource:
+        return Refusal(
+            Reason.OTHER_RESOURCE, allocation=request.target, resource=source.terms.resource
+        )
     if (gone := removed_project(data, target)) is not None:
         return gone
     for allocation in (source, target):
         active = allocation.state is AllocationState.ACTIVE
-        if not active or allocation.end <= context.at:
+        if not active or allocation.terms.end <= context.at:
             # Frozen credit stays where it is, and credit ends with its period. Staff can withdraw
             # and deposit instead.
             return Refusal(
                 Reason.WRONG_STATE,
                 Detail.PERIOD_OVER if active else Detail.STATE,
                 allocation=allocation.id,
-                resource=allocation.resource,
+                resource=allocation.terms.resource,
                 facts={"state": allocation.state.value},
             )
     if amount > source.own_available:
@@ -152,7 +154,7 @@ def _change_charge(
 
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
     total = allocation.deposited + amount
-    if not is_countable(total + allocation.credit_limit):
+    if not is_countable(total + allocation.terms.credit_limit):
         return Refusal(Reason.TOO_LARGE, requested=amount, allocation=allocation.id)
     return _replace(allocation, deposited=total)
 
@@ -168,6 +170,6 @@ def _too_little(allocation: Allocation, amount: int, detail: Detail) -> Refusal:
         requested=amount,
         available=max(0, allocation.own_available),
         allocation=allocation.id,
-        project=allocation.project,
-        resource=allocation.resource,
+        project=allocation.terms.project,
+        resource=allocation.terms.resource,
     )

@@ -32,12 +32,13 @@ def refuse_grant(
     categories = context.policy.categories
     if not categories or context.undoes is not None:
         return None
-    category = categories.get(new.category)
+    terms = new.terms
+    category = categories.get(terms.category)
     if category is None:
         return None if old is not None else _unknown(new, categories)
     more = old is None or _granted(new) > _granted(old)
-    longer = old is None or new.end - new.start > old.end - old.start
-    if category.resources and new.resource not in category.resources:
+    longer = old is None or terms.end - terms.start > old.terms.end - old.terms.start
+    if category.resources and terms.resource not in category.resources:
         if more or longer:
             names = ", ".join(sorted(category.resources))
             return _outside(new, Detail.NO_RESOURCE, field="resource", names=names)
@@ -46,9 +47,9 @@ def refuse_grant(
         names = ", ".join(map(str, sorted(category.granters)))
         return _outside(new, Detail.NO_GRANTER, field="category", names=names)
     days = category.longest_days
-    if longer and days is not None and new.end - new.start > days * DAY_SECONDS:
+    if longer and days is not None and terms.end - terms.start > days * DAY_SECONDS:
         return _outside(new, Detail.TOO_LONG, field="end", days=days)
-    limits = category.resources.get(new.resource, GrantRange())
+    limits = category.resources.get(terms.resource, GrantRange())
     return _refuse_amount(new, limits, is_new=old is None) if more else None
 
 
@@ -68,7 +69,7 @@ def _refuse_amount(new: Allocation, limits: GrantRange, *, is_new: bool) -> Refu
 
 
 def _granted(allocation: Allocation) -> int:
-    return allocation.deposited + allocation.credit_limit
+    return allocation.deposited + allocation.terms.credit_limit
 
 
 def _unknown(new: Allocation, categories: dict[str, GrantCategory]) -> Refusal:
@@ -76,8 +77,10 @@ def _unknown(new: Allocation, categories: dict[str, GrantCategory]) -> Refusal:
         f"{name} ({category.purpose})" if category.purpose else name
         for name, category in sorted(categories.items())
     )
-    facts = Facts(category=new.category, names=names)
-    return Refusal(Reason.UNKNOWN_CATEGORY, Detail.OTHER_CATEGORY, project=new.project, facts=facts)
+    facts = Facts(category=new.terms.category, names=names)
+    return Refusal(
+        Reason.UNKNOWN_CATEGORY, Detail.OTHER_CATEGORY, project=new.terms.project, facts=facts
+    )
 
 
 def _outside(new: Allocation, detail: Detail, **facts: object) -> Refusal:
@@ -86,7 +89,7 @@ def _outside(new: Allocation, detail: Detail, **facts: object) -> Refusal:
         detail,
         requested=_granted(new),
         allocation=new.id or None,
-        project=new.project,
-        resource=new.resource,
-        facts=Facts(category=new.category, **facts),  # type: ignore[typeddict-item]
+        project=new.terms.project,
+        resource=new.terms.resource,
+        facts=Facts(category=new.terms.category, **facts),  # type: ignore[typeddict-item]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -42,15 +43,16 @@ _RULES: Mapping[type, Callable[[RuleContext, Any], Outcome]] = {
     requests.AuditNote: registry.note,
 }
 
-# Amounts of each request. None is negative, and the memory store has no constraint.
-_AMOUNTS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(
-        field.name
+# Amounts of each request, by field. None is negative, and the memory store has no constraint.
+_AMOUNTS: Mapping[type, dict[str, Callable[[Any], int | None]]] = {
+    kind: {
+        field.name: attrgetter(field.name)
         for field in msgspec.structs.fields(kind)
-        if field.name in ("amount", "credit_limit", "deposit", "cap")
-    )
+        if field.name in ("amount", "deposit", "credit_limit", "cap")
+    }
     for kind in _RULES
 }
+_AMOUNTS[requests.Open]["credit_limit"] = attrgetter("terms.credit_limit")
 
 
 def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: Policy) -> Outcome:
@@ -68,8 +70,8 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
         InvalidInput: an amount is negative; the callers check this before.
     """
     request = submitted.request
-    for field in _AMOUNTS[type(request)]:
-        if (getattr(request, field) or 0) < 0:
+    for field, amount_of in _AMOUNTS[type(request)].items():
+        if (amount_of(request) or 0) < 0:
             raise InvalidInput(
                 f"{field} of {type(request).__name__} is negative",
                 field=field,

@@ -80,7 +80,7 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
         return children
     for allocation in data.allocations.values():
         over = allocation.state_at(context.at) in (AllocationState.ENDED, AllocationState.REMOVED)
-        if allocation.project == old.id and (allocation.held or not over):
+        if allocation.terms.project == old.id and (allocation.held or not over):
             return Refusal(
                 Reason.PROJECT_IN_USE,
                 Detail.ALLOCATION_IN_USE if over else Detail.ALLOCATION_OPEN,
@@ -211,7 +211,7 @@ def removed_allocation(allocation: Allocation) -> Refusal | None:
 
 def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | None:
     """Refuse credit and time for a removed project. Charges and refunds still count."""
-    project = data.projects.get(allocation.project)
+    project = data.projects.get(allocation.terms.project)
     if project is None or not project.removed:
         return None
     return Refusal(Reason.PROJECT_REMOVED, allocation=allocation.id, project=project.id)

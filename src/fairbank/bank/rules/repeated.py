@@ -85,7 +85,7 @@ def _is_same_start(data: TransactionData, first: Entry, known: RunRecord, reques
         known.reported.start,
         known.reported.partition,
         known.reported.project,
-        data.allocations[known.allocation].resource,
+        data.allocations[known.allocation].terms.resource,
     )
     return request.amount in (first.amount, known.held) and kept == (
         request.owner,

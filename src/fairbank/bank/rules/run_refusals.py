@@ -162,7 +162,7 @@ def refuse_change(
         available=_available(context.data, allocation, known.owner, reason),
         allocation=allocation.id,
         project=known.reported.project,
-        resource=allocation.resource,
+        resource=allocation.terms.resource,
         owner=known.owner,
         run=str(known.reported.run),
         observed=observed,
@@ -215,7 +215,7 @@ def credit_facts(allocation: Allocation, sums: UserSums, reason: Reason) -> Fact
         return Facts(granted=sums.cap, charged=sums.charged, held=sums.held)
     if reason is Reason.INSUFFICIENT_CREDIT:
         return Facts(
-            granted=allocation.deposited + allocation.credit_limit,
+            granted=allocation.deposited + allocation.terms.credit_limit,
             charged=allocation.charged,
             held=allocation.held,
         )

@@ -11,7 +11,7 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET, structs
 
-from fairbank.bank.allocation import AllocationEvent, ShownState
+from fairbank.bank.allocation import AllocationEvent, AllocationTerms, ShownState
 from fairbank.bank.query import AllocationQuery, Balance, Page
 from fairbank.bank.requests import Amend, Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Done
@@ -124,7 +124,10 @@ def list_balances(
     now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [
         balance_row(
-            balance, project_cache.by_id(balance.allocation.project), now, request.services.clusters
+            balance,
+            project_cache.by_id(balance.allocation.terms.project),
+            now,
+            request.services.clusters,
         )
         for balance in balances
     ]
@@ -151,7 +154,7 @@ def _find(
 
 def _row(request: ApiRequest, balance: Balance) -> AllocationRow:
     services = request.services
-    project = services.project_cache.by_id(balance.allocation.project)
+    project = services.project_cache.by_id(balance.allocation.terms.project)
     return allocation_row(balance, project, services.clock.now())
 
 
@@ -182,22 +185,24 @@ def open_allocation(
     # First, so that users without this permission cannot find out which projects exist.
     check_allowed(request.identity, Action.OPEN_ALLOCATION)
     bank_request = Open(
-        project=_project(request, data),
-        resource=ids.kind(data.resource),
-        category=_category(data.category),
-        start=parse_when(data.start, field="start"),
-        end=parse_when(data.end, field="end"),
-        shared=data.shared,
-        partition=_partition(request, data),
-        reservation=None if data.reservation is None else ids.reservation(data.reservation),
-        credit_limit=SuMinutes(data.credit_limit),
+        terms=AllocationTerms(
+            project=_project(request, data),
+            resource=ids.kind(data.resource),
+            category=_category(data.category),
+            start=parse_when(data.start, field="start"),
+            end=parse_when(data.end, field="end"),
+            shared=data.shared,
+            partition=_partition(request, data),
+            reservation=None if data.reservation is None else ids.reservation(data.reservation),
+            credit_limit=SuMinutes(data.credit_limit),
+        ),
         deposit=SuMinutes(data.amount),
         key=check_key(key),
         comment=ids.reason(data.comment),
     )
-    _check_period(bank_request.start, bank_request.end)
+    _check_period(bank_request.terms.start, bank_request.terms.end)
     done = done_of(request.services.allocations.open(request.identity, bank_request))
-    warnings = unbilled_warnings(bank_request.resource, request.services.clusters)
+    warnings = unbilled_warnings(bank_request.terms.resource, request.services.clusters)
     return Response(_changed(request, done, warnings), status_code=200 if done.again else 201)
 
 
@@ -279,8 +284,8 @@ def amend_allocation(
     old = request.services.allocations.get(request.identity, allocation)
     bank_request = Amend(
         allocation=allocation,
-        project=old.project,
-        resource=old.resource,
+        project=old.terms.project,
+        resource=old.terms.resource,
         start=None if data.start is None else parse_when(data.start, field="start"),
         end=None if data.end is None else parse_when(data.end, field="end"),
         shared=data.shared,
@@ -306,8 +311,8 @@ def remove_allocation(
     old = request.services.allocations.get(request.identity, allocation)
     bank_request = Amend(
         allocation=allocation,
-        project=old.project,
-        resource=old.resource,
+        project=old.terms.project,
+        resource=old.terms.resource,
         event=AllocationEvent.REMOVE,
         key=check_key(key),
         comment=None if comment is None else ids.comment(comment),

@@ -64,7 +64,7 @@ def show_statement(
         request.identity, allocation, span, page, every=every
     )
     runs = request.runs_by_id(entry.run for entry in statement.entries)
-    project = services.project_cache.by_id(statement.balance.allocation.project)
+    project = services.project_cache.by_id(statement.balance.allocation.terms.project)
     data = StatementPage(
         allocation=allocation_row(statement.balance, project, services.clock.now()),
         opening=_sums(statement.opening),

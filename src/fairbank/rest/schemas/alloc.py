@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, AllocationTerms
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
@@ -103,9 +103,12 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         now: the time of the response, in seconds since 1970.
     """
     allocation, sums, since = balance.allocation, balance.sums, balance.since
+    terms = allocation.terms
+    period = {"start": iso(terms.start), "end": iso(terms.end)}
     return convert_to(
         AllocationRow,
         allocation,
+        **(structs.asdict(terms) | period),
         remaining=allocation.available,
         available=usable_now(allocation, sums, now),
         my_charged=sums.charged,
@@ -116,8 +119,6 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         state_reason=since and since.reason,
         account=project.account,
         gname=project.gname,
-        start=iso(allocation.start),
-        end=iso(allocation.end),
         state=allocation.shown_state(now).value,
     )
 
@@ -130,8 +131,12 @@ def allocation_record(row: AllocationRow) -> Allocation:
     return convert_to(
         Allocation,
         row,
-        start=parse_instant(row.start, field="start"),
-        end=parse_instant(row.end, field="end"),
+        terms=convert_to(
+            AllocationTerms,
+            row,
+            start=parse_instant(row.start, field="start"),
+            end=parse_instant(row.end, field="end"),
+        ),
         state=AllocationState("active" if row.state == "planned" else row.state),
         overrun=SuMinutes(0),
         seq=0,
@@ -150,16 +155,16 @@ def balance_row(
         now: the time of the response, in seconds since 1970.
         clusters: clusters of the settings by name, whose prices show what one SU buys.
     """
-    allocation = balance.allocation
+    allocation, terms = balance.allocation, balance.allocation.terms
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     projected = outlook(
         allocation.deposited,
         allocation.charged,
-        allocation.start,
-        allocation.end,
+        terms.start,
+        terms.end,
         now,
         held=allocation.held,
-        limit=allocation.credit_limit,
+        limit=terms.credit_limit,
     )
     return BalanceRow(
         **structs.asdict(allocation_row(balance, project, now)),
@@ -167,9 +172,9 @@ def balance_row(
         outlook=projected.state,
         runs_out=None if projected.at is None else iso(Instant(projected.at)),
         left_over=projected.left_over,
-        pace=daily_pace(allocation.charged, allocation.start, allocation.end, now),
-        days_left=max(0, allocation.end - now) // DAY,
-        one_su=one_su(allocation.resource, clusters),
+        pace=daily_pace(allocation.charged, terms.start, terms.end, now),
+        days_left=max(0, terms.end - now) // DAY,
+        one_su=one_su(terms.resource, clusters),
     )
 
 

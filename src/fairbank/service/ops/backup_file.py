@@ -31,8 +31,8 @@ from fairbank.core.progress import Progress
 from fairbank.core.time import Instant, iso
 from fairbank.store.contract import Reader
 
-FORMAT = "fairbank.backup/5"
-_OLDER_FORMATS = frozenset(f"fairbank.backup/{version}" for version in (1, 2, 3, 4))
+FORMAT = "fairbank.backup/6"
+_OLDER_FORMATS = frozenset(f"fairbank.backup/{version}" for version in (1, 2, 3, 4, 5))
 """Formats from before the first release."""
 ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20

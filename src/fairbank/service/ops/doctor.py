@@ -203,12 +203,10 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
     now = clock.now()
     with store.reading() as reader:
         for allocation in reader.scan(Allocation):
-            if (
-                allocation.resource not in billed
-                and allocation.shown_state(now) is not ShownState.ENDED
-            ):
+            resource = allocation.terms.resource
+            if resource not in billed and allocation.shown_state(now) is not ShownState.ENDED:
                 yield HealthCheck(
-                    f"allocation {allocation.id} is of {allocation.resource}, which no partition"
+                    f"allocation {allocation.id} is of {resource}, which no partition"
                     " bills: only measured use can be charged to it (fairbank storage import)",
                     True,
                 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.requests import Open
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -121,11 +122,13 @@ def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator
             until = minutes if last else minutes * (min(due, grants.end) - begin) // lasts
             if due > start:
                 request = Open(
-                    project=projects[fund.payer],
-                    resource=fund.resource,
-                    category="simulated",
-                    start=Instant(zero + start),
-                    end=LAST_INSTANT if last else Instant(zero + due),
+                    terms=AllocationTerms(
+                        project=projects[fund.payer],
+                        resource=fund.resource,
+                        category="simulated",
+                        start=Instant(zero + start),
+                        end=LAST_INSTANT if last else Instant(zero + due),
+                    ),
                     deposit=SuMinutes(until - granted),
                 )
                 yield GrantTerms(request, zero + due)

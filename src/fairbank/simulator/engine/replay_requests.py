@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import remedies, sentence
@@ -111,11 +112,13 @@ def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) 
         share = minutes * (period + 1) // plan.periods - minutes * period // plan.periods
         if start < stop:
             yield Open(
-                project=project,
-                resource=fund.resource,
-                category="replay",
-                start=Instant(start),
-                end=Instant(stop),
+                terms=AllocationTerms(
+                    project=project,
+                    resource=fund.resource,
+                    category="replay",
+                    start=Instant(start),
+                    end=Instant(stop),
+                ),
                 deposit=SuMinutes(min(share, AMOUNT_MAX)),
             )
 

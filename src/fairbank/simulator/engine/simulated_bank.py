@@ -196,7 +196,9 @@ class SimulatedBank:
 
     def _account(self, payer: int, allocations: list[Allocation]) -> PayerCredit:
         own = [
-            allocation for allocation in allocations if allocation.project == self._projects[payer]
+            allocation
+            for allocation in allocations
+            if allocation.terms.project == self._projects[payer]
         ]
         sums = (
             sum(allocation.deposited for allocation in own),

@@ -12,9 +12,6 @@ from fairbank.bank.policy import Overrun, Policy
 from fairbank.core.units import show_minutes
 from fairbank.simulator.engine.bank_replay import CreditDemand
 
-# The fingerprint depends on their order, and on nothing that differs between stores.
-_FINAL_SUMS = ("resource", "start", "end", "deposited", "charged", "held", "available")
-
 
 class ReplayInvariant(msgspec.Struct, frozen=True):
     """Invariant of the ledger after a replay, its truth and its figures."""
@@ -54,10 +51,21 @@ class ReplayResult(ReplayCounts, kw_only=True):
 
     @property
     def balances(self) -> list[dict[str, object]]:
-        """Account, period and final sums of each allocation, in SU-minutes."""
+        """Account, period and final sums of each allocation, in SU-minutes.
+
+        The fingerprint depends on their order, and on nothing that differs between stores.
+        """
         return [
-            {"account": self.accounts[allocation.project]}
-            | {name: getattr(allocation, name) for name in _FINAL_SUMS}
+            {
+                "account": self.accounts[allocation.terms.project],
+                "resource": allocation.terms.resource,
+                "start": allocation.terms.start,
+                "end": allocation.terms.end,
+                "deposited": allocation.deposited,
+                "charged": allocation.charged,
+                "held": allocation.held,
+                "available": allocation.available,
+            }
             for allocation in self.allocations
         ]
 

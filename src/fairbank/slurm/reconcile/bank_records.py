@@ -77,10 +77,10 @@ class BankFunds:
         self.chains = {record.id: project_chain(record.id, parents) for record in projects}
         """Each project with the parents whose shared credit it may use, nearest first."""
         self.by_account = {record.account: record for record in projects}
-        self.resources = sorted({record.resource for record in allocations})
+        self.resources = sorted({record.terms.resource for record in allocations})
         self._of: dict[tuple[int, str], list[Allocation]] = defaultdict(list)
-        for record in sorted(allocations, key=lambda allocation: allocation.start):
-            self._of[record.project, record.resource].append(record)
+        for record in sorted(allocations, key=lambda allocation: allocation.terms.start):
+            self._of[record.terms.project, record.terms.resource].append(record)
 
     def own(self, project: int, resource: str) -> list[Allocation]:
         """Return a project's own allocations of a resource, the earliest first."""
@@ -98,7 +98,7 @@ class BankFunds:
             allocation
             for lender in self.chains[project]
             for allocation in self.own(lender, resource)
-            if allocation.is_in_period(at) and (allocation.shared or lender == project)
+            if allocation.is_in_period(at) and (allocation.terms.shared or lender == project)
         ]
 
     def beyond_credit(self, charges: Iterable[PlannedCharge]) -> list[int]:

@@ -9,7 +9,7 @@ from shlex import quote
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.project import Project
 from fairbank.core.ids import UID_MAX
 from fairbank.core.time import Instant
@@ -239,7 +239,6 @@ class HistoryAllocation(Allocation, frozen=True, kw_only=True):
     """Allocation to create, deposited exactly the price of its `jobs`. Its number is not known."""
 
     id: int = 0
-    category: str = HISTORY_CATEGORY
     account: str
     jobs: int
 
@@ -274,16 +273,19 @@ def plan_allocations(
             continue
         if funds.payers(project.id, resource, job.start):
             continue
-        starts = [allocation.start for allocation in funds.own(project.id, resource)]
+        starts = [allocation.terms.start for allocation in funds.own(project.id, resource)]
         gaps[project.id, resource, bisect_right(starts, job.start)].append((job.start, price))
     accounts = {project.id: project.account for project in projects}
     return [
         HistoryAllocation(
-            project=project,
+            terms=AllocationTerms(
+                project=project,
+                resource=resource,
+                category=HISTORY_CATEGORY,
+                start=Instant(min(start for start, _ in charges)),
+                end=Instant(max(start for start, _ in charges) + 1),
+            ),
             account=accounts[project],
-            resource=resource,
-            start=Instant(min(start for start, _ in charges)),
-            end=Instant(max(start for start, _ in charges) + 1),
             deposited=SuMinutes(sum(price for _, price in charges)),
             jobs=len(charges),
         )

@@ -33,7 +33,7 @@ def is_matching_allocation(
         return True
     if allocation is None or (active_at is not None and not allocation.is_in_period(active_at)):
         return False
-    return all_equal((allocation.resource, resource), (allocation.category, category))
+    return all_equal((allocation.terms.resource, resource), (allocation.terms.category, category))
 
 
 def is_matching_refusal(no: Refusal, query: RefusalQuery) -> bool:

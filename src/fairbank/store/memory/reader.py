@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
 from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind
 from fairbank.bank.project import Member, Project, project_chain
 from fairbank.bank.query import (
@@ -61,9 +61,9 @@ _CHARGED = RunState.CHARGED
 _GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
     UsageBy.USER: lambda run, allocation: run.owner,
     UsageBy.PROJECT: lambda run, allocation: run.reported.project,
-    UsageBy.RESOURCE: lambda run, allocation: allocation.resource,
+    UsageBy.RESOURCE: lambda run, allocation: allocation.terms.resource,
     UsageBy.CLUSTER: lambda run, allocation: run.reported.run.cluster,
-    UsageBy.CATEGORY: lambda run, allocation: allocation.category,
+    UsageBy.CATEGORY: lambda run, allocation: allocation.terms.category,
     UsageBy.PARTITION: lambda run, allocation: run.reported.partition,
     UsageBy.QOS: lambda run, allocation: (run.reported.job_details or NO_DETAILS).qos or NO_QOS,
     UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
@@ -124,13 +124,7 @@ class MemoryReader:
         wanted = (
             allocation
             for allocation in self._tables.allocations.values()
-            if (
-                (
-                    (query.visibility.everything or allocation.project in query.visibility.projects)
-                    and is_one_of(allocation.project, query.projects)
-                )
-                or (allocation.shared and allocation.project in query.lenders)
-            )
+            if _is_drawable(allocation.terms, query)
             and is_one_of(allocation.id, query.ids)
             and not (query.is_without_removed and allocation.state is AllocationState.REMOVED)
             and (
@@ -146,12 +140,13 @@ class MemoryReader:
         """Return whether an allocation has not ended at a time, or with `or_latest` is the latest
         of its project and resource.
         """
+        terms = allocation.terms
         return allocation.state_at(at) is not AllocationState.ENDED or (
             or_latest
             and not any(
-                other.end > allocation.end
+                other.terms.end > terms.end
                 for other in self._tables.allocations.values()
-                if (other.project, other.resource) == (allocation.project, allocation.resource)
+                if (other.terms.project, other.terms.resource) == (terms.project, terms.resource)
                 and other.state is not AllocationState.REMOVED
             )
         )
@@ -319,7 +314,7 @@ class MemoryReader:
                 group: str | int = local_day(_ended(run), query.offsets)
             else:
                 group = _GROUP[by](run, allocation)
-            resource, cluster = allocation.resource, run.reported.run.cluster
+            resource, cluster = allocation.terms.resource, run.reported.run.cluster
             names = clusters.get((resource, cluster), cluster)
             if run.is_measured and resource not in billed:
                 names = ""
@@ -355,9 +350,10 @@ class MemoryReader:
         over = [
             allocation
             for allocation in self._tables.allocations.values()
-            if allocation.end <= now and allocation.state is AllocationState.ACTIVE
+            if allocation.terms.end <= now and allocation.state is AllocationState.ACTIVE
         ]
-        return [allocation.id for allocation in sorted(over, key=attrgetter("end", "id"))[:limit]]
+        over.sort(key=attrgetter("terms.end", "id"))
+        return [allocation.id for allocation in over[:limit]]
 
     def registry(self) -> RegistryHead:
         return self._tables.registry
@@ -437,7 +433,9 @@ class MemoryReader:
         return {project.id: project.parent for project in self._tables.projects.values()}
 
     def _project_of(self, allocation: int) -> int | None:
-        return None if allocation == REGISTRY else self._tables.allocations[allocation].project
+        if allocation == REGISTRY:
+            return None
+        return self._tables.allocations[allocation].terms.project
 
     def _can_see_run(self, visibility: Visibility, run: RunRecord) -> bool:
         return run.reported.project in visibility.projects or self._can_see(
@@ -448,6 +446,15 @@ class MemoryReader:
         if visibility.everything or self._project_of(allocation) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid
+
+
+def _is_drawable(terms: AllocationTerms, query: AllocationQuery) -> bool:
+    """Return whether an allocation belongs to a project of the query, or is lent to one."""
+    visibility = query.visibility
+    is_visible = visibility.everything or terms.project in visibility.projects
+    return (is_visible and is_one_of(terms.project, query.projects)) or (
+        terms.shared and terms.project in query.lenders
+    )
 
 
 def _job(run: RunRecord) -> str:

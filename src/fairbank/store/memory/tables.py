@@ -61,10 +61,8 @@ class MemoryTables:
         allocations = self._allocations(locks, runs)
         pairs = locks.caps | {(run.allocation, run.owner) for run in runs}
         for allocation in allocations:
-            pairs |= {
-                (allocation.id, owner)
-                for owner in locks.owners.get((allocation.project, allocation.resource), ())
-            }
+            place = allocation.terms.project, allocation.terms.resource
+            pairs |= {(allocation.id, owner) for owner in locks.owners.get(place, ())}
         return TransactionData(
             allocations=allocations,
             runs=runs,
@@ -114,7 +112,7 @@ class MemoryTables:
             numbers.update(
                 number
                 for number, allocation in self.allocations.items()
-                if allocation.project in locks.closing
+                if allocation.terms.project in locks.closing
             )
         return [
             self.allocations[number] for number in sorted(numbers) if number in self.allocations
@@ -164,13 +162,12 @@ class MemoryTables:
     def _add_allocations(self, rows: Iterable[Allocation]) -> None:
         for allocation in rows:
             before = self.allocations.get(allocation.id)
-            if before is not None and before.resource != allocation.resource:
-                self.by_project[before.project, before.resource].remove(allocation.id)
+            if before is not None and before.terms.resource != allocation.terms.resource:
+                self.by_project[before.terms.project, before.terms.resource].remove(allocation.id)
                 before = None
             if before is None:
-                self.by_project.setdefault((allocation.project, allocation.resource), []).append(
-                    allocation.id
-                )
+                place = allocation.terms.project, allocation.terms.resource
+                self.by_project.setdefault(place, []).append(allocation.id)
             self.allocations[allocation.id] = allocation
 
     def _add_entries(self, rows: Iterable[Entry]) -> None:
@@ -203,7 +200,7 @@ class MemoryTables:
 
     def _projects(self, locks: LockSet) -> list[Project]:
         wanted = locks.projects | {
-            self.allocations[credited].project
+            self.allocations[credited].terms.project
             for credited in locks.credited
             if credited in self.allocations
         }
@@ -247,7 +244,7 @@ class MemoryTables:
     def _used(self, locks: LockSet) -> set[int]:
         if not locks.renaming:
             return set()
-        used = {allocation.project for allocation in self.allocations.values()}
+        used = {allocation.terms.project for allocation in self.allocations.values()}
         return locks.renaming & (used | {record.reported.project for record in self.runs.values()})
 
     def _tokens(self, locks: LockSet) -> list[Token]:

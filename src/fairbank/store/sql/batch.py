@@ -155,10 +155,8 @@ class SqlTransaction(ABC):
     ) -> Iterable[tuple[int, int, UserSums]]:
         pairs = set(locks.caps)
         for loaded in self._loaded.values():
-            pairs.update(
-                (loaded.id, owner)
-                for owner in locks.owners.get((loaded.project, loaded.resource), ())
-            )
+            place = loaded.terms.project, loaded.terms.resource
+            pairs.update((loaded.id, owner) for owner in locks.owners.get(place, ()))
         pairs.update((run.allocation, run.owner) for run in runs)
         if not pairs:
             return ()
@@ -172,7 +170,9 @@ class SqlTransaction(ABC):
         collide with, and the children of one that closes.
         """
         numbers = locks.projects | {
-            self._loaded[number].project for number in locks.credited if number in self._loaded
+            self._loaded[number].terms.project
+            for number in locks.credited
+            if number in self._loaded
         }
         if not numbers and not locks.creating:
             return ()

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import astuple
 from sqlalchemy import Table
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import UserRow
@@ -81,70 +81,18 @@ def _member_row(member: Member) -> tuple[Any, ...]:
 
 
 def allocation_of(row: Row) -> Allocation:
-    (
-        number,
-        project,
-        resource,
-        category,
-        start,
-        end,
-        state,
-        shared,
-        partition,
-        reservation,
-        limit,
-        deposited,
-        charged,
-        held,
-        overrun,
-        seq,
-        link,
-    ) = row
     try:
-        allocation_state, divided = _ALLOCATION_STATES[state], _flag(shared)
+        state, shared = _ALLOCATION_STATES[row[6]], _flag(row[7])
     except Corrupt as bad:
-        raise _in_row(f"allocation {number}", bad) from bad
-    return Allocation(
-        id=number,
-        project=project,
-        resource=resource,
-        category=category,
-        start=start,
-        end=end,
-        state=allocation_state,
-        shared=divided,
-        partition=partition,
-        reservation=reservation,
-        credit_limit=limit,
-        deposited=deposited,
-        charged=charged,
-        held=held,
-        overrun=overrun,
-        seq=seq,
-        link=link,
-    )
+        raise _in_row(f"allocation {row[0]}", bad) from bad
+    terms = (*row[1:6], shared, *row[8:11])
+    return Allocation(row[0], AllocationTerms(*terms), state, *row[11:])
 
 
 def allocation_row(allocation: Allocation) -> tuple[Any, ...]:
-    return (
-        allocation.id,
-        allocation.project,
-        allocation.resource,
-        allocation.category,
-        allocation.start,
-        allocation.end,
-        allocation.state._value_,
-        allocation.shared,
-        allocation.partition,
-        allocation.reservation,
-        allocation.credit_limit,
-        allocation.deposited,
-        allocation.charged,
-        allocation.held,
-        allocation.overrun,
-        allocation.seq,
-        allocation.link,
-    )
+    number, _, state, *sums = astuple(allocation)
+    terms = astuple(allocation.terms)
+    return (number, *terms[:5], state._value_, *terms[5:], *sums)
 
 
 def user_of(row: Row) -> UserRow:

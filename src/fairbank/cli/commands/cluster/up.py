@@ -284,7 +284,7 @@ def _bank_line(context: Context, directory: ClusterDirectory, settings: WlmSetti
 def credit_text(context: Context, allocation: Allocation) -> str:
     """Return available credit and last day of an allocation."""
     credit = show_su(allocation.available, down=True)
-    end = datetime.fromtimestamp(allocation.end, context.zone).date()
+    end = datetime.fromtimestamp(allocation.terms.end, context.zone).date()
     return f"{credit} SU until {end}"
 
 

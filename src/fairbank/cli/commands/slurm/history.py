@@ -39,9 +39,9 @@ def show_history(
         return history.left_out
     context.print_lines(
         plain(
-            f"allocation for {allocation.account}/{allocation.resource}:"
+            f"allocation for {allocation.account}/{allocation.terms.resource}:"
             f" {show_su(allocation.deposited)} SU for {counted(allocation.jobs, 'run')},"
-            f" category {allocation.category}"
+            f" category {allocation.terms.category}"
         )
         for allocation in history.allocations
     )
@@ -67,7 +67,7 @@ def history_row(history: HistoryResult, *, dry_run: bool) -> Row:
         "covered": [
             {
                 "account": allocation.account,
-                "resource": allocation.resource,
+                "resource": allocation.terms.resource,
                 "amount": allocation.deposited,
                 "runs": allocation.jobs,
             }
