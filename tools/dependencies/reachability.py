@@ -16,7 +16,6 @@ NEXT_USERS: Mapping[str, str] = {
     "report.slurm.sinfo": "the workload manager",
     "wlm.controller.job_lines": "the command server of the controller",
     "wlm.controller.submissions": "the workload manager's controller",
-    "wlm.controller.agent_link": "the workload manager's controller",
     "priority.multifactor.accrual": "the workload manager",
     "priority.limits.submission": "the workload manager",
 }

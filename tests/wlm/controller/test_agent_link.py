@@ -46,7 +46,7 @@ class LinkedWorld(World):
     async def linked(self, path: Path, *, holds: bool = True) -> AsyncIterator[None]:
         self.link = AgentLink(
             str(path),
-            state=self.core.state,
+            state=lambda: self.core.state,
             handle=self.event,
             now=lambda: self.now.mono,
             holds_without_agent=holds,

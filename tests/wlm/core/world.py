@@ -14,7 +14,6 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
-from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import FairbankError
 from fairbank.core.submission.arrays import parse_array
@@ -23,6 +22,7 @@ from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.wlm.controller.state_store import ROW_TYPES
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import (
@@ -39,21 +39,10 @@ from fairbank.wlm.core.effects import (
     StoreRows,
     Table,
 )
-from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, Moment, Submission, WlmJob
+from fairbank.wlm.core.jobs import EndedRun, Moment, Submission, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import CoreSettings
-from fairbank.wlm.core.state import NodeStatus
 
-ROW_TYPES: dict[str, Any] = {
-    "jobs": WlmJob,
-    "runs": EndedRun,
-    "nodes": NodeStatus,
-    "partitions": PartitionRules,
-    "reservations": Reservation,
-    "messages": AgentMessage,
-    "counters": int,
-    "usage": AssociationUsage,
-}
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
 ALICE, BOB, OPERATOR = ev.Caller(1000, "alice"), ev.Caller(1001, "bob"), ev.Caller(900, "olga")

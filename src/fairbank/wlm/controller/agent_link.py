@@ -99,7 +99,7 @@ class AgentLink(asyncio.Protocol):
         self,
         path: str,
         *,
-        state: CoreState,
+        state: Callable[[], CoreState],
         handle: Callable[[CoreEvent], object],
         now: Callable[[], int],
         holds_without_agent: bool,
@@ -108,7 +108,7 @@ class AgentLink(asyncio.Protocol):
 
         Args:
             path: socket of the agent for plug-ins.
-            state: state of the core, which has the messages that are not answered.
+            state: returns the state of the core, which has the messages that are not answered.
             handle: receiver of the verdicts and acknowledgements.
             now: monotonic seconds, as the core has them.
             holds_without_agent: jobs without an answer are held until there is an agent; else they
@@ -143,11 +143,11 @@ class AgentLink(asyncio.Protocol):
     def send(self, message: AgentMessage) -> None:
         """Send a message; without an agent it waits in the state of the core."""
         if self._transport is not None:
-            self._transport.write(encode_plugin_message(plugin_message(message, self._state)))
+            self._transport.write(encode_plugin_message(plugin_message(message, self._state())))
 
     def _decide_late_ones(self) -> None:
         """Decide about runs that have waited too long for a verdict."""
-        for message in list(self._state.messages.values()):
+        for message in list(self._state().messages.values()):
             waited = self._now() - message.run.allocated.mono
             if message.kind == "prolog" and waited >= PATIENCE:
                 self._handle(
@@ -161,7 +161,7 @@ class AgentLink(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._opened = cast("asyncio.WriteTransport", transport)
         self._rest = b""
-        cluster = self._state.settings.cluster
+        cluster = self._state().settings.cluster
         # The agent takes any version of Slurm; it is shown in its log.
         greeting = Greeting(version=VERSION, slurm="fairbank", cluster=cluster)
         self._opened.write(encode_plugin_message(greeting))
@@ -182,11 +182,11 @@ class AgentLink(asyncio.Protocol):
         if isinstance(answer, Welcome):
             _log.info("the agent is connected")
             self._transport = self._opened
-            for _, message in sorted(self._state.messages.items()):
+            for _, message in sorted(self._state().messages.items()):
                 self.send(message)
             self._handle(AgentConnected())
             return
-        question = self._state.messages.get(answer.number)
+        question = self._state().messages.get(answer.number)
         if question is None:  # answered already
             return
         if isinstance(answer, Verdict):

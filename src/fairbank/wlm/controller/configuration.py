@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fairbank.cluster.licence import Licence
@@ -57,6 +58,9 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         billing_rule=accounting.billing_rule,
         licences={name: Licence(name, total, total) for name, total in scheduling.licences.items()},
         parameters=scheduling.parameters,
+        priority=settings.priority if settings.priority.by_factors else None,
+        shares=accounting.shares,
+        zone=datetime.now().astimezone().tzinfo or UTC,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from fairbank.core.errors import Conflict, FairbankError
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
+from fairbank.wlm.controller.agent_link import AgentLink
 from fairbank.wlm.controller.configuration import (
     check_nodes_in_use,
     dropped_rows,
@@ -40,6 +41,7 @@ class ControllerDaemon:
         self._directory = directory
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._agent: AgentLink | None = None
         loaded = read_settings(directory)
         for note in loaded.notes:
             _log.warning("%s", note)
@@ -54,6 +56,15 @@ class ControllerDaemon:
             raise
         self.nodes = NodeLinks(directory / "nodes", self.runner, self.start_task)
         self.runner.nodes = self.nodes
+        bank = loaded.settings.bank
+        if bank.socket:
+            self.runner.agent = self._agent = AgentLink(
+                bank.socket,
+                state=lambda: self.runner.state,
+                handle=self.runner.handle,
+                now=lambda: self.runner.now().mono,
+                holds_without_agent=bank.holds_without_agent,
+            )
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, SIGINT or a request. Raises FairbankError if it cannot start.
@@ -69,6 +80,8 @@ class ControllerDaemon:
             await self.runner.flush()
             self.start_task(self.runner.run())
             self.nodes.update()
+            if self._agent is not None:
+                self.start_task(self._agent.run())
             ready()
             await self._stopping.wait()
         finally:

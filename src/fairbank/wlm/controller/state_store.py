@@ -24,7 +24,7 @@ from fairbank.statefile.state_file import (
 )
 from fairbank.wlm.controller.clock import ClockReading
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
-from fairbank.wlm.core.jobs import EndedRun, WlmJob
+from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
 from fairbank.wlm.core.state import NodeStatus
 from fairbank.wlm.protocol.messages import RunOutcome
 
@@ -37,6 +37,7 @@ ROW_TYPES: Mapping[Table, Any] = {
     "reservations": Reservation,
     "messages": AgentMessage,
     "counters": int,
+    "usage": AssociationUsage,
 }
 _FORMAT = StateFormat(
     application_id=0x46624354,  # "FbCT"
