@@ -44,7 +44,7 @@ ACTIONS = ["hold", "release", "cancel", "requeue", "requeuehold", "special", "to
 VERDICTS = st.sampled_from(["run", "run", "hold", "cancel"])
 WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8]))
 FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
-          "partition", "partition", "reserve", "compute_plan", "carry_out_old_plan",
+          "partition", "partition", "reserve", "reserve", "unreserve", "compute_plan", "carry_out_old_plan",
           "carry_out_old_plan", "restart", "crash", "agent"]  # fmt: skip
 FACTORS = PrioritySettings(
     factors=MultifactorSettings(weights=PriorityWeights(age=1_000, fairshare=1_000, job_size=100))
@@ -110,6 +110,7 @@ class Histories(RuleBasedStateMachine):
         may_requeue=st.booleans(),
         kind=st.sampled_from(KINDS),
         parent=st.none() | PICK,
+        reservation=st.sampled_from([None, None, None, "maint"]),
     )
     def submit(
         self,
@@ -143,7 +144,8 @@ class Histories(RuleBasedStateMachine):
                 PartitionState.DRAIN,
                 PartitionState.INACTIVE,
             )
-            assert is_closed or dependency is not None
+            is_gone = fields["reservation"] not in (None, *world.core.state.reservations)
+            assert is_closed or is_gone or dependency is not None
         elif parent_job is not None and world.job(parent_job).request.array is None:
             world.parents[number] = (kind, parent_job)
 
@@ -266,6 +268,8 @@ class Histories(RuleBasedStateMachine):
                 self._change_partition(state, "main" if pick % 2 else "urgent")
             case "reserve":
                 self._reserve(node, 6 * pick)
+            case "unreserve":
+                self.world.request(ev.DeleteReservation("maint"), OPERATOR)
             case "agent":
                 self.world.event(ev.AgentConnected())
             case "crash":

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.submission.dependencies import parse_dependencies
+from fairbank.core.time import Instant
 from fairbank.priority.limits.usage import LimitRecord
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import ChangeLimit, NotifyRun, Send, SignalRun
@@ -278,6 +280,89 @@ def test_changed_request_is_what_limits_count() -> None:
     assert world.job(number).request.wanted == wanted
 
 
+# --- partitions and reservations
+
+
+def test_partition_is_deleted_when_no_job_uses_it() -> None:
+    world = World()
+    night = PartitionRules(name="night")
+    world.request(ev.UpdatePartition(night), OPERATOR)
+    waiting = world.submit(partitions=("main", "night"), held=True)
+    running = world.run_one(partitions=("night",))
+    body = ev.DeletePartition("night")
+    assert isinstance(world.request(body, ALICE), Forbidden)
+    assert isinstance(world.request(body, OPERATOR), Conflict)
+    world.request(ev.UpdateJob(jobs=named(waiting), partitions=("main",)))
+    world.end_script(world.nodes["n0"], world.job(running).identity("lab"), 0)
+    assert isinstance(world.request(body, OPERATOR), Conflict)  # it is being cleaned up
+    world.clear(running)
+    assert world.request(body, OPERATOR) is None
+    world.restart()
+    assert isinstance(world.submit(partitions=("night",)), NotFound)
+    assert isinstance(world.request(body, OPERATOR), NotFound)
+    assert isinstance(world.request(ev.DeletePartition("main"), OPERATOR), Conflict)
+
+
+def test_new_default_partition_replaces_the_other_one() -> None:
+    world = World()
+    world.request(ev.UpdatePartition(PartitionRules(name="night", is_default=True)), OPERATOR)
+    world.restart()
+    assert [rules.name for rules in world.core.state.partitions.values() if rules.is_default] == [
+        "night"
+    ]
+    assert world.job(world.submit()).request.partitions == ("night",)
+
+
+def reserve(world: World, begin: int = 0, end: int = 1_000) -> None:
+    """Create the reservation `exam`, at seconds from now."""
+    now = world.now.wall
+    reservation = Reservation(
+        name="exam", nodes=("n0",), begin=Instant(now + begin), end=Instant(now + end)
+    )
+    assert world.request(ev.SetReservation(reservation), OPERATOR) is None
+
+
+def test_job_whose_reservation_is_deleted_is_held_until_its_release() -> None:
+    world = World(nodes=1)
+    reserve(world, begin=500)
+    number = world.submit(reservation="exam")
+    world.request(ev.DeleteReservation("exam"), OPERATOR)
+    world.restart()
+    world.settle()
+    assert (world.state(number), world.reason(number)) == (
+        "PENDING RESV_DEL_HOLD",
+        "ReservationDeleted",
+    )
+    assert world.request(ev.ReleaseJob(named(number))) is None
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_job_takes_another_reservation_in_place_of_the_deleted_one() -> None:
+    world = World(nodes=1)
+    reserve(world, begin=500)
+    number = world.submit(reservation="exam")
+    world.request(ev.DeleteReservation("exam"), OPERATOR)
+    reserve(world)
+    assert world.request(ev.UpdateJob(jobs=named(number), reservation="exam")) is None
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_reservation_ends_with_its_time_and_stays_while_a_job_runs_in_it() -> None:
+    world = World(nodes=1)
+    reserve(world)
+    running = world.run_one(reservation="exam", cpus=4)
+    assert isinstance(world.request(ev.DeleteReservation("exam"), OPERATOR), Conflict)
+    waiting = world.submit(reservation="exam")
+    world.advance(1_000)
+    assert not world.core.state.reservations
+    assert world.state(waiting) == "PENDING RESV_DEL_HOLD"
+    world.clear(running)
+    world.request(ev.RequeueJob(named(running)))
+    assert world.reason(running) == "ReservationDeleted"
+
+
 def test_error_of_the_core_itself_changes_nothing() -> None:
     world = World()
     world.submit()
@@ -339,4 +424,7 @@ def test_change_numbers_move_with_their_table_only() -> None:
     assert after["jobs"] > numbers["jobs"]
     assert after["nodes"] == numbers["nodes"]
     world.restart()
-    assert world.core.state.change_numbers["jobs"] > after["jobs"]
+    restarted = world.core.state.change_numbers["jobs"]
+    assert restarted > after["jobs"]
+    world.submit()
+    assert world.core.state.change_numbers["jobs"] > restarted

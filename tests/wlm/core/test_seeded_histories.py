@@ -32,6 +32,7 @@ def draw_submission(rng: Random) -> dict[str, Any]:
         "flags": {*rng.choice([(), (), ("held",), ("no_kill",), ("kill_invalid",)])},
         "may_requeue": rng.random() < 0.7,
         "kind": rng.choice(KINDS),
+        "reservation": rng.choice([None, None, None, "maint"]),
         "parent": rng.choice([None, None, rng.randrange(50)]),
     }
 

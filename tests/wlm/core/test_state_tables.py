@@ -8,6 +8,8 @@ from itertools import product
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.reservation import Reservation
+from fairbank.core.time import Instant
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core import job_states, node_states, transition
@@ -19,6 +21,9 @@ from tests.wlm.core.world import ALICE, OPERATOR, START, World, named
 PARTITIONS = (PartitionRules(name="main", is_default=True), PartitionRules(name="urgent", tier=9))
 S, E, N = JobState, JobEvent, NodeCondition
 DEADLINE = START.wall + 10_000
+RESERVATION = Reservation(
+    name="exam", nodes=("n0",), begin=Instant(DEADLINE), end=Instant(DEADLINE + 60)
+)
 
 
 class Stage(World):
@@ -59,6 +64,12 @@ class Stage(World):
         self.event(ev.TimerFired(ev.TimerKind.DEADLINE, 1))
         self.now = before
 
+    def lose_reservation(self) -> None:
+        """Let the job request a reservation if it still can, and delete that."""
+        self.request(ev.SetReservation(RESERVATION), OPERATOR)
+        self.request(ev.UpdateJob(jobs=named(1), reservation=RESERVATION.name), ALICE)
+        self.request(ev.DeleteReservation(RESERVATION.name), OPERATOR)
+
     def silence(self) -> None:
         self.nodes["n0"].is_silent = True
         self.event(ev.NodeSilent("n0"))
@@ -87,6 +98,7 @@ APPLY: dict[JobEvent, Callable[[Stage], object]] = {
     E.REQUEUED_HELD: lambda stage: stage.requeue(held=True),
     E.REQUEUED_SPECIAL: lambda stage: stage.requeue(special=True),
     E.CLEARED: Stage.clear_all,
+    E.RESERVATION_DELETED: Stage.lose_reservation,
     E.RELEASED: lambda stage: stage.request(ev.ReleaseJob(named(1)), OPERATOR),
 }
 RUNNING = (E.ALLOCATED, E.BEGUN)
@@ -94,6 +106,7 @@ ENDS = (E.COMPLETED, E.CANCELLED, E.FAILED, E.TIMEOUT, E.NODE_FAIL, E.PREEMPTED,
 REQUEUES = (E.REQUEUED, E.REQUEUED_HELD, E.REQUEUED_SPECIAL)
 PATHS: dict[JobState, tuple[JobEvent, ...]] = {
     S.PENDING: (),
+    S.RESV_DEL_HOLD: (E.RESERVATION_DELETED,),
     S.CONFIGURING: (E.ALLOCATED,),
     S.RUNNING: RUNNING,
     S.CLEANING: (*RUNNING, E.REQUEUED),

@@ -340,6 +340,7 @@ class World:
         if job.number in self.parents:
             self._check_parent(*self.parents[job.number])
         assert job.request.eligible <= self.now.wall
+        assert job.request.reservation in (None, *self.core.state.reservations)
         assert state.partitions[job.run.allocation.partition].state is not PartitionState.DOWN
         for name in job.run.allocation.nodes:
             assert state.nodes[name].condition is NodeCondition.UP

@@ -36,6 +36,7 @@ _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
     ev.TopJob: job_requests.move_to_top,
     ev.UpdateNode: cluster_requests.update_node,
     ev.UpdatePartition: cluster_requests.update_partition,
+    ev.DeletePartition: cluster_requests.delete_partition,
     ev.SetReservation: cluster_requests.set_reservation,
     ev.DeleteReservation: cluster_requests.delete_reservation,
 }

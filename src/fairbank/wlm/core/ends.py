@@ -14,7 +14,7 @@ from fairbank.wlm.core.effects import DropRun, EndRun, SignalRun
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import count_end
-from fairbank.wlm.core.job_states import JobEvent, end_of_script, next_state
+from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next_state
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
 from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
@@ -76,10 +76,15 @@ def requeue_job(
     if run is not None:
         job = _close_run(tx, job, run, "REQUEUED", reason, status, None)
     after = next_state(job.state, event)
+    reservation = job.request.reservation
+    if reservation not in tx.state.reservations and reservation is not None:
+        reservation, held_by = None, held_by or HeldBy.RESERVATION
     job = tx.move(
         job,
         event,
-        request=msgspec.structs.replace(job.request, submitted=tx.now.wall),
+        request=msgspec.structs.replace(
+            job.request, submitted=tx.now.wall, reservation=reservation
+        ),
         restarts=job.restarts + 1,
         run=job.run if after.is_completing else None,
         held_by=held_by,
@@ -103,8 +108,21 @@ def release_job(tx: Transition, job: WlmJob) -> None:
     )
     rank_jobs(tx, [job])
     job = tx.state.jobs[job.number]
-    if {"REQUEUE_HOLD", "SPECIAL_EXIT"}.intersection(job.state.flags):
+    if {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}.intersection(job.state.flags):
         tx.move(job, JobEvent.RELEASED)
+    tx.request_plan()
+
+
+def remove_reservation(tx: Transition, name: str) -> None:
+    """Remove a reservation. The jobs that wait for it are held; released, they need none."""
+    tx.put("reservations", name, None)
+    for job in list(tx.state.jobs.values()):
+        if job.state.base != "PENDING" or job.request.reservation != name:
+            continue
+        request = msgspec.structs.replace(job.request, reservation=None)
+        job = tx.put_job(job, request=request, held_by=job.held_by or HeldBy.RESERVATION)
+        if job.state is JobState.PENDING:
+            tx.move(job, JobEvent.RESERVATION_DELETED)
     tx.request_plan()
 
 

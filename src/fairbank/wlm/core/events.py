@@ -129,6 +129,12 @@ class UpdatePartition(NamedTuple):
     rules: PartitionRules
 
 
+class DeletePartition(NamedTuple):
+    """Deletion of a partition."""
+
+    name: str
+
+
 class SetReservation(NamedTuple):
     """Creation or change of a reservation."""
 
@@ -143,7 +149,7 @@ class DeleteReservation(NamedTuple):
 
 RequestBody = (
     SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | SendNotice
-    | TopJob | UpdateNode | UpdatePartition | SetReservation | DeleteReservation
+    | TopJob | UpdateNode | UpdatePartition | DeletePartition | SetReservation | DeleteReservation
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ class JobState(Enum):
     PENDING = "PENDING"
     REQUEUE_HOLD = "PENDING REQUEUE_HOLD"
     SPECIAL_EXIT = "PENDING SPECIAL_EXIT"
+    RESV_DEL_HOLD = "PENDING RESV_DEL_HOLD"
     # Requeued, while its last run is being cleaned up.
     CLEANING = "PENDING COMPLETING REQUEUED"
     CLEANING_HOLD = "PENDING COMPLETING REQUEUE_HOLD"
@@ -77,7 +78,9 @@ class JobState(Enum):
 
 
 _WORDS: Mapping[JobState, Sequence[str]] = {state: state.value.split() for state in JobState}
-_SHOWN = ("COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+_SHOWN = (
+    "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD",
+)  # fmt: skip
 
 
 class JobEvent(Enum):
@@ -96,12 +99,14 @@ class JobEvent(Enum):
     REQUEUED_HELD = auto()
     REQUEUED_SPECIAL = auto()  # its exit code is in RequeueExitHold
     CLEARED = auto()  # no node has processes or an epilog of its run any more
+    RESERVATION_DELETED = auto()  # the one that it requests
     RELEASED = auto()
 
 
 S, E = JobState, JobEvent
 
-WAITING = frozenset({S.PENDING, S.REQUEUE_HOLD, S.SPECIAL_EXIT})
+_HELD = frozenset({S.REQUEUE_HOLD, S.SPECIAL_EXIT, S.RESV_DEL_HOLD})
+WAITING = _HELD | {S.PENDING}
 ENDED = frozenset(
     {S.COMPLETED, S.CANCELLED, S.FAILED, S.TIMEOUT, S.NODE_FAIL, S.PREEMPTED, S.DEADLINE}
 )
@@ -144,7 +149,8 @@ ROWS: Sequence[tuple[Collection[JobState], JobEvent, JobState]] = (
     *((_WITH_NODES | _COMPLETING, event, during) for event, (_, during) in _REQUEUES.items()),
     *((ENDED, event, after) for event, (after, _) in _REQUEUES.items()),
     *(({state}, E.CLEARED, cleared) for state, cleared in _CLEARED.items()),
-    ({S.REQUEUE_HOLD, S.SPECIAL_EXIT}, E.RELEASED, S.PENDING),
+    ({S.PENDING}, E.RESERVATION_DELETED, S.RESV_DEL_HOLD),
+    (_HELD, E.RELEASED, S.PENDING),
     ({S.CLEANING_HOLD, S.CLEANING_SPECIAL}, E.RELEASED, S.CLEANING),
 )
 TRANSITIONS = {(before, event): after for states, event, after in ROWS for before in states}

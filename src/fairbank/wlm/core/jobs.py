@@ -89,9 +89,10 @@ class ExpectedStart(NamedTuple):
 
 
 class HeldBy(Enum):
-    """Holder of a job. Its owner can release only the first kind."""
+    """Holder of a job. Its owner can release only the first two kinds."""
 
     USER = "JobHeldUser"
+    RESERVATION = "ReservationDeleted"
     ADMIN = "JobHeldAdmin"
     BANK = "bank"
     REQUEUES = "JobHoldMaxRequeue"
@@ -229,6 +230,12 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     def active_run(self) -> WlmRun | None:
         """Run whose end has not been decided."""
         return None if self.run is None or self.run.end else self.run
+
+    def uses_partition(self, name: str) -> bool:
+        """Return True if it may start in a partition, or has nodes there."""
+        if self.run is not None and self.run.left and self.run.allocation.partition == name:
+            return True
+        return not self.state.has_ended and name in self.request.partitions
 
     def identity(self, cluster: str) -> Run:
         """Return the identity of its run that is waiting, running or ended."""

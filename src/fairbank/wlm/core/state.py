@@ -66,6 +66,7 @@ class CoreState:
         self.jobs: dict[int, WlmJob] = {}
         self.nodes = {node.name: NodeStatus() for node in nodes}
         self.partitions = {rules.name: rules for rules in partitions}
+        self.configured_partitions = frozenset(self.partitions)
         self.reservations: dict[str, Reservation] = {}
         self.messages: dict[int, AgentMessage] = {}
         self.counters: dict[str, int] = {}
@@ -115,7 +116,8 @@ class CoreState:
             if table == "runs" or (table == "nodes" and key not in self.configured):
                 continue
             self.put(table, int(key) if table in ("jobs", "messages") else key, value)
-        self.note_change(self.tables)
+        # Stored with the next change, which must not get this number again.
+        self.counters[CHANGE] = self.note_change(self.tables)
 
     def note_change(self, tables: Iterable[Table]) -> int:
         """Record a change of some tables, and return its number."""

@@ -19,6 +19,7 @@ from fairbank.wlm.core.ends import (
     fail_launch,
     forget_job,
     preempt_job,
+    remove_reservation,
     test_dependencies,
 )
 from fairbank.wlm.core.events import TimerFired, TimerKind
@@ -40,6 +41,9 @@ def fire(tx: Transition, timer: TimerFired) -> None:
         tick(tx)
         return
     if timer.kind is TimerKind.RESERVATION:
+        for name, reservation in list(tx.state.reservations.items()):
+            if reservation.is_over(tx.now.wall):
+                remove_reservation(tx, name)
         arm_reservations(tx)
         tx.request_plan()
         return
@@ -69,12 +73,12 @@ def arm_all(tx: Transition) -> None:
 
 
 def arm_reservations(tx: Transition) -> None:
-    """Set the timer of the next begin or end of a reservation."""
+    """Set the timer of the next begin or end of a reservation; an end may be due."""
     times = [
         time
         for reservation in tx.state.reservations.values()
         for time in (reservation.begin, reservation.end)
-        if time > tx.now.wall
+        if time > tx.now.wall or time == reservation.end
     ]
     if times:
         tx.set_timer(TimerKind.RESERVATION, 0, min(times))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.wlm.core.ends import lose_node
+from msgspec.structs import replace
+
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.wlm.core.ends import lose_node, remove_reservation
 from fairbank.wlm.core.events import (
     Caller,
+    DeletePartition,
     DeleteReservation,
     SetReservation,
     UpdateNode,
@@ -47,9 +50,12 @@ def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
 
 
 def update_partition(tx: Transition, caller: Caller, body: UpdatePartition) -> None:
-    """Create or change a partition."""
+    """Create or change a partition. A new default partition replaces the other one."""
     check_operator(tx.state.settings, caller, "change partitions")
     tx.state.table.named(body.rules.nodes, field="nodes")
+    for other in list(tx.state.partitions.values()) if body.rules.is_default else ():
+        if other.is_default:
+            tx.put("partitions", other.name, replace(other, is_default=False))
     tx.put("partitions", body.rules.name, body.rules)
     tx.request_plan()
 
@@ -64,7 +70,7 @@ def set_reservation(tx: Transition, caller: Caller, body: SetReservation) -> Non
 
 
 def delete_reservation(tx: Transition, caller: Caller, body: DeleteReservation) -> None:
-    """Delete a reservation. Jobs that asked for it wait with the reason ReservationDeleted."""
+    """Delete a reservation that no running job uses."""
     check_operator(tx.state.settings, caller, "delete reservations")
     if body.name not in tx.state.reservations:
         raise NotFound(
@@ -72,5 +78,36 @@ def delete_reservation(tx: Transition, caller: Caller, body: DeleteReservation) 
             field="reservation",
             remedy="scontrol show reservation lists them",
         )
-    tx.put("reservations", body.name, None)
-    tx.request_plan()
+    for job in tx.state.jobs.values():
+        if job.active_run is not None and job.request.reservation == body.name:
+            raise Conflict(
+                f"reservation {body.name} cannot be deleted: job {job.name} runs in it",
+                field="reservation",
+                remedy="cancel its jobs, or wait for their ends",
+            )
+    remove_reservation(tx, body.name)
+
+
+def delete_partition(tx: Transition, caller: Caller, body: DeletePartition) -> None:
+    """Delete a partition that a request created and that no job uses."""
+    check_operator(tx.state.settings, caller, "delete partitions")
+    if body.name not in tx.state.partitions:
+        raise NotFound(
+            f"there is no partition {body.name!r}",
+            field="partition",
+            remedy="scontrol show partition lists them",
+        )
+    if body.name in tx.state.configured_partitions:
+        raise Conflict(
+            f"partition {body.name} is configured",
+            field="partition",
+            remedy="take it out of wlm.toml, then: scontrol reconfigure",
+        )
+    for job in tx.state.jobs.values():
+        if job.uses_partition(body.name):
+            raise Conflict(
+                f"partition {body.name} cannot be deleted: job {job.name} uses it",
+                field="partition",
+                remedy="cancel its jobs, or move them to another partition",
+            )
+    tx.put("partitions", body.name, None)

@@ -80,7 +80,7 @@ def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
         if job.state.base != "PENDING":
             raise _wrong_state(job, "held", "pending")
         # A hold by an administrator or by the bank is not replaced by the owner's.
-        if job.held_by in (None, HeldBy.USER):
+        if job.held_by in (None, HeldBy.USER, HeldBy.RESERVATION):
             tx.put_job(job, held_by=held_by)
 
 
@@ -89,7 +89,7 @@ def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
     for job in selected_jobs(tx, caller, body.jobs):
         if job.state.base != "PENDING":
             raise _wrong_state(job, "released", "pending")
-        own = job.held_by in (None, HeldBy.USER)
+        own = job.held_by in (None, HeldBy.USER, HeldBy.RESERVATION)
         if not own and not is_operator(tx.state.settings, caller):
             raise Forbidden(
                 f"job {job.name} is held ({job.hold_reason}), not by its owner",

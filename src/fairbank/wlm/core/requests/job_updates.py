@@ -11,7 +11,7 @@ from fairbank.cluster.dependency import Dependencies
 from fairbank.core.errors import Conflict, Forbidden
 from fairbank.jobqueue.dependencies import accept_dependencies
 from fairbank.wlm.core.effects import ChangeLimit
-from fairbank.wlm.core.ends import test_dependencies
+from fairbank.wlm.core.ends import release_job, test_dependencies
 from fairbank.wlm.core.events import Caller, UpdateJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
@@ -114,6 +114,9 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
         job = tx.put_job(job, held_by=HeldBy.ADMIN if by_operator else HeldBy.USER)
     if "dependencies" in changes:
         job = _with_dependencies(tx, job, changes["dependencies"])
+    if job.held_by is HeldBy.RESERVATION and "reservation" in changes:
+        release_job(tx, job)
+        job = tx.state.jobs[job.number]
     if job.state.is_waiting:
         arm_waiting(tx, job)
         note_association(tx, job)
