@@ -44,8 +44,8 @@ ACTIONS = ["hold", "release", "cancel", "requeue", "requeuehold", "special", "to
 VERDICTS = st.sampled_from(["run", "run", "hold", "cancel"])
 WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8]))
 FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
-          "partition", "partition", "reserve", "reserve", "unreserve", "compute_plan", "carry_out_old_plan",
-          "carry_out_old_plan", "restart", "crash", "agent"]  # fmt: skip
+          "partition", "partition", "reserve", "reserve", "unreserve", "compute_plan",
+          "carry_out_old_plan", "carry_out_old_plan", "restart", "crash", "agent"]  # fmt: skip
 FACTORS = PrioritySettings(
     factors=MultifactorSettings(weights=PriorityWeights(age=1_000, fairshare=1_000, job_size=100))
 )
