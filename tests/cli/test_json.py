@@ -182,6 +182,10 @@ def test_errors_under_json_are_problem_documents_on_stdout(
     title, status, field = problem
     assert document["type"] == f"/problem/{title.replace(' ', '-')}"
     assert (document["title"], document["status"], document.get("field")) == (title, status, field)
+    # An error of the words comes before the bank is asked.
+    has_answered = code in (3, 4, 5)
+    assert document.get("bank") == ("fairbank" if has_answered else None)
+    assert ("\n  bank: fairbank\n" in plain.err) == has_answered
     # The sentence for people stays on stderr.
     assert document["detail"].split()[0] in result.err
     assert document["remedy"].startswith(remedy)

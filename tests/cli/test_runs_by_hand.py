@@ -95,7 +95,9 @@ def test_gpus_given_by_type_are_charged(changing: Run, job: int, counted: str) -
 def test_kept_refusal_of_another_user_is_found_by_the_named_command(changing: Run) -> None:
     """Staff hold for jorge: without a number the list has only their own jobs."""
     refused = changing("hold", 96, *JOB[:6], "-t", "365-0", "--tres", "cpu=4000000")
-    (number, command) = re.findall(r"kept as refusal (\d+): fairbank (.*)", fold(refused.err))[0]
+    (number, command) = re.findall(
+        r"kept as refusal (\d+): fairbank (.*) bank: ", fold(refused.err)
+    )[0]
     rows = json.loads(output_of(changing(*command.split(), "--json")))["data"]
     assert [(row["id"], row["owner_uid"]) for row in rows] == [(int(number), JORGE)]
 

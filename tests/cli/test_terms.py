@@ -373,17 +373,17 @@ def test_several_allocations_are_refused_with_their_list(changing: Run) -> None:
     listed = f"chem_qmc has 2 allocations: {CPU} (cpu, active), {GPU} (gpu, active)"
     several = " ".join(output_of(changing(*deposit, "-A", "chem_qmc"), 2).split())
     assert listed in several
-    assert several.endswith("field: --resource try: give the number, or the resource with -r")
+    assert "field: --resource try: give the number, or the resource with -r" in several
     for start, end in (("2026-01-01", "2027-01-01"), ("2027-01-01", "2028-01-01")):
         terms = ("-A", "bio_fold", "-r", "npu", "--start", start, "--end", end)
         output_of(changing("alloc", "create", *terms, *X))
     both = " ".join(output_of(changing(*deposit, "-A", "bio_fold", "-r", "npu"), 2).split())
     assert "(npu, active)" in both
     assert "(npu, planned)" in both
-    assert both.endswith("field: ALLOC try: give the number")
+    assert both.endswith("field: ALLOC try: give the number bank: fairbank")
     transfer = ("transfer", "-A", "bio_fold", "--to", "chem_qmc", "-r", "npu", 5, *X)
     moved = " ".join(output_of(changing(*transfer), 2).split())
-    assert moved.endswith("field: FROM try: give the number")
+    assert moved.endswith("field: FROM try: give the number bank: fairbank")
     twice = output_of(changing("deposit", FOLD, 5, "-A", "bio_fold", *X), 2)
     assert f"the allocation is named twice: {FOLD} and -A bio_fold" in " ".join(twice.split())
 

@@ -52,7 +52,7 @@ def refused(
     problem: dict[str, Any] = answer.json()
     assert (answer.status_code, problem.get("field")) == (status, field), problem
     assert answer.headers["content-type"] == "application/problem+json"
-    assert problem["status"] == status
+    assert (problem["status"], problem["bank"]) == (status, world.context.name)
     assert problem["detail"].strip() == problem["detail"] != ""
     assert "Traceback" not in answer.text
     assert world.entries() == before

@@ -24,13 +24,15 @@ class FairbankError(Exception):
     Subclasses elsewhere inherit the status and the exit code.
 
     `is_disk_full`: no space is left on a disk. It is known in the process that raised the error.
-    `is_answer`: the bank answered with it, so field and remedy are those of the request.
+    `is_answer`: the bank answered with it, so field and remedy are those of the request. `bank` is
+    the name of the bank that answered before the error, or with it.
     """
 
     status, exit_code = 500, 1
     title = "error"
     is_disk_full = False
     is_answer = False
+    bank: str | None = None
 
     def __init__(
         self, message: str, *, field: str | None = None, remedy: str | None = None

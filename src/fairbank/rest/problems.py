@@ -104,9 +104,12 @@ def problem_of_failure(where: str, error: Exception) -> Problem:
     )
 
 
-def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> Response[Problem]:
-    """Return a problem as a response."""
-    return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
+def _response(
+    request: Request[Any, Any, Any], problem: Problem, headers: Mapping[str, str] | None = None
+) -> Response[Problem]:
+    """Return a problem as a response, with the name of the bank."""
+    named = msgspec.structs.replace(problem, bank=request.app.state["context"].name)
+    return Response(named, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
 
 
 def headers_of(error: FairbankError) -> dict[str, str]:
@@ -119,17 +122,17 @@ def headers_of(error: FairbankError) -> dict[str, str]:
     return headers
 
 
-def _on_error(_: Request[Any, Any, Any], error: FairbankError) -> Response[Problem]:
+def _on_error(request: Request[Any, Any, Any], error: FairbankError) -> Response[Problem]:
     if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", error.title, error.message)
-    return response_of(problem_of_error(error), headers_of(error))
+    return _response(request, problem_of_error(error), headers_of(error))
 
 
 def _on_refusal(request: Request[Any, Any, Any], error: RefusalError) -> Response[Problem]:
     fields = fields_of(request.route_handler).difference(error.absent)
     problem = problem_of_refusal(error.refusal, error.known, fields=fields)
     field = error.names.get(problem.field, problem.field)
-    return response_of(msgspec.structs.replace(problem, field=field))
+    return _response(request, msgspec.structs.replace(problem, field=field))
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
@@ -138,14 +141,15 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _on_failure(request, error)
     if isinstance(error, ValidationException):
-        return response_of(problem_of_error(_bad_parameter(request, error)))
+        return _response(request, problem_of_error(_bad_parameter(request, error)))
     if error.detail == _BAD_HOST:
-        return response_of(
+        return _response(
+            request,
             problem_of_error(
                 InvalidInput(
                     "the header Host is not a name", field="Host", remedy="send one: Host: NAME"
                 )
-            )
+            ),
         )
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
@@ -166,7 +170,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
             remedy = "send JSON, with Content-Type: application/json"
         case _:
             detail, remedy = str(error.detail)[:200], SEE_DOCS
-    return response_of(problem_of(status.phrase.lower(), status, detail, remedy), headers)
+    return _response(request, problem_of(status.phrase.lower(), status, detail, remedy), headers)
 
 
 def allowed(methods: Iterable[str]) -> str:
@@ -177,7 +181,7 @@ def allowed(methods: Iterable[str]) -> str:
 
 def _on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     where = f"{request.method} {request.scope.get('path_template', '?')}"
-    return response_of(problem_of_failure(where, error))
+    return _response(request, problem_of_failure(where, error))
 
 
 _BAD_HOST = "Invalid host header"  # the framework's message

@@ -55,9 +55,11 @@ class Command(NamedTuple):
         options = parser.read(words)
         from fairbank.cli.framework.context import Context  # 11 ms that help does not need
 
+        context = Context(options, prog, words)
         try:
-            return self._run(Context(options, prog, words), options)
+            return self._run(context, options)
         except FairbankError as error:
+            error.bank = error.bank or context.bank
             if isinstance(error, InvalidInput) and error.is_answer:
                 error.remedy = parser.other_value(error.field or "") or error.remedy
             error.field = error.field and parser.typed(error.field, words)

@@ -71,15 +71,18 @@ def exit_code(error: FairbankError) -> int:
 
 
 def error_lines(error: FairbankError, *, utc: bool) -> list[str]:
-    """Return message, field and remedy; for a refusal all its details."""
+    """Return message, field and remedy, for a refusal all its details; then the bank that answered:
+    perhaps another was meant.
+    """
+    bank = [] if error.bank is None else [f"  bank: {plain(error.bank)}"]
     if _is_refusal(error):
-        return refusal_lines(cast("Refused", error), utc=utc)
+        return [*refusal_lines(cast("Refused", error), utc=utc), *bank]
     lines = [plain(error.message)]
     if error.field:
         lines.append(f"  field: {plain(error.field)}")
     if error.remedy:
         lines.append(f"  try: {plain(error.remedy)}")
-    return lines
+    return [*lines, *bank]
 
 
 def _is_refusal(error: FairbankError) -> bool:
@@ -134,12 +137,13 @@ def problem_document(error: FairbankError) -> dict[str, object]:
             "amounts_in": UNITS["m"],
             "refusal": with_texts(refused.refusal, DisplayFormat().amounts),
         }
-    fields = {"detail": error.message, "field": error.field, "remedy": remedy, **details}
+    fields = {"detail": error.message, "field": error.field, "remedy": remedy, "bank": error.bank}
     return {
         "type": f"/problem/{title.replace(' ', '-')}",
         "title": title,
         "status": error.status,
         **{name: value for name, value in fields.items() if value is not None},
+        **details,
     }
 
 

@@ -209,7 +209,9 @@ def error_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
     )
     refusal = problem.get("refusal")
     if isinstance(refusal, dict):
-        return Refused(detail, status, refusal)
+        refused = Refused(detail, status, refusal)
+        refused.bank = _text(problem, "bank")
+        return refused
     kind = (
         _BY_TITLE.get(_text(problem, "title") or "")
         or _BY_STATUS.get(status)
@@ -217,7 +219,7 @@ def error_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
     )
     remedy = _text(problem, "remedy") or ("try again in a moment" if kind is Unavailable else None)
     error = kind(detail, field=_text(problem, "field"), remedy=remedy)
-    error.is_answer = True
+    error.is_answer, error.bank = True, _text(problem, "bank")
     return error
 
 

@@ -73,8 +73,8 @@ class RefusalDetails(Amounts, frozen=True, kw_only=True):
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error (RFC 9457), with the field that caused it and the remedy. `amounts_in` is the unit
-    of the amounts of a refusal."""
+    """An error (RFC 9457), with the field that caused it, the remedy, and the name of the bank.
+    `amounts_in` is the unit of the amounts of a refusal."""
 
     type: str
     title: str
@@ -82,6 +82,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str
     field: str | None = None
     remedy: str | None = None
+    bank: str | None = None
     amounts_in: Literal["SU-minutes"] | None = None
     refusal: RefusalDetails | None = None
 
