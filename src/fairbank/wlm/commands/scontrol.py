@@ -54,7 +54,7 @@ def run(name: str, words: Sequence[str]) -> int:
         return _fail(f"{name}: error: no command (try {name} --help)")
     keyword, operands = _keyword(line.words[0]), line.words[1:]
     if keyword == "show":
-        code: int = import_module(_SHOW).run(name, operands, line.options)
+        code: int = import_module(_SHOW).show(line, operands)
         return code
     if keyword in _REFUSED:
         return _fail(f"{name}: error: {keyword} is not supported: {_REFUSED[keyword]}")
