@@ -12,7 +12,7 @@ from tools.dependencies.graph import Graph, Import
 PURE: Mapping[str, str] = {
     "core": "",
     "core.submission": "core",
-    "cluster": "core core.submission",
+    "cluster": "core",
     "bank": "core cluster",
     "priority": "core",
     "scheduling": "core cluster",

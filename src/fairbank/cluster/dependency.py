@@ -5,12 +5,10 @@ Source: docs/reference/slurm-rules.md, "Dependencies".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
-
-from fairbank.core.submission.dependencies import RequestedDependency
 
 
 class DependencyState(Enum):
@@ -21,10 +19,14 @@ class DependencyState(Enum):
     NEVER = "failed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dependency(RequestedDependency):
-    """Dependency with its state."""
+class Dependency(NamedTuple):
+    """Dependency with its state; the other fields are those of a RequestedDependency."""
 
+    kind: str
+    job: int | None = None
+    task: int | None = None
+    all_tasks: bool = False
+    minutes: int = 0
     state: DependencyState = DependencyState.NOT_YET
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -136,7 +135,7 @@ def accept_dependencies(
                 field="dependency",
                 remedy="name jobs that do not depend on it",
             )
-    items = tuple(Dependency(**asdict(item)) for item in dict.fromkeys(wanted.items))
+    items = tuple(Dependency(*item) for item in dict.fromkeys(wanted.items))
     return Dependencies(write_dependencies(items, any_of=wanted.any_of), items, wanted.any_of)
 
 
@@ -162,7 +161,7 @@ def advance(on: Dependencies, own: DependencyJob, known: JobIndex, now: int) -> 
         now: time in seconds since 1970.
     """
     items = tuple(
-        item if item.state is not NOT_YET else replace(item, state=_state(item, own, known, now))
+        item if item.state is not NOT_YET else item._replace(state=_state(item, own, known, now))
         for item in on.items
     )
     if items == on.items:
@@ -188,9 +187,7 @@ def wait_reason(on: Dependencies) -> str | None:
     return None if on.is_met else DEPENDENCY
 
 
-def _state(
-    item: RequestedDependency, own: DependencyJob, known: JobIndex, now: int
-) -> DependencyState:
+def _state(item: Dependency, own: DependencyJob, known: JobIndex, now: int) -> DependencyState:
     if item.job is None:
         return NOT_YET if _earlier_jobs(own, known) else YES
     jobs = _concerned(item, own, known)
@@ -227,7 +224,7 @@ def _has_been_started(job: DependencyJob, seconds: int, now: int) -> bool:
 
 
 def _concerned(
-    item: RequestedDependency, own: DependencyJob, known: JobIndex
+    item: Dependency | RequestedDependency, own: DependencyJob, known: JobIndex
 ) -> list[DependencyJob]:
     """Return the known jobs that a dependency is about."""
     jobs = known.with_id(item.job or 0)
@@ -261,7 +258,7 @@ def write_dependencies(items: Iterable[Dependency], *, any_of: bool) -> str:
     )
 
 
-def _target(item: RequestedDependency) -> str:
+def _target(item: Dependency) -> str:
     if item.job is None:
         return ""
     task = "_*" if item.all_tasks else "" if item.task is None else f"_{item.task}"

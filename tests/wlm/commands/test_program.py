@@ -15,8 +15,8 @@ from tests.wlm.commands.conftest import RunCommand
 # Nothing else of Fairbank, and none of what makes a start slow.
 ALLOWED = ("fairbank.core", "fairbank.report", "fairbank.wlm.client", "fairbank.wlm.commands")
 FRAMES = {"fairbank", "fairbank.wlm", "fairbank.wlm.protocol", "fairbank.wlm.protocol.frames"}
-SLOW = {"argparse", "asyncio", "msgspec", "numpy", "pathlib", "subprocess"}
-MODULES_MAX = 115
+SLOW = {"argparse", "asyncio", "inspect", "msgspec", "numpy", "pathlib", "subprocess"}
+MODULES_MAX = 95
 START = "from fairbank.wlm.commands.program import main; raise SystemExit(main())"
 LINES = {
     "sbatch": ["--wrap", "true"],

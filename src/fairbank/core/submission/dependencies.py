@@ -7,7 +7,6 @@ Source: docs/reference/slurm-rules.md, "Dependencies".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ _KIND = re.compile(r"[a-z]{1,32}", re.ASCII)
 _JOB = re.compile(r"(\d{1,10})(?:_(?:(\d{1,7})|(\*)))?(?:\+(\d{1,9}))?", re.ASCII)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestedDependency:
+class RequestedDependency(NamedTuple):
     """One dependency on another job.
 
     kind       afterok or another of sbatch's words

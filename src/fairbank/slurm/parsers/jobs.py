@@ -272,5 +272,5 @@ def read_dependencies(text: str) -> Dependencies:
         state = _DEPENDENCY_STATES.get(match[2] or "unfulfilled") if match else None
         if terms is None or state is None:
             return Dependencies(text)
-        items += (Dependency(**vars(term), state=state) for term in terms)
+        items += (Dependency(*term, state) for term in terms)
     return Dependencies(text, tuple(items), any_of)

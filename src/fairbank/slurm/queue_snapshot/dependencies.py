@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import msgspec
 
@@ -53,7 +52,7 @@ def _for_task(
     """
     if dependency.kind != "aftercorr" or not dependency.all_tasks or job.task < 0:
         return dependency
-    for_task = replace(dependency, task=job.task, all_tasks=False)
+    for_task = dependency._replace(task=job.task, all_tasks=False)
     exists = any(_matching_names(for_task, other) for other in jobs) or any(
         _is_over(for_task, other) for other in ended_jobs
     )

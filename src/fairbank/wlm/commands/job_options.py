@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.submission.options import OPTIONS, GivenOption, options_by_flag, parse_options
+from fairbank.core.submission.options import OPTIONS, GivenOption, parse_options
 from fairbank.core.submission.script import parse_script
-from fairbank.core.submission.support import REFUSED
 from fairbank.core.submission.values import flag
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -67,18 +66,6 @@ def merged_options(sources: Iterable[Mapping[str, str]]) -> dict[str, str]:
             merged.pop(name, None)
         merged |= source
     return merged
-
-
-def print_options(command: str, usage: str) -> None:
-    """Print the options that a command has here. sbatch(1) and srun(1) describe them."""
-    print(f"Usage: {command} {usage}\n")
-    options = {option.name: option for option in options_by_flag(command).values()}
-    for name in sorted(options.keys() - REFUSED.keys()):
-        option = options[name]
-        start = f"  -{option.letter}, " if option.letter else "      "
-        value = name.upper().replace("-", "_") if option.reader is not flag else ""
-        equals = "" if not value else f"={value}" if option.bare is None else f"[={value}]"
-        print(f"{start}--{name}{equals}")
 
 
 def _texts(command: str, given: Iterable[GivenOption]) -> dict[str, str]:

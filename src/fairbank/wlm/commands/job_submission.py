@@ -1,0 +1,167 @@
+"""Submission of a job: what is sent to the controller, and what is printed of its answer."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.core.hostlist import compress
+from fairbank.core.submission.options import read_values
+from fairbank.core.submission.support import NO_EFFECT, check_supported
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands import job_files
+from fairbank.wlm.commands.job_environment import job_environment
+from fairbank.wlm.commands.job_options import (
+    SubmissionWords,
+    merged_options,
+    script_options,
+    variable_options,
+)
+from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
+
+_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+_RETRY_SECONDS = 2.0
+_NEVER = "Requested node configuration is not available"
+
+
+def submit_job(name: str, line: SubmissionWords) -> int:
+    """Submit the job of a command line, and return the exit code."""
+    job = job_to_submit(name, line)
+    options = job.options
+    with Controller() as controller:
+        try:
+            answer = requests.submit(controller, job)
+        except FairbankError as error:
+            if name == "srun" and slurm_sentence(error) == _NEVER:
+                print("srun: request will never run", file=sys.stderr)
+            print_failure(name, "Batch job submission failed", error)
+            return 1
+        if "test-only" in options:
+            return _print_start(name, answer)
+        if name == "srun":
+            print(f"srun: Job {answer.job} has been submitted", file=sys.stderr)
+        elif "parsable" in options:
+            cluster = options.get("clusters")
+            print(f"{answer.job};{cluster}" if cluster else answer.job, flush=True)
+        else:
+            print(f"Submitted batch job {answer.job}", flush=True)
+        return _wait(name, controller, answer.job) if "wait" in options else 0
+
+
+def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
+    """Return the job of a command line. Raises InvalidInput if something cannot be submitted."""
+    script, arguments = _script(name, line)
+    options = merged_options(
+        [
+            script_options(script, line.script or "script") if name == "sbatch" else {},
+            variable_options(name, os.environ),
+            line.options,
+        ]
+    )
+    check_supported(options)
+    _read_host_files(options)
+    read_values(options, name)
+    if "quiet" not in options:
+        for option in sorted(options.keys() & NO_EFFECT):
+            print(f"{name}: --{option} has no effect", file=sys.stderr)
+    return requests.JobToSubmit(
+        script=script,
+        options=options,
+        directory=_directory(),
+        environment=job_environment(
+            os.environb, options.get("export"), from_login="get-user-env" in options
+        ),
+        arguments=arguments,
+        umask=_umask(),
+        limits={limit: _soft_limit(limit) for limit in _LIMITS},
+        host=os.uname().nodename,
+        script_name=line.script or "",
+        command=name,
+    )
+
+
+def _script(name: str, line: SubmissionWords) -> tuple[bytes, Sequence[str]]:
+    """Return the script of a job and its arguments."""
+    if name == "srun":
+        if "batch" not in line.options:
+            raise InvalidInput(
+                "only srun --batch is supported: there are no steps yet",
+                field="--batch",
+                remedy="run the program in a batch script (sbatch)",
+            )
+        if line.script is None:
+            raise InvalidInput("No command given to execute.", field="program")
+        script = job_files.script_or_program(line.script)
+        if script is None:
+            return job_files.program_script(), [line.script, *line.arguments]
+        return script, line.arguments
+    wrapped = line.options.get("wrap")
+    if wrapped is not None and line.script is not None:
+        raise InvalidInput("Script arguments not permitted with --wrap option", field="--wrap")
+    return job_files.batch_script(line.script, wrapped), line.arguments
+
+
+def _read_host_files(options: dict[str, str]) -> None:
+    """Replace the names of files with hosts by the hosts."""
+    if (path := options.pop("nodefile", None)) is not None:
+        options["nodelist"] = job_files.hosts_in_file(path)
+    for option in ("nodelist", "exclude"):
+        if "/" in options.get(option, ""):
+            options[option] = job_files.hosts_in_file(options[option])
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise InvalidInput(
+            f"getcwd failed: {error.strerror}",
+            field="directory",
+            remedy="change to another directory",
+        ) from None
+
+
+def _umask() -> int:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+def _soft_limit(name: str) -> int:
+    soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+    return -1 if soft == resource.RLIM_INFINITY else soft
+
+
+def _print_start(name: str, answer: requests.SubmissionAnswer) -> int:
+    """Print when and where the job would start, in Slurm's words."""
+    if answer.start is None:
+        print(f"{name}: allocation failure: Requested nodes are busy", file=sys.stderr)
+        return 1
+    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(answer.start))
+    print(
+        f"{name}: Job {answer.job} to start at {start} using {answer.cpus} processors on nodes"
+        f" {compress(answer.nodes)} in partition {answer.partition}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _wait(name: str, controller: Controller, job: int) -> int:
+    """Wait for the end of a job, also over restarts of the controller. Return its exit code."""
+    is_reported = False
+    while True:
+        try:
+            status = requests.wait(controller, job)
+            break
+        except Unavailable as error:
+            if not is_reported:
+                print(f"{name}: {error.message}; retrying", file=sys.stderr)
+            is_reported = True
+            time.sleep(_RETRY_SECONDS)
+    # sbatch(1): the exit code after a signal is 1.
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
