@@ -17,7 +17,7 @@ from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.state import CoreState
 
-NO_LIMIT_SECONDS = 10**9
+NO_LIMIT_SECONDS = 500_000_000
 """OverTimeLimit=UNLIMITED."""
 
 

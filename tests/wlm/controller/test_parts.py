@@ -1,0 +1,154 @@
+"""Tests of the controller's parts: clocks, state store, settings of the core."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from fairbank.cluster.job import Run
+from fairbank.core.errors import Corrupt
+from fairbank.priority.limits.usage import LimitRecord
+from fairbank.wlm.config.settings import (
+    AccountingSettings,
+    BankLink,
+    JobSettings,
+    SchedulingSettings,
+    WlmSettings,
+)
+from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
+from fairbank.wlm.controller.configuration import NO_LIMIT_SECONDS, core_settings
+from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
+from fairbank.wlm.core.effects import SetTimer, StoredRow
+from fairbank.wlm.core.events import TimerFired, TimerKind
+from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
+from tests.wlm.core.world import World
+
+
+def test_clock_for_limits_goes_on_over_a_boot() -> None:
+    first = ControllerClock(None).reading()
+    later = first.mono + 1_000_000
+    booted = ControllerClock(ClockReading("an earlier boot", 1_000_000, later))
+    assert booted.now().mono - later in (0, 1)
+
+
+def test_clock_for_limits_counts_the_time_without_a_controller() -> None:
+    last = ControllerClock(None).reading()
+    earlier = last._replace(since_boot=last.since_boot - 100, mono=5_000)
+    assert ControllerClock(earlier).now().mono - 5_100 in (0, 1)
+
+
+def test_timers_fire_once_each_on_their_clock() -> None:
+    async def run() -> list[TimerFired]:
+        fired: list[TimerFired] = []
+        clock, done = ControllerClock(ClockReading("an earlier boot", 0, 500)), asyncio.Event()
+
+        def fire(timer: TimerFired) -> None:
+            fired.append(timer)
+            if len(fired) == 2:
+                done.set()
+
+        timers = Timers(clock, fire)
+        timers.set(SetTimer(TimerKind.BEGIN, 1, int(time.time()) + 3_600))
+        for _ in range(2):
+            timers.set(SetTimer(TimerKind.LIMIT, 3, 500))
+        timers.set(SetTimer(TimerKind.DEADLINE, 2, int(time.time())))
+        async with asyncio.timeout(20):
+            await done.wait()
+        timers.close()
+        return fired
+
+    fired = asyncio.run(run())
+    assert {*fired} == {TimerFired(TimerKind.LIMIT, 3), TimerFired(TimerKind.DEADLINE, 2)}
+    assert len(fired) == 2
+
+
+def test_stored_state_is_what_the_core_had(tmp_path: Path) -> None:
+    world = World()
+    world.submit(array="0-3", dependency="singleton")
+    world.run_one()
+    path, clock = tmp_path / "state.sqlite", ControllerClock(None).reading()
+    rows = [
+        StoredRow(table, str(key), value)
+        for table, values in world.core.state.tables.items()
+        for key, value in values.items()
+    ]
+    store = StateStore(path)
+    # The last row of a key counts, and so does a deletion.
+    gone = [StoredRow("messages", "99", rows[0].value), StoredRow("messages", "99", None)]
+    store.write(CommitData([StoredRow("counters", "job", 1), *rows, *gone], {}, {}), clock)
+    store.close()
+    store = StateStore(path)
+    assert sorted(store.rows(), key=lambda row: row[:2]) == sorted(rows, key=lambda row: row[:2])
+    assert store.clock() == clock
+    store.close()
+
+
+def test_accounting_is_found_by_job_array_and_end(tmp_path: Path) -> None:
+    world = World()
+    array = world.submit(array="0-1")
+    world.settle()
+    world.answer_prologs()
+    world.begin_all()
+    for job in list(world.core.state.jobs):
+        world.end(job, 256)
+    one = world.run_one()
+    world.advance(60)
+    world.end(one)
+    store, clock = StateStore(tmp_path / "state.sqlite"), ControllerClock(None).reading()
+    rows = [StoredRow("runs", key, record) for key, record in world.accounting.items()]
+    outcome = RunOutcome(cause="exit", status=0, ended=1.5, usage=RunUsage(cpu_seconds=2.5))
+    run = next(
+        record.identity for record in world.accounting.values() if record.identity.job_id == one
+    )
+    store.write(CommitData([], {}, {run: outcome}), clock)  # it may come before the record
+    store.write(CommitData(rows, {}, {Run("lab", 99, 1): outcome}), clock)
+    store.write(CommitData(rows, {}, {}), clock)  # a repetition changes nothing
+
+    def found(**selection: int | tuple[int, ...]) -> list[int]:
+        return [run.record.request.number for run in store.ended_runs(RunFilter(**selection))]  # type: ignore[arg-type]
+
+    assert len(found()) == 3
+    assert found(jobs=(one,)) == [one]
+    assert len(found(jobs=(array,))) == 2
+    assert found(start=world.now.wall) == [one]
+    assert found(after=2) == [one]
+    assert [run.outcome for run in store.ended_runs(RunFilter())] == [None, None, outcome]
+    store.close()
+
+
+def test_only_scripts_without_a_job_are_deleted(tmp_path: Path) -> None:
+    store, clock = StateStore(tmp_path / "state.sqlite"), ControllerClock(None).reading()
+    contents = {digest(text): text for text in (b"used", b"unused")}
+    store.write(CommitData([], contents, {}), clock)
+    store.remove_contents({digest(b"used")}, before=0)
+    assert store.content(digest(b"unused")) == b"unused"
+    store.remove_contents({digest(b"used")}, before=int(time.time()) + 10)
+    assert store.content(digest(b"used")) == b"used"
+    with pytest.raises(Corrupt, match="is missing"):
+        store.content(digest(b"unused"))
+    store.close()
+
+
+def test_core_gets_its_settings_from_the_file() -> None:
+    record = LimitRecord(name="bio", user="alice", parent="bio")
+    settings = WlmSettings(
+        operators=frozenset({"olga"}),
+        scheduling=SchedulingSettings(licences={"matlab": 4}),
+        accounting=AccountingSettings(associations=(record,)),
+        jobs=JobSettings(over_time_limit=None),
+        bank=BankLink(socket="/run/agent.sock"),
+    )
+    core = core_settings(settings)
+    assert core.operators == {"olga"}
+    assert core.has_bank
+    assert core.over_time_limit == NO_LIMIT_SECONDS
+    assert core.licences["matlab"].free == 4
+    # Any account will do where associations are not enforced.
+    assert not core.associations
+    needed = AccountingSettings(associations=(record,), needs_association=True)
+    core = core_settings(WlmSettings(accounting=needed))
+    assert core.associations == {("bio", "alice", ""): record}
+    assert not core.has_bank

@@ -1,0 +1,204 @@
+"""Tests of the controller with a node daemon, as processes: jobs, kills, full disks, settings."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.conditions import wait_until
+from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
+
+OTHER_PARTITION = """
+[[partitions]]
+partition_name = "other"
+nodes = "n1"
+"""
+
+
+def test_job_runs_and_its_output_is_in_the_default_file(cluster: SmallCluster) -> None:
+    job = cluster.submit("echo $SLURM_JOB_ID on $SLURM_JOB_NODELIST; exit 3", tasks=2)
+    assert cluster.ask("wait", job=job) == 3 << 8
+    cluster.wait_for_state(job, "FAILED")
+    assert cluster.lines(f"slurm-{job}.out") == [f"{job} on n1"]
+    (run,) = cluster.ask("runs", jobs=[job])
+    assert run["record"]["state"] == "FAILED"
+    assert run["outcome"]["status"] == 3 << 8
+    assert run["outcome"]["usage"]["cpu_seconds"] > 0
+
+
+def test_tasks_of_an_array_have_their_own_files_and_variables(cluster: SmallCluster) -> None:
+    script = "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT step $SLURM_ARRAY_TASK_STEP"
+    array = cluster.submit(script, array="1-5:2")
+    assert cluster.ask("wait", job=array) == 0
+    for task in (1, 3, 5):
+        assert cluster.lines(f"slurm-{array}_{task}.out") == [f"{task} of 3 step 2"]
+
+
+def test_job_on_two_nodes_runs_its_script_once(cluster: SmallCluster) -> None:
+    job = cluster.submit("echo $SLURM_JOB_NODELIST $SLURM_NNODES", nodes=2, output="out")
+    assert cluster.ask("wait", job=job) == 0
+    cluster.wait_for_state(job, "COMPLETED")
+    assert cluster.lines() == ["n[1-2] 2"]
+
+
+def test_cancelled_job_leaves_no_process(cluster: SmallCluster) -> None:
+    job = cluster.submit("echo begun; sleep 600", output="out")
+    cluster.lines(minimum=1)
+    cluster.wait_for_state(job, "RUNNING")
+    assert cluster.ask("cancel", job=str(job)) is None
+    cluster.wait_for_state(job, "CANCELLED")
+
+
+def test_job_goes_on_while_the_controller_is_killed(cluster: SmallCluster) -> None:
+    running = cluster.submit("echo begun; while [ ! -e go ]; do sleep 0.1; done", output="out")
+    waiting = cluster.submit("echo second", nodes=2, output="out", tasks=4)
+    cluster.lines(minimum=1)
+    cluster.wait_for_state(running, "RUNNING")
+    cluster.kill_controller()
+    (cluster.directory / "go").touch()
+    cluster.start_controller()
+    for job in (running, waiting):
+        cluster.wait_for_state(job, "COMPLETED")
+    assert cluster.lines() == ["begun", "second"]
+    assert len(cluster.ask("runs")) == 2
+
+
+def test_no_job_is_lost_or_runs_twice_over_kills_of_both_daemons(cluster: SmallCluster) -> None:
+    jobs: list[int] = []
+    for round_ in range(4):
+        jobs += [cluster.submit(f"echo {round_}.{at}", output="out") for at in range(5)]
+        if round_ % 2:
+            cluster.kill_node()
+            cluster.start_node()
+        cluster.kill_controller()
+        cluster.start_controller()
+    wait_until(lambda: not cluster.busy_jobs(), "the end of all jobs")
+    states = cluster.jobs()
+    runs = cluster.ask("runs")
+    # A script that a killed node daemon had not started is requeued; what began ends once.
+    assert {states[str(job)][0] for job in jobs} == {"COMPLETED"}
+    ended = [
+        run["record"]["request"]["number"] for run in runs if run["record"]["state"] != "REQUEUED"
+    ]
+    assert sorted(ended) == jobs
+    assert sorted(cluster.lines()) == sorted(
+        f"{round_}.{at}" for round_ in range(4) for at in range(5)
+    )
+
+
+def test_requeued_job_runs_again_and_knows_it(cluster: SmallCluster) -> None:
+    script = 'echo restart ${SLURM_RESTART_COUNT:-none}; [ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
+    job = cluster.submit(script, output="out")
+    cluster.lines(minimum=1)
+    cluster.wait_for_state(job, "RUNNING")
+    cluster.ask("requeue", job=str(job))
+    assert cluster.ask("wait", job=job) == 0
+    assert cluster.lines() == ["restart none", "restart 1"]
+    states = [run["record"]["state"] for run in cluster.ask("runs")]
+    assert states == ["REQUEUED", "COMPLETED"]
+
+
+def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCluster) -> None:
+    job = cluster.submit("echo begun; sleep 600", output="out")
+    cluster.wait_for_state(job, "RUNNING")
+    cluster.limit_files(0)
+    cancelled = cluster.begin("cancel", job=str(job))
+    wait_until(lambda: cluster.ask("failure"), "a failed commit")
+    refused = cluster.ask("submit", script="true")
+    assert refused["error"] == "Unavailable"
+    assert "cannot store its state" in refused["message"]
+    assert [*cluster.jobs()] == [str(job)]  # it is still answered
+    cluster.limit_files(-1)
+    assert cluster.answer(cancelled) is None
+    assert cluster.ask("failure") is None
+    cluster.kill_controller()
+    cluster.start_controller()
+    cluster.wait_for_state(job, "CANCELLED")
+
+
+def test_answer_waits_for_the_commit(cluster: SmallCluster) -> None:
+    cluster.submit("true")
+    cluster.limit_files(0)
+    cluster.begin("submit", script="true", directory="/")
+    wait_until(lambda: cluster.ask("failure"), "a failed commit")
+    cluster.kill_controller()
+    cluster.start_controller()
+    assert [*cluster.jobs()] == ["1"]
+
+
+def test_state_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path)
+    with sqlite3.connect(tmp_path / "state.sqlite") as file:
+        file.execute("CREATE TABLE jobs (id INTEGER)")
+        file.execute("PRAGMA user_version = 99")
+    assert "is of version 99, not 1" in run_controller(cluster)
+    with sqlite3.connect(tmp_path / "state.sqlite") as file:
+        assert [name for (name,) in file.execute("SELECT name FROM sqlite_schema")] == ["jobs"]
+
+
+def test_controller_is_refused_a_state_file_in_use(cluster: SmallCluster) -> None:
+    assert "another controller uses the state file" in run_controller(cluster)
+
+
+def test_node_with_jobs_cannot_be_removed_between_two_starts(cluster: SmallCluster) -> None:
+    job = cluster.submit("sleep 600", nodes=2)
+    cluster.wait_for_state(job, "RUNNING")
+    cluster.kill_controller()
+    cluster.settings.write_text(SETTINGS.replace("n[1-2]", "n1"))
+    assert "node n2 cannot be removed: it has jobs" in run_controller(cluster)
+    cluster.settings.write_text(SETTINGS)
+
+
+def test_reconfiguration_changes_everything_or_nothing(cluster: SmallCluster) -> None:
+    job = cluster.submit("sleep 600", nodes=2)
+    cluster.wait_for_state(job, "RUNNING")
+    before = cluster.ask("settings")
+    changed = SETTINGS.replace("kill_wait = 1", "kill_wait = 7")
+    for wrong, sentence in (
+        (changed.replace("cpus = 2", "cpus = many"), "wlm.toml"),
+        (changed.replace("n[1-2]", "n1"), "node n2 cannot be removed: it has jobs"),
+        (changed.replace('"main"', '"other"'), "partition main cannot be removed: it has jobs"),
+    ):
+        reconfigure(cluster, wrong, f"settings stay as they are: .*{sentence}")
+        assert cluster.ask("settings") == before
+    reconfigure(cluster, changed + OTHER_PARTITION, "reconfigured: KillWait, other")
+    assert cluster.ask("settings") == [7, ["main", "other"]]
+    assert cluster.jobs()[str(job)][0] == "RUNNING"
+    assert cluster.ask("cancel", job=str(job)) is None
+    cluster.wait_for_state(job, "CANCELLED")
+
+
+def test_silent_node_loses_its_jobs_and_returns(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path, SETTINGS.replace("[jobs]", "slurmd_timeout = 3\n\n[jobs]"))
+    cluster.start()
+    job = cluster.submit("echo begun; sleep 600", output="out", may_requeue=False)
+    cluster.wait_for_state(job, "RUNNING")
+    cluster.kill_node()
+    wait_until(lambda: cluster.nodes()["n1"][0] == "DOWN*", "a silent node")
+    assert cluster.jobs()[str(job)][0] in ("NODE_FAIL", "NODE_FAIL COMPLETING")
+    cluster.start_node()
+    wait_until(lambda: cluster.nodes()["n1"] == ["UP", ""], "the node's return")
+    second = cluster.submit("echo second", output="out")
+    assert cluster.ask("wait", job=second) == 0
+    cluster.close()
+
+
+def reconfigure(cluster: SmallCluster, settings: str, line: str) -> None:
+    """Write settings, let the controller read them, and wait for its log line."""
+    begin = len(cluster.log())
+    cluster.settings.write_text(settings)
+    cluster.controller.send_signal(signal.SIGHUP)
+    wait_until(lambda: re.search(line, cluster.log()[begin:]), line)
+
+
+def run_controller(cluster: SmallCluster) -> str:
+    """Run the program of the controller, which must be refused, and return its message."""
+    command = [sys.executable, "-m", "fairbank.wlm.controller", str(cluster.directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode not in (0, 1), done.stderr
+    assert done.stdout == ""
+    return done.stderr
