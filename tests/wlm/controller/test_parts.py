@@ -57,7 +57,7 @@ def test_timers_fire_once_each_on_their_clock() -> None:
         timers.set(SetTimer(TimerKind.DEADLINE, 2, int(time.time())))
         async with asyncio.timeout(20):
             await done.wait()
-        timers.close()
+        timers.clear()
         return fired
 
     fired = asyncio.run(run())
@@ -107,14 +107,14 @@ def test_accounting_is_found_by_job_array_and_end(tmp_path: Path) -> None:
     store.write(CommitData(rows, {}, {Run("lab", 99, 1): outcome}), clock)
     store.write(CommitData(rows, {}, {}), clock)  # a repetition changes nothing
 
-    def found(**selection: int | tuple[int, ...]) -> list[int]:
-        return [run.record.request.number for run in store.ended_runs(RunFilter(**selection))]  # type: ignore[arg-type]
+    def jobs(selection: RunFilter) -> list[int]:
+        return [run.record.request.number for run in store.ended_runs(selection)]
 
-    assert len(found()) == 3
-    assert found(jobs=(one,)) == [one]
-    assert len(found(jobs=(array,))) == 2
-    assert found(start=world.now.wall) == [one]
-    assert found(after=2) == [one]
+    assert len(jobs(RunFilter())) == 3
+    assert jobs(RunFilter(jobs=(one,))) == [one]
+    assert len(jobs(RunFilter(jobs=(array,)))) == 2
+    assert jobs(RunFilter(start=world.now.wall)) == [one]
+    assert jobs(RunFilter(after=2)) == [one]
     assert [run.outcome for run in store.ended_runs(RunFilter())] == [None, None, outcome]
     store.close()
 

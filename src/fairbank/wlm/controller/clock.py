@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time_zone import parse_zone
 from fairbank.wlm.core.effects import SetTimer
 from fairbank.wlm.core.events import TimerFired, TimerKind
 from fairbank.wlm.core.jobs import Moment
@@ -55,6 +59,16 @@ class ControllerClock:
         return timer.at - self._offset - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def local_zone() -> tzinfo:
+    """Return the time zone of this host; a fixed offset if the zone has no name."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    name = name or os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
+    try:
+        return parse_zone(name)
+    except InvalidInput:
+        return datetime.now(UTC).astimezone().tzinfo or UTC
+
+
 def _since_boot() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME))
 
@@ -79,12 +93,16 @@ class Timers:
             heapq.heappush(self._heaps[timer.kind.is_wall], entry)
             self._arm()
 
-    def close(self) -> None:
+    def clear(self) -> None:
+        """Delete all timers."""
+        self._heaps = {True: [], False: []}
+        self._waiting.clear()
+        self._arm()
+
+    def _arm(self) -> None:
         if self._wake_up is not None:
             self._wake_up.cancel()
 
-    def _arm(self) -> None:
-        self.close()
         self._wake_up = None
         first = [_timer(heap[0]) for heap in self._heaps.values() if heap]
         if first:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from fairbank.cluster.licence import Licence
@@ -12,6 +11,7 @@ from fairbank.core.errors import Conflict, list_some
 from fairbank.wlm.config.comparison import InUse
 from fairbank.wlm.config.loader import LoadedSettings, load_settings
 from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.controller.clock import local_zone
 from fairbank.wlm.core.effects import StoredRow
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.settings import CoreSettings
@@ -60,7 +60,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         parameters=scheduling.parameters,
         priority=settings.priority if settings.priority.by_factors else None,
         shares=accounting.shares,
-        zone=datetime.now().astimezone().tzinfo or UTC,
+        zone=local_zone(),
     )
 
 

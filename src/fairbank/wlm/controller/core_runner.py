@@ -55,6 +55,9 @@ FAILED_STATUS = 1 << 8
 _log = logging.getLogger(__name__)
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
+RunnerEffect = CoreEffect | Callable[[], None]
+"""Effect of the core, or a function that is called when the effects before it are carried out."""
+
 T = TypeVar("T")
 
 
@@ -93,7 +96,7 @@ class CoreRunner:
         self._core = new_core(settings)
         self._timers = Timers(self._clock, self.handle)
         self.planner = Planner(lambda: self.settings.scheduling, self._snapshot, self.handle)
-        self._changes, self._effects = CommitData([], {}, {}), list[CoreEffect | _Barrier]()
+        self._changes, self._effects = CommitData([], {}, {}), list[RunnerEffect]()
         self._work = asyncio.Event()
         self._deferred: list[CoreEvent] = []
         self._answers: dict[int, asyncio.Future[object]] = {}
@@ -157,13 +160,13 @@ class CoreRunner:
             effects: effects of the change.
         """
         self.settings, self._core = settings, core
-        self._add(effects)
+        self._add([self._timers.clear, *effects])
 
     async def committed(self) -> None:
         """Wait until all changes so far are stored."""
-        barrier = _Barrier(asyncio.get_running_loop())
-        self._add([barrier])
-        await barrier
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._add([lambda: None if stored.done() else stored.set_result(None)])
+        await stored
 
     async def job_end(self, number: int) -> int:
         """Return the wait status of a job when it has ended; of an array the highest.
@@ -237,7 +240,7 @@ class CoreRunner:
 
     def close(self) -> None:
         """Close the state file. What is not committed is lost, as if the controller were killed."""
-        self._timers.close()
+        self._timers.clear()
         self.planner.close()
         self._thread.submit(self._store.close).result()
         self._thread.shutdown()
@@ -257,7 +260,7 @@ class CoreRunner:
             _log.info("the state is stored again")
             self.failure = None
 
-    def _add(self, effects: Iterable[CoreEffect | _Barrier]) -> None:
+    def _add(self, effects: Iterable[RunnerEffect]) -> None:
         for effect in effects:
             if isinstance(effect, StoreRows):
                 self._changes.rows.extend(effect.rows)
@@ -265,7 +268,7 @@ class CoreRunner:
                 self._effects.append(effect)
         self._work.set()
 
-    def _carry_out(self, effect: CoreEffect | _Barrier) -> None:
+    def _carry_out(self, effect: RunnerEffect) -> None:
         match effect:
             case Reply(request=number, answer=answer):
                 future = self._answers.pop(number)
@@ -283,9 +286,8 @@ class CoreRunner:
                 self._timers.set(effect)
             case LogLine(level=level, text=text):
                 _log.log(_LEVELS[level], "%s", text)
-            case _Barrier():
-                if not effect.done():
-                    effect.set_result(None)
+            case _ if callable(effect):
+                effect()
 
     # ------------------------------------------------------------------ helpers
 
@@ -330,13 +332,6 @@ class CoreRunner:
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, function, *arguments)
-
-
-class _Barrier(asyncio.Future[None]):
-    """Place among the effects, which is reached when those before it are carried out."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop=loop)
 
 
 def new_core(settings: WlmSettings) -> Core:
