@@ -52,7 +52,7 @@ SHELLS: Mapping[str, str] = {
     "rest.server report.slurm wlm.config wlm.core wlm.protocol",
     "wlm.client": "core wlm.protocol.frames",
     "wlm.protocol.frames": "",
-    "wlm.commands": "core core.submission wlm.client",
+    "wlm.commands": "core core.submission report.slurm wlm.client",
     "wlm.stepd": "",  # and of the standard library only what a test lists
     "slurm": "core core.submission cluster bank priority agent scheduling report report.slurm "
     "rest.schemas rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot "

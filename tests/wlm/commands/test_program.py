@@ -23,6 +23,14 @@ LINES = {
     "srun": ["--batch", "true"],
     "scancel": ["7"],
     "scontrol": ["hold", "7"],
+    "sacct": [],
+    "sacctmgr": ["show", "qos"],
+    "sdiag": [],
+    "sinfo": [],
+    "sprio": [],
+    "squeue": [],
+    "sshare": [],
+    "sstat": ["-j", "7"],
 }
 
 
@@ -71,7 +79,8 @@ def test_each_command_has_help_usage_and_version(command: RunCommand, name: str)
 def test_unknown_name_is_refused_with_the_names(command: RunCommand) -> None:
     code, _, err = command("salloc2")
     assert code == 1
-    assert "no command 'salloc2': sbatch, " in err
+    assert "no command 'salloc2': " in err
+    assert "sbatch, scancel, " in err
 
 
 def test_reader_that_ends_early_leaves_no_traceback(tmp_path: Path) -> None:

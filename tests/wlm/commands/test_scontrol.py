@@ -144,7 +144,7 @@ def test_refusal_ends_with_the_sentence_of_slurm(
         ("pidinfo me", "Invalid process id: me"),
         ("setdebug info", "setdebug is not supported"),
         ("suspend 7", "suspend is not supported"),
-        ("--zzz", "--zzz"),
+        ("--zzz", "unrecognized option '--zzz'"),
     ],
     ids=[
         "nothing", "keyword", "ambiguous", "few", "many", "no-job", "state", "word", "entity",

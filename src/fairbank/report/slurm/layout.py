@@ -259,7 +259,7 @@ def field_lines(
         is_ended: put the delimiter after the last cell too, as with --parsable.
         header: begin with the header.
     """
-    heads: list[Written] = [Unmarked(field.name) for field in fields]
+    heads: list[Written] = [Unmarked(field.head or field.name) for field in fields]
     for texts in chain([heads] if header else [], rows):
         if delimiter:
             yield delimiter.join(map(whole, texts)) + (delimiter if is_ended else "")

@@ -5,9 +5,10 @@ Instants are seconds since 1970, times seconds, sizes MiB. None stands for what 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import NamedTuple
 
-from fairbank.report.slurm.notation import ALL, UNLIMITED
+from fairbank.report.slurm.notation import ALL, NODE_SIGNS, UNLIMITED
 
 
 class PartitionLine(NamedTuple):
@@ -121,6 +122,29 @@ class NodeLine(NamedTuple):
     extra: str | None = None
     reservation: str | None = None
 
+    @property
+    def shown_state(self) -> str:
+        """State that sinfo shows, with * if the node does not respond."""
+        words = {word.rstrip(NODE_SIGNS) for word in self.state.split("+")}
+        sign = "*" if "NOT_RESPONDING" in words or "*" in self.state else ""
+        return _shown_state(words) + sign
+
+
+_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+_SHOWN = (
+    "MAINT", "FUTURE", "REBOOT", "COMPLETING", "ALLOCATED", "MIXED", "RESERVED", "PLANNED", "IDLE",
+)  # fmt: skip
+
+
+def _shown_state(words: Set[str]) -> str:
+    """Return the one of the state's words that counts most."""
+    if "DOWN" in words:
+        return "DOWN"
+    for flag, busy, idle in (("DRAIN", "DRAINING", "DRAINED"), ("FAIL", "FAILING", "FAIL")):
+        if words & {flag, busy, idle}:
+            return busy if words & {*_BUSY, busy} else idle
+    return next((word for word in _SHOWN if word in words), "UNKNOWN")
+
 
 class ReservationLine(NamedTuple):
     """Reservation of nodes or licences. `is_active` is true while it lasts."""
@@ -150,3 +174,17 @@ class ReservationLine(NamedTuple):
     def seconds(self) -> int:
         """Length in seconds."""
         return self.end - self.start
+
+
+class LicenseLine(NamedTuple):
+    """License, with how many there are, are used and are reserved."""
+
+    name: str
+    total: int = 0
+    used: int = 0
+    reserved: int = 0
+
+    @property
+    def free(self) -> int:
+        """Licenses that can be used."""
+        return self.total - self.used

@@ -95,13 +95,18 @@ NODE_SIGNS = "*~#!%$@^-+"
 
 
 class Notation(NamedTuple):
-    """Form in which a command writes values: time zone, times, and whether it shortens numbers."""
+    """Form in which a command writes values: time zone, times, and whether it shortens numbers.
 
-    zone: tzinfo = UTC
+    Without a zone, times are those of TZ.
+    """
+
+    zone: tzinfo | None = UTC
     time_format: str = "%Y-%m-%dT%H:%M:%S"
     """Form of SLURM_TIME_FORMAT."""
     shortens: bool = True
     """False with --noconvert."""
+    unit: str = ""
+    """Unit of all sizes and counts, with --units; empty: the largest that keeps them."""
 
 
 class Uncut(str):
@@ -201,7 +206,9 @@ def exit_code(code: tuple[int, int], notation: Notation) -> str:
 UNITS = "KMGTP"
 
 
-def shortened(value: float, *, unit: str = "", exact: bool = True, step: int = 1024) -> str:
+def shortened(
+    value: float, *, unit: str = "", exact: bool = True, step: int = 1024, shown: str = ""
+) -> str:
     """Return a number with the largest unit that keeps it.
 
     Half a unit is kept as `2.50G`.
@@ -211,11 +218,15 @@ def shortened(value: float, *, unit: str = "", exact: bool = True, step: int = 1
         unit: its unit, of UNITS; empty for none.
         exact: False always takes the largest unit, with two decimals.
         step: of the units.
+        shown: unit of the result; empty: that which fits.
     """
     if int(value) == 0:
         return "0"
     units = ["", *UNITS]
     place = units.index(unit)
+    if shown:
+        value *= step ** (place - units.index(shown))
+        return f"{int(value)}{shown}" if value == int(value) else f"{value:.2f}{shown}"
     while value >= step and place < len(UNITS) and not (exact and int(value) % (step // 2)):
         value, place = value / step, place + 1
     return f"{int(value)}{units[place]}" if value == int(value) else f"{value:.2f}{units[place]}"
@@ -223,9 +234,11 @@ def shortened(value: float, *, unit: str = "", exact: bool = True, step: int = 1
 
 def count(value: int, notation: Notation) -> str:
     """Return a number of things, such as 2K for 2,048."""
-    return shortened(value) if notation.shortens else str(value)
+    return shortened(value, shown=notation.unit) if notation.shortens else str(value)
 
 
 def mebibytes(value: int, notation: Notation) -> str:
     """Return a size in MiB, such as 1000M or 64G."""
-    return shortened(value, unit="M") if notation.shortens else f"{value}M" if value else "0"
+    if not notation.shortens:
+        return f"{value}M" if value else "0"
+    return shortened(value, unit="M", shown=notation.unit)

@@ -229,6 +229,11 @@ def _parts(line: str) -> tuple[_Part, ...]:
     )
 
 
+def fields_in(template: Sequence[str]) -> list[str]:
+    """Return the fields of a row that a template shows."""
+    return [value[1] for line in template for value in _VALUE.finditer(line)]
+
+
 def _filled(row: Any, line: str, notation: Notation) -> str:
     """Return a line with the values of a row."""
     filled = ""

@@ -81,7 +81,7 @@ def read_command_line(
         if word.startswith("--"):
             long, has_value, text = word[2:].partition("=")
             option = _by_name(name, long, every)
-            given[option.name] = _value(option, word, text if has_value else None, rest)
+            given[option.name] = _value(name, option, word, text if has_value else None, rest)
         elif word.startswith("-") and word != "-":
             letters = word[1:]
             while letters:
@@ -89,7 +89,7 @@ def read_command_line(
                 flag, letters = f"-{letters[0]}", letters[1:]
                 takes_value = option.value and not option.value.startswith("[")
                 text, letters = (letters, "") if takes_value else ("", letters)
-                given[option.name] = _value(option, flag, text or None, rest)
+                given[option.name] = _value(name, option, flag, text or None, rest)
         else:
             others.append(word)
     if "version" in given:
@@ -136,31 +136,39 @@ def print_help(name: str, usage: str, options: Sequence[CommandOption]) -> None:
 
 
 def _by_name(command: str, name: str, options: Sequence[CommandOption]) -> CommandOption:
-    exact = [option for option in options if option.name == name]
-    matching = exact or [option for option in options if option.name.startswith(name)]
+    matching = {option.name: option for option in options if option.name.startswith(name)}
+    if name in matching:
+        return matching[name]
     if len(matching) == 1:
-        return matching[0]
-    what = "ambiguous" if matching else "unknown"
-    raise InvalidInput(
-        f"option --{name[:40]} is {what}", field=f"--{name[:40]}", remedy=f"try {command} --help"
-    )
+        return matching.popitem()[1]
+    if matching:
+        names = " ".join(f"'--{other}'" for other in matching)
+        raise _bad(command, f"option '--{name[:40]}' is ambiguous; possibilities: {names}")
+    raise _bad(command, f"unrecognized option '--{name[:40]}'")
 
 
 def _by_letter(command: str, letter: str, options: Sequence[CommandOption]) -> CommandOption:
     for option in options:
         if option.letter == letter:
             return option
-    raise InvalidInput(
-        f"option -{letter} is unknown", field=f"-{letter}", remedy=f"try {command} --help"
-    )
+    raise _bad(command, f"invalid option -- '{letter}'")
 
 
-def _value(option: CommandOption, flag: str, text: str | None, rest: list[str]) -> str:
+def _value(
+    command: str, option: CommandOption, flag: str, text: str | None, rest: list[str]
+) -> str:
     """Return the value of an option: that in its word, else the next word."""
     if not option.value and text is not None:
-        raise InvalidInput(f"--{option.name} takes no value", field=f"--{option.name}")
+        raise _bad(command, f"option '--{option.name}' doesn't allow an argument")
     if text is None and option.value and not option.value.startswith("["):
         if not rest:
-            raise InvalidInput(f"the value of {flag} is missing", field=flag)
+            is_letter = not flag.startswith("--")
+            where = f"option requires an argument -- '{flag[1:]}'"
+            raise _bad(command, where if is_letter else f"option '{flag}' requires an argument")
         return rest.pop(0)
     return text or ""
+
+
+def _bad(command: str, message: str) -> InvalidInput:
+    """Return the error of a command line, in the words of getopt_long(3)."""
+    return InvalidInput(message, remedy=f'Try "{command} --help" for more information')

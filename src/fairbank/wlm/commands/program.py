@@ -12,10 +12,18 @@ from fairbank.wlm.commands.slurm_errors import print_error
 
 PROGRAM = "fairbank-slurm"
 MODULES: Mapping[str, str] = {
+    "sacct": "fairbank.wlm.commands.tables.sacct",
+    "sacctmgr": "fairbank.wlm.commands.tables.sacctmgr",
     "sbatch": "fairbank.wlm.commands.sbatch",
-    "srun": "fairbank.wlm.commands.sbatch",
     "scancel": "fairbank.wlm.commands.scancel",
     "scontrol": "fairbank.wlm.commands.scontrol",
+    "sdiag": "fairbank.wlm.commands.tables.show",
+    "sinfo": "fairbank.wlm.commands.tables.sinfo",
+    "sprio": "fairbank.wlm.commands.tables.priorities",
+    "squeue": "fairbank.wlm.commands.tables.squeue",
+    "srun": "fairbank.wlm.commands.sbatch",
+    "sshare": "fairbank.wlm.commands.tables.priorities",
+    "sstat": "fairbank.wlm.commands.tables.sacct",
 }
 """Module of each command."""
 

@@ -317,7 +317,7 @@ def _shutdown(controller: Controller, words: Sequence[str]) -> int:
     return 0
 
 
-_SHOW = "fairbank.wlm.commands.show"
+_SHOW = "fairbank.wlm.commands.tables.show"
 _NAME_KEYS = {"partition": "PartitionName", "reservation": "ReservationName"}
 _COMMANDS = {
     "hold": _Command(_on_jobs(requests.hold), "JOBS", 1),

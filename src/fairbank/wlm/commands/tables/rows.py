@@ -1,0 +1,192 @@
+"""Rows from the controller, with no more of their fields than a table shows."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+import time
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import parse_moment
+from fairbank.report.slurm.layout import Columns, SlurmColumn, parse_fields
+from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, Notation
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands.arguments import CommandLine
+
+ACTIVE_STATES = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING")
+"""States of the jobs that squeue shows without --states."""
+
+
+class ShownRows(NamedTuple):
+    """Rows, with the time of the controller and the name of its cluster."""
+
+    rows: list[Any]
+    now: int
+    cluster: str
+
+
+def stored_fields(line: type, names: Iterable[str]) -> list[str]:
+    """Return the fields of a line class that are stored, from which these fields and properties
+    of it follow.
+
+    Args:
+        line: named tuple with properties.
+        names: fields and properties, in any order.
+    """
+    stored: dict[str, None] = {}
+    for name in names:
+        value = vars(line).get(name)
+        if isinstance(value, property) and value.fget is not None:
+            # The names in the code of a property are all that it can read.
+            used = (other for other in value.fget.__code__.co_names if hasattr(line, other))
+            stored |= dict.fromkeys(stored_fields(line, used))
+        elif name in getattr(line, "_fields", ()):
+            stored[name] = None
+    return list(stored)
+
+
+def fetch(
+    controller: Controller,
+    of: str,
+    line: type,
+    names: Iterable[str],
+    matching: Mapping[str, Any] | None = None,
+) -> ShownRows:
+    """Return rows of the controller that have these fields and properties.
+
+    Args:
+        controller: the connection.
+        of: kind of the rows, as in a request for rows.
+        line: the line class of the kind.
+        names: fields and properties of it that are needed.
+        matching: what the rows must have.
+    """
+    wanted = stored_fields(line, names)
+    matching = {name: value for name, value in (matching or {}).items() if value}
+    answer = requests.rows(controller, of, wanted, matching=matching)
+    make = _row_type(line, answer.columns)
+    return ShownRows([make(row) for row in answer.rows or ()], answer.now, answer.cluster)
+
+
+def _row_type(line: type, columns: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+    """Return the maker of rows with some fields of a line class, and its properties.
+
+    A row of the class itself would have up to a hundred defaults, for 10,000 jobs.
+    """
+    fields = namedtuple("fields", columns)  # type: ignore[misc]
+    own = {name: value for name, value in vars(line).items() if isinstance(value, property)}
+    row: Any = type(line.__name__, (fields,), {"__slots__": (), **own})
+    return row._make  # type: ignore[no-any-return]
+
+
+def notation(*, shortens: bool = True) -> Notation:
+    """Return how values are written: in the zone of TZ, times in the form of SLURM_TIME_FORMAT."""
+    form = os.environ.get("SLURM_TIME_FORMAT", "standard")
+    default = Notation(zone=None, shortens=shortens)
+    return default if form in ("", "standard") else default._replace(time_format=form)
+
+
+def check_cluster(line: CommandLine, cluster: str) -> None:
+    """Check that no other cluster is asked for. Raises InvalidInput."""
+    for name in line.items("clusters"):
+        if name not in (cluster, "all"):
+            raise InvalidInput(
+                f"there is no cluster {name[:40]!r} here", remedy=f"this one is {cluster}"
+            )
+
+
+def users_of(line: CommandLine) -> list[str]:
+    """Return the names of the users that are asked for; none for all. Raises InvalidInput."""
+    if "me" in line.options:
+        return [user_name(os.getuid())]
+    return [user_name(int(item)) if item.isdigit() else _user(item) for item in line.items("user")]
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user, or the number if they have none here."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _user(name: str) -> str:
+    try:
+        return pwd.getpwnam(name).pw_name
+    except KeyError:
+        raise InvalidInput(f"Invalid user: {name}") from None
+
+
+def states_of(line: CommandLine, default: Sequence[str] = ()) -> list[str]:
+    """Return the states of jobs that are asked for; none for all.
+
+    Args:
+        line: the command line, with --states.
+        default: states without it.
+
+    Raises:
+        InvalidInput: there is no such state.
+    """
+    if "states" not in line.options:
+        return list(default)
+    long = {short: name for name, short in (JOB_STATES | JOB_FLAGS).items()}
+    states: list[str] = []
+    for item in line.items("states"):
+        word = item.upper()
+        if word == "ALL":
+            return []
+        if word not in long and word not in long.values():
+            raise InvalidInput(
+                f"Invalid job state specified: {item}",
+                remedy=f"Valid job states include: {','.join(long.values())}",
+            )
+        states.append(long.get(word, word))
+    return states
+
+
+def read_fields(form: str, columns: Columns) -> list[SlurmColumn]:
+    """Return the columns of --format, with Slurm's error for one that does not exist."""
+    try:
+        return parse_fields(form, columns)
+    except InvalidInput as bad:
+        raise InvalidInput(bad.message) from bad
+
+
+def report_unknown(name: str, message: str, columns: Iterable[str]) -> None:
+    """Print an error for each column that does not exist. The command goes on without it."""
+    for column in columns:
+        print(f"{name}: error: {message.format(column)}", file=sys.stderr)
+
+
+def repeat(line: CommandLine, show: Callable[[], int]) -> int:
+    """Show a table once, or with --iterate again and again until a signal ends the process.
+
+    Args:
+        line: the command line.
+        show: shows the table and returns the exit code.
+    """
+    seconds = line.options.get("iterate")
+    if seconds is None:
+        return show()
+    if not seconds.isdigit() or int(seconds) == 0:
+        raise InvalidInput(f"invalid --iterate value {seconds[:40]!r}", remedy="write seconds")
+    while True:
+        show()
+        print(flush=True)
+        time.sleep(int(seconds))
+
+
+def parse_time(text: str, now: int, *, field: str) -> int:
+    """Return a time as Slurm's commands read it, in the zone of TZ. Raises InvalidInput."""
+    at = parse_moment(text, now, _zone_at(now), field=field)
+    return parse_moment(text, now, _zone_at(at), field=field)  # summer time may differ then
+
+
+def _zone_at(at: int) -> tzinfo:
+    return datetime.fromtimestamp(at, UTC).astimezone().tzinfo or UTC

@@ -1,0 +1,304 @@
+"""sacct and sstat: accounting of jobs, and usage of running ones."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.hostlist import expand
+from fairbank.report.slurm import json_forms, sacct
+from fairbank.report.slurm.layout import SlurmColumn, cells_of, field_lines, field_list
+from fairbank.report.slurm.notation import PIPE, UNITS, Notation
+from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands.arguments import (
+    CommandLine,
+    CommandOption,
+    read_command_line,
+    split_jobs,
+)
+from fairbank.wlm.commands.tables.rows import (
+    ShownRows,
+    check_cluster,
+    fetch,
+    notation,
+    parse_time,
+    read_fields,
+    states_of,
+    user_name,
+    users_of,
+)
+
+_FORM = (
+    CommandOption("delimiter", "", "TEXT", "text between the cells of -p and -P; default: |"),
+    CommandOption("helpformat", "e", "", "list the columns"),
+    CommandOption("jobs", "j", "JOBS", "only these jobs and steps"),
+    CommandOption("noheader", "n", "", "print no header"),
+    CommandOption("noconvert", "", "", "print numbers without units"),
+    CommandOption("parsable", "p", "", "separate cells by |, also after the last"),
+    CommandOption("parsable2", "P", "", "separate cells by |"),
+    CommandOption("verbose", "v", "", "no effect"),
+)
+"""Options that both commands have."""
+SACCT_OPTIONS = (
+    *_FORM,
+    CommandOption("allusers", "a", "", "jobs of all users"),
+    CommandOption("accounts", "A", "NAMES", "only jobs of these accounts"),
+    CommandOption("brief", "b", "", "job, state and exit code"),
+    CommandOption("batch-script", "B", "", "print the batch script of each job"),
+    CommandOption("duplicates", "D", "", "also earlier runs of requeued jobs"),
+    CommandOption("endtime", "E", "TIME", "only jobs that existed before this time"),
+    CommandOption("format", "o", "COLUMNS", "columns such as jobid,state%20", "SACCT_FORMAT"),
+    CommandOption("help", "h", "", "show this help"),
+    CommandOption("nnodes", "i", "MIN[-MAX]", "only jobs with so many nodes"),
+    CommandOption("json", "", "[VERSION]", "print JSON"),
+    CommandOption("long", "l", "", "show most columns"),
+    CommandOption("allclusters", "L", "", "no effect: there is one cluster"),
+    CommandOption("clusters", "M", "NAMES", "name of this cluster", "SLURM_CLUSTERS"),
+    CommandOption("nodelist", "N", "NODES", "only jobs on these nodes"),
+    CommandOption("name", "", "NAMES", "only jobs with these names"),
+    CommandOption("qos", "q", "NAMES", "only jobs with these QOS"),
+    CommandOption("partition", "r", "NAMES", "only jobs in these partitions"),
+    CommandOption("state", "s", "STATES", "only jobs in these states"),
+    CommandOption("starttime", "S", "TIME", "only jobs that existed after this time"),
+    CommandOption("truncate", "T", "", "cut starts and ends to the period"),
+    CommandOption("user", "u", "NAMES", "only jobs of these users"),
+    CommandOption("uid", "", "NAMES", "the same"),
+    CommandOption("units", "", "UNIT", f"unit of sizes: one of {UNITS}"),
+    CommandOption("wckeys", "W", "NAMES", "only jobs with these keys"),
+    CommandOption("allocations", "X", "", "no steps"),
+)
+SSTAT_OPTIONS = (
+    *_FORM,
+    CommandOption("allsteps", "a", "", "all steps of the jobs"),
+    CommandOption("format", "o", "COLUMNS", "columns such as jobid,maxrss%12", "SSTAT_FORMAT"),
+    CommandOption("help", "h", "", "show this help"),
+    CommandOption("pidformat", "i", "", "the processes"),
+)
+_USAGES = ("processor", "virtual", "resident", "pages", "disk_read", "disk_written")
+_OF_STEPS = (*_USAGES, "user_cpu", "system_cpu", "total_cpu", "tasks", "tres_usage", "layout")
+_OF_RUNS = (
+    "user", "uid", "group", "gid", "partition", "qos", "qos_id", "requested_qos", "priority",
+    "reason", "derived_exit_code", "cancelled_by", "planned", "limit", "requested_tres", "features",
+    "licenses", "reservation", "comment", "admin_comment", "submit_line", "work_dir", "std_in",
+    "std_out", "std_err", "wckey", "flags", "eligible", "restarts", "requested_memory",
+)  # fmt: skip
+"""Fields that only a run has, or only its steps."""
+BATCH = "batch"
+_NEEDED = ("job_id", "label", "state", "started", "ended", "step", "allocated_nodes", "cpus")
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Print the accounting, as sacct or sstat, and return the exit code."""
+    is_stat = name == "sstat"
+    line = read_command_line(name, "[OPTIONS]", SSTAT_OPTIONS if is_stat else SACCT_OPTIONS, words)
+    if line is None:
+        return 0
+    columns = sacct.SSTAT if is_stat else sacct.SACCT
+    if "helpformat" in line.options:
+        print(field_list(columns), end="")
+        return 0
+    fields = read_fields(_format(line, is_stat), columns)
+    with Controller() as controller:
+        if is_stat:
+            return _show_usage(controller, line, fields)
+        if "batch-script" in line.options:
+            return _show_scripts(controller, line)
+        return _show_accounting(controller, line, fields)
+
+
+def _format(line: CommandLine, is_stat: bool) -> str:
+    options = line.options
+    if is_stat:
+        default = sacct.PIDS_FORMAT if "pidformat" in options else sacct.STAT_FORMAT
+    elif "brief" in options:
+        default = sacct.BRIEF_FORMAT
+    else:
+        default = sacct.LONG_FORMAT if "long" in options else sacct.FORMAT
+    has_default = {"brief", "long", "pidformat"} & set(options)
+    return default if has_default else options.get("format") or default
+
+
+def _show_accounting(
+    controller: Controller, line: CommandLine, fields: Sequence[SlurmColumn]
+) -> int:
+    is_json = "json" in line.options
+    names = AccountingLine._fields if is_json else [column.field for column in fields]
+    listing = _runs(controller, line, names)
+    rows = listing.rows
+    if "allocations" not in line.options:
+        rows = [part for row in rows for part in _with_steps(row)]
+    else:
+        rows = [_without_usage(row) for row in rows]
+    if is_json:
+        print(json_forms.accounting(rows))
+        return 0
+    _print(line, rows, fields)
+    return 0
+
+
+def _print(line: CommandLine, rows: Sequence[Any], fields: Sequence[SlurmColumn]) -> None:
+    options = line.options
+    is_ended = "parsable" in options and "parsable2" not in options
+    delimiter = options.get("delimiter", PIPE) if {"parsable", "parsable2"} & set(options) else ""
+    for text in field_lines(
+        cells_of(rows, fields, _notation(line)),
+        fields,
+        delimiter=delimiter,
+        is_ended=is_ended,
+        header="noheader" not in options,
+    ):
+        print(text)
+
+
+def _notation(line: CommandLine) -> Notation:
+    unit = line.options.get("units", "").upper()
+    if unit and (len(unit) > 1 or unit not in UNITS):
+        raise InvalidInput(f"Invalid --units value {unit[:10]!r}", remedy=f"one of {UNITS}")
+    return notation(shortens="noconvert" not in line.options)._replace(unit=unit)
+
+
+# --- runs and their steps ---
+
+
+def _runs(controller: Controller, line: CommandLine, names: Sequence[str]) -> ShownRows:
+    """Return the runs that the options select, without steps."""
+    start, end = _period(line)
+    matching = {
+        "jobs": [job.partition(".")[0] for job in split_jobs(line.options.get("jobs", ""))],
+        "users": _users(line),
+        "accounts": line.items("accounts"),
+        "partitions": line.items("partition"),
+        "states": _states(line),
+        "names": line.items("name"),
+        "qos": line.items("qos"),
+        "nodes": expand(line.options.get("nodelist", "")),
+        "start": start,
+        "end": end,
+        "duplicates": "duplicates" in line.options,
+    }
+    wanted = [*names, *_NEEDED, "allocated_nodes", "wckey"]
+    listing = fetch(controller, "accounting", AccountingLine, dict.fromkeys(wanted), matching)
+    check_cluster(line, listing.cluster)
+    rows = [row for row in listing.rows if _is_wanted(row, line)]
+    if "truncate" in line.options:
+        rows = [_truncated(row, start, end) for row in rows]
+    return listing._replace(rows=rows)
+
+
+def _users(line: CommandLine) -> list[str]:
+    """Return the users whose jobs are shown: without a selection, the caller."""
+    options = line.options
+    if "uid" in options and "user" not in options:
+        line = line._replace(options={**options, "user": options["uid"]})
+    if "user" in line.options:
+        return users_of(line)
+    if "allusers" in options or "jobs" in options or os.getuid() == 0:
+        return []
+    return [user_name(os.getuid())]
+
+
+def _states(line: CommandLine) -> list[str]:
+    options = {"states": line.options["state"]} if "state" in line.options else {}
+    try:
+        return states_of(line._replace(options=options))
+    except InvalidInput as bad:
+        raise InvalidInput("unrecognized job state value", remedy=bad.remedy) from bad
+
+
+def _period(line: CommandLine) -> tuple[int | None, int | None]:
+    """Return start and end of the period: today, or with --jobs any time."""
+    now = int(time.time())
+    start, end = line.options.get("starttime"), line.options.get("endtime")
+    if start is None and "jobs" not in line.options:
+        start = "today"
+    return (
+        None if start is None else parse_time(start, now, field="--starttime"),
+        None if end is None else parse_time(end, now, field="--endtime"),
+    )
+
+
+def _is_wanted(row: Any, line: CommandLine) -> bool:
+    """Return True for the number of nodes and the keys that are asked for."""
+    least, dash, most = line.options.get("nnodes", "0-").partition("-")
+    if not least.isdigit() or (most and not most.isdigit()):
+        raise InvalidInput(f"invalid --nnodes value {line.options['nnodes'][:40]!r}")
+    high = int(most) if most else sys.maxsize if dash else int(least)
+    keys = line.items("wckeys")
+    return int(least) <= row.allocated_nodes <= high and (not keys or row.wckey in keys)
+
+
+def _truncated(row: Any, start: int | None, end: int | None) -> Any:
+    first, last = row.started, row.ended
+    if first is not None and start is not None:
+        first = max(first, start)
+    if end is not None and first is not None:
+        last = end if last is None else min(last, end)
+    changes: dict[str, Any] = {"started": first, "ended": last}
+    if "elapsed" in row._fields and first is not None and last is not None:
+        changes["elapsed"] = max(last - first, 0)
+    return row._replace(**changes)
+
+
+def _with_steps(row: Any) -> Iterator[Any]:
+    """Yield a run and its batch step, which has the usage."""
+    yield _without_usage(row)
+    if row.started is None or row.step:
+        return
+    values: dict[str, Any] = {name: None for name in _OF_RUNS if name in row._fields}
+    values |= {name: _usage(getattr(row, name)) for name in _USAGES if name in row._fields}
+    changes = {
+        "step": BATCH,
+        "name": BATCH,
+        "cpus": row.cpus // max(row.allocated_nodes, 1),
+        "node_count": 1,
+        "allocated_nodes": 1,
+    }
+    step = row._replace(**values, **{k: v for k, v in changes.items() if k in row._fields})
+    yield step
+
+
+def _without_usage(row: Any) -> Any:
+    values: dict[str, Any] = dict.fromkeys(_OF_STEPS)
+    values["tres_usage"] = {}
+    return row._replace(**{name: values[name] for name in _OF_STEPS if name in row._fields})
+
+
+def _usage(value: Sequence[Any] | None) -> TaskUsage | None:
+    return None if value is None else TaskUsage(*value)
+
+
+# --- other forms ---
+
+
+def _show_scripts(controller: Controller, line: CommandLine) -> int:
+    if "jobs" not in line.options:
+        raise InvalidInput("--batch-script needs --jobs", field="--batch-script")
+    for row in _runs(controller, line, []).rows:
+        title = f"Batch Script for {row.label}"
+        print(title, "-" * 80, sep="\n")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(requests.script(controller, row.label))
+    return 0
+
+
+def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[SlurmColumn]) -> int:
+    """Print the usage of the steps of running jobs."""
+    jobs = split_jobs(line.options.get("jobs", ""))
+    if not jobs:
+        raise InvalidInput("You didn't give me any jobs to stat.", remedy="name them with --jobs")
+    names = [*(column.field for column in fields), *_NEEDED]
+    matching = {"jobs": [job.partition(".")[0] for job in jobs], "states": ["RUNNING"]}
+    listing = fetch(controller, "accounting", AccountingLine, dict.fromkeys(names), matching)
+    running = {row.label: row for row in listing.rows}
+    for job in jobs:
+        if job.partition(".")[0] not in running:
+            print(f"sstat: error: no steps running for job {job}", file=sys.stderr)
+    rows = [list(_with_steps(row))[1:] for row in listing.rows]
+    _print(line, [step for steps in rows for step in steps], fields)
+    return 0

@@ -1,0 +1,294 @@
+"""scontrol show, and sdiag."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from time import time as clock
+from typing import Any, NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.hostlist import compress, expand
+from fairbank.report.slurm import json_forms, scontrol
+from fairbank.report.slurm.job_rows import JobLine, JobShare
+from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
+from fairbank.report.slurm.notation import time
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands.arguments import (
+    CommandLine,
+    CommandOption,
+    read_command_line,
+    split_jobs,
+)
+from fairbank.wlm.commands.tables.rows import ShownRows, fetch, notation
+
+
+class _Entity(NamedTuple):
+    """Kind of thing that scontrol shows: its rows, its text, and its sentences."""
+
+    rows: str
+    line: type
+    template: Sequence[str]
+    selection: str
+    nothing: str
+    unknown: str
+    json: Callable[..., str] | None = None
+
+
+_JOB_UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
+ENTITIES: Mapping[str, _Entity] = {
+    "job": _Entity(
+        "jobs", JobLine, scontrol.JOB, "jobs", scontrol.NO_JOBS, _JOB_UNKNOWN, json_forms.jobs
+    ),
+    "node": _Entity(
+        "nodes",
+        NodeLine,
+        scontrol.NODE,
+        "nodes",
+        "No nodes in the system",
+        "Node {} not found",
+        json_forms.nodes,
+    ),
+    "partition": _Entity(
+        "partitions",
+        PartitionLine,
+        scontrol.PARTITION,
+        "partitions",
+        "No partitions in the system",
+        "Partition {} not found",
+        json_forms.partitions,
+    ),
+    "reservation": _Entity(
+        "reservations",
+        ReservationLine,
+        scontrol.RESERVATION,
+        "reservations",
+        scontrol.NO_RESERVATIONS,
+        "Reservation {} not found",
+        json_forms.reservations,
+    ),
+}
+
+
+def show(line: CommandLine, words: Sequence[str]) -> int:
+    """Show what the words after `show` name, and return the exit code.
+
+    Args:
+        line: the command line of scontrol with its options.
+        words: an entity, and which one.
+    """
+    if not words:
+        print("too few arguments for keyword:show", file=sys.stderr)
+        return 1
+    entity, has_name, name = words[0].partition("=")
+    names = [name, *words[1:]] if has_name else list(words[1:])
+    if len(names) > 1:
+        print(f"too many arguments for keyword:show:{entity}", file=sys.stderr)
+        return 1
+    which = names[0] if names else ""
+    simple: Mapping[str, Callable[[str], int]] = {
+        "config": _show_config,
+        "daemons": _show_daemons,
+        "hostlistsorted": partial(_show_hostlist, is_sorted=True),
+        "hostlist": _show_hostlist,
+        "hostnames": _show_hostnames,
+        "licenses": partial(_show_licenses, line),
+    }
+    word = entity.lower()
+    for full, run_simple in simple.items():
+        if word and full.startswith(word) and len(word) >= _SHORTEST.get(full, 1):
+            return run_simple(which)
+    for full in ENTITIES:
+        if word and f"{full}s".startswith(word):
+            return _show_rows(line, ENTITIES[full], which)
+    print(f"invalid entity:{entity} for keyword:show", file=sys.stderr)
+    return 1
+
+
+_SHORTEST = {"hostlistsorted": len("hostlists"), "hostlist": 5, "hostnames": 5}
+"""Fewest characters of a word that others begin like."""
+
+
+def _show_rows(line: CommandLine, entity: _Entity, which: str) -> int:
+    options = line.options
+    has_details, is_json = "details" in options, "json" in options
+    wanted = list(getattr(entity.line, "_fields", ()) if is_json else [])
+    wanted += scontrol.fields_in(entity.template)
+    wanted += ["shares"] if entity.rows == "jobs" and has_details else []
+    names = expand(which) if entity.rows == "nodes" else split_jobs(which)
+    matching = {entity.selection: names, "all": "all" in options or bool(which)}
+    with Controller() as controller:
+        listing = fetch(controller, entity.rows, entity.line, wanted, matching)
+    if is_json and entity.json is not None:
+        print(entity.json(listing.rows, listing.now))
+        return 0
+    writes = notation()
+    for row in listing.rows:
+        sys.stdout.write(
+            scontrol.show(
+                _with_shares(row),
+                entity.template,
+                writes,
+                is_one_line="oneliner" in options,
+                has_details=has_details,
+            )
+        )
+    return _report_missing(entity, names, listing)
+
+
+def _with_shares(row: Any) -> Any:
+    if not getattr(row, "shares", None):
+        return row
+    return row._replace(shares=tuple(JobShare(*share) for share in row.shares))
+
+
+def _report_missing(entity: _Entity, names: Sequence[str], listing: ShownRows) -> int:
+    """Print the sentence about what does not exist, and return the exit code."""
+    if not names:
+        if not listing.rows:
+            print(entity.nothing)
+        return 0
+    if entity.rows == "jobs":
+        missing = [] if listing.rows else names[:1]
+    else:
+        missing = [name for name in names if name not in {row.name for row in listing.rows}]
+    for name in missing:
+        print(entity.unknown.format(name), file=sys.stderr)
+    return 1 if missing else 0
+
+
+def _show_licenses(line: CommandLine, which: str) -> int:
+    with Controller() as controller:
+        listing = fetch(
+            controller, "licenses", LicenseLine, [*LicenseLine._fields, "free"],
+            {"licenses": [which] if which else []},
+        )  # fmt: skip
+    space = " " if "oneliner" in line.options else "\n    "
+    for row in listing.rows:
+        print(
+            f"LicenseName={row.name}{space}Total={row.total} Used={row.used} Free={row.free}"
+            f" Reserved={row.reserved} Remote=no"
+        )
+    if which and not listing.rows:
+        print(f"License name {which!r} not found", file=sys.stderr)
+        return 1
+    if not listing.rows:
+        print(scontrol.NO_LICENSES)
+    return 0
+
+
+def _show_config(which: str) -> int:
+    with Controller() as controller:
+        state = requests.ping(controller)
+        settings = requests.configuration(controller)
+    print(f"Configuration data as of {time(int(clock()), notation())}")
+    for name, value in settings:
+        print(f"{name:<23} = {value}")
+    print(f"\nSlurmctld(primary) at {state['host']} is UP")
+    return 0
+
+
+def _show_daemons(which: str) -> int:
+    print("slurmctld slurmd ")
+    return 0
+
+
+def _show_hostnames(which: str) -> int:
+    for name in expand(which or os.environ.get("SLURM_JOB_NODELIST", "")):
+        print(name)
+    return 0
+
+
+def _show_hostlist(which: str, *, is_sorted: bool = False) -> int:
+    text = which or os.environ.get("SLURM_JOB_NODELIST", "")
+    if text.startswith("/"):
+        try:
+            with open(text, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"cannot read {text[:80]!r}: {error}") from error
+    names = expand(text)
+    print(compress(sorted(names) if is_sorted else names))
+    return 0
+
+
+# --- sdiag ---
+
+SDIAG_OPTIONS = (CommandOption("all", "a", "", "show everything, which is the default"),)
+_LINE = "*" * 55
+SDIAG = """\
+Server thread count:  {server_thread_count}
+RPC queue enabled:    0
+Agent queue size:     {agent_queue_size}
+Agent count:          {agent_count}
+Agent thread count:   {agent_thread_count}
+DBD Agent queue size: {dbd_agent_queue_size}
+
+Jobs submitted: {jobs_submitted}
+Jobs started:   {jobs_started}
+Jobs completed: {jobs_completed}
+Jobs canceled:  {jobs_canceled}
+Jobs failed:    {jobs_failed}
+
+Job states ts:  {states_at}
+Jobs pending:   {jobs_pending}
+Jobs running:   {jobs_running}
+
+Main schedule statistics (microseconds):
+\tLast cycle:   {schedule_cycle_last}
+\tMax cycle:    {schedule_cycle_max}
+\tTotal cycles: {schedule_cycle_counter}
+\tMean cycle:   {schedule_cycle_mean}
+\tMean depth cycle:  {schedule_cycle_mean_depth}
+\tCycles per minute: {schedule_cycle_per_minute}
+\tLast queue length: {schedule_queue_length}
+
+Backfilling stats
+\tTotal backfilled jobs (since last slurm start): {bf_backfilled_jobs}
+\tTotal backfilled jobs (since last stats cycle start): {bf_last_backfilled_jobs}
+\tTotal backfilled heterogeneous job components: 0
+\tTotal cycles: {bf_cycle_counter}
+\tLast cycle when: {backfilled_at}
+\tLast cycle: {bf_cycle_last}
+\tMax cycle:  {bf_cycle_max}
+\tMean cycle: {bf_cycle_mean}
+\tLast depth cycle: {bf_last_depth}
+\tDepth Mean: {bf_depth_mean}
+\tLast queue length: {bf_queue_len}
+\tQueue length mean: {bf_queue_len_mean}
+\tLast table size: {bf_table_size}
+"""
+
+
+class _Figures(dict[str, Any]):
+    """Figures by name; 0 stands for what the controller does not count."""
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Print the figures of the controller, as sdiag."""
+    if read_command_line(name, "[OPTIONS]", SDIAG_OPTIONS, words) is None:
+        return 0
+    with Controller() as controller:
+        figures = _Figures(requests.statistics(controller))
+    now = int(figures["req_time"])
+    figures["states_at"] = _at(int(figures["job_states_ts"]) or now)
+    figures["backfilled_at"] = _at(int(figures["bf_when_last_cycle"]))
+    print(_LINE)
+    print(f"sdiag output at {_at(now)}")
+    print(f"Data since      {_at(int(figures['req_time_start']))}")
+    print(_LINE)
+    print(SDIAG.format_map(figures), end="")
+    return 0
+
+
+def _at(seconds: int) -> str:
+    if not seconds:
+        return "N/A"
+    form = notation()._replace(time_format="%a %b %d %H:%M:%S %Y")
+    return f"{time(seconds, form)} ({seconds})"

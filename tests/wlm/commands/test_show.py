@@ -1,0 +1,156 @@
+"""scontrol show and sdiag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from fairbank.report.slurm import scontrol
+from fairbank.report.slurm.job_rows import JobLine, JobShare
+from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
+from fairbank.report.slurm.notation import Notation
+from fairbank.slurm.parsers import config
+from fairbank.slurm.parsers.machine import read_nodes, read_partitions
+from fairbank.wlm.commands.arguments import CommandLine
+from fairbank.wlm.commands.tables.show import show
+from tests.wlm.client.recording_controller import RecordingController
+from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, run
+
+__all__ = ["run"]
+JOB = JobLine(7, "fit", "alice", shares=(JobShare("n1", "0-1", 100),), nodes="n1", started=NOW)
+NODE = NodeLine("n1", "MIXED+DRAIN", cpus=4, reason="test", reason_user="root", reason_time=NOW)
+
+
+class Shown:
+    """Output, errors and exit code of scontrol show."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.code = 0
+
+    def __call__(self, *words: str, options: Sequence[str] = ()) -> str:
+        self.code = show(CommandLine(dict.fromkeys(options, ""), []), words)
+        output, errors = self._capsys.readouterr()
+        return output + errors
+
+
+@pytest.fixture
+def shown(controller: RecordingController, run: Run, capsys: pytest.CaptureFixture[str]) -> Shown:
+    answer_with(
+        controller,
+        jobs=[JOB],
+        nodes=[NODE],
+        partitions=[PartitionLine("main", "n1", is_default=True)],
+        reservations=[ReservationLine("maint", NOW, NOW + 60)],
+        licenses=[LicenseLine("matlab", 10, 3, 1)],
+    )
+    return Shown(capsys)
+
+
+@pytest.mark.parametrize(
+    ("entity", "row", "template"),
+    [
+        ("job", JOB, scontrol.JOB),
+        ("node", NODE, scontrol.NODE),
+        ("partition", PartitionLine("main", "n1", is_default=True), scontrol.PARTITION),
+        ("reservation", ReservationLine("maint", NOW, NOW + 60), scontrol.RESERVATION),
+    ],
+    ids=["job", "node", "partition", "reservation"],
+)
+def test_rows_are_shown_with_all_their_fields(
+    shown: Shown, entity: str, row: object, template: Sequence[str]
+) -> None:
+    text = scontrol.show(row, template, Notation())
+    assert shown(entity) == shown(f"{entity}s") == text
+    one_line = scontrol.show(row, template, Notation(), is_one_line=True)
+    assert shown(entity, options=["oneliner"]) == one_line
+    details = scontrol.show(row, template, Notation(), has_details=True)
+    assert shown(entity, options=["details"]) == details
+    assert shown.code == 0
+
+
+def test_name_is_sent(controller: RecordingController, shown: Shown) -> None:
+    shown("job", "7_[1-2]")
+    assert last_rows(controller).filter.jobs == ("7_[1-2]",)
+    shown("node=n1")
+    assert last_rows(controller).filter.nodes == ("n1",)
+    shown("partition", "main")
+    assert last_rows(controller).filter.partitions == ("main",)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["job", "9"], "slurm_load_jobs error: Invalid job id specified\n"),
+        (["node", "n9"], "Node n9 not found\n"),
+        (["partition", "p"], "Partition p not found\n"),
+        (["reservation", "r"], "Reservation r not found\n"),
+        (["colour"], "invalid entity:colour for keyword:show\n"),
+        ([], "too few arguments for keyword:show\n"),
+        (["job", "1", "2"], "too many arguments for keyword:show:job\n"),
+    ],
+    ids=["job", "node", "partition", "reservation", "entity", "nothing", "too-much"],
+)
+def test_what_does_not_exist_is_an_error(
+    controller: RecordingController, shown: Shown, words: list[str], message: str
+) -> None:
+    answer_with(controller, jobs=[], nodes=[], partitions=[], reservations=[])
+    assert shown(*words) == message
+    assert shown.code == 1
+
+
+def test_empty_lists_have_a_sentence(controller: RecordingController, shown: Shown) -> None:
+    answer_with(controller, jobs=[], reservations=[], licenses=[])
+    assert shown("jobs") == "No jobs in the system\n"
+    assert shown("reservations") == "No reservations in the system\n"
+    assert shown("licenses") == "No licenses configured in Slurm.\n"
+    assert shown.code == 0
+
+
+def test_licenses_are_shown(shown: Shown) -> None:
+    assert shown("lic") == ("LicenseName=matlab\n    Total=10 Used=3 Free=7 Reserved=1 Remote=no\n")
+
+
+def test_config_is_read_back(controller: RecordingController, shown: Shown) -> None:
+    text = shown("config")
+    lines = text.splitlines()
+    assert lines[0].startswith("Configuration data as of 20")
+    assert lines[1] == "ClusterName             = lab"
+    assert lines[-1] == "Slurmctld(primary) at ws17 is UP"
+    assert config.read_config(text)["ClusterName"] == "lab"
+
+
+def test_host_lists_are_written_and_expanded(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown("hostnames", "n[1-3]") == "n1\nn2\nn3\n"
+    assert shown("hostlist", "n3,n1,n2") == "n[3,1-2]\n"
+    assert shown("hostlistsorted", "n3,n1,n2") == "n[1-3]\n"
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "m[1-2]")
+    assert shown("hostnames") == "m1\nm2\n"
+    assert shown("daemons") == "slurmctld slurmd \n"
+
+
+def test_machine_is_read_back(shown: Shown) -> None:
+    nodes = read_nodes(shown("node", options=["oneliner"]))
+    assert [node.name for node in nodes.rows] == ["n1"]
+    partitions = read_partitions(shown("partition", options=["oneliner"]))
+    assert [rules.name for rules in partitions.rows] == ["main"]
+
+
+@pytest.mark.parametrize("entity", ["job", "node", "partition", "reservation"])
+def test_json_has_slurms_shape(shown: Shown, entity: str) -> None:
+    document = json.loads(shown(entity, options=["json"]))
+    assert len(document[f"{entity}s"]) == 1
+    assert document["last_update"]["number"] == NOW
+    if entity == "node":
+        assert document["nodes"][0]["state"] == ["MIXED", "DRAIN"]
+
+
+def test_figures_are_printed_as_sdiag_does(controller: RecordingController, run: Run) -> None:
+    figures = {"req_time": NOW, "jobs_submitted": 12, "schedule_cycle_last": 345}
+    answer_with(controller, figures=figures)
+    text = run("sdiag")
+    assert f"sdiag output at Sat Nov 21 07:31:37 2026 ({NOW})\n" in text
+    assert "Jobs submitted: 12\nJobs started:   0\n" in text
+    assert "\tLast cycle:   345\n" in text
