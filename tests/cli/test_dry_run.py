@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.core.units import AMOUNTS
 from fairbank.rest.client import Client, parse_address
 from tests.cli.conftest import Run
 from tests.cli.output_values import available, entry_number, output_of
@@ -395,6 +396,25 @@ def test_dry_run_lists_the_entries_of_a_transfer(changing: Run) -> None:
         ("transfer-out", FOLD, "bio_fold", 630, left[FOLD] - 630),
         ("transfer-in", GPU, "chem_qmc", 630, left[GPU] + 630),
     ]
+
+
+def test_change_without_an_allocation_has_no_amounts(changing: Run) -> None:
+    user = f"amountless {MINH}"
+    for words in (
+        "create amountless --gid 50072",
+        "set amountless --parent chem_qmc",
+        f"add-user {user}",
+        f"remove-user {user} --yes",
+        "remove amountless --yes",
+    ):
+        command = ("project", *words.split(), "--json")
+        (planned,) = json.loads(output_of(changing(*command, "--dry-run")))["data"]
+        done = json.loads(output_of(changing(*command)))["data"]
+        for row in (planned, done):
+            amounts = {name: row[name] for name in AMOUNTS.intersection(row)}
+            assert set(amounts.values()) <= {None}, (words, amounts)
+            assert not row.get("display")
+        assert {"amount", "available", "deposited"} <= planned.keys()
 
 
 def test_dry_run_of_a_token_checks_but_writes_no_file(changing: Run, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from litestar import Request, Response
 
-from fairbank.bank.entry import facts_of
-from fairbank.core.units import with_texts
+from fairbank.bank.entry import REGISTRY, facts_of
+from fairbank.core.units import AMOUNTS, with_texts
 from fairbank.rest.context import AppContext
 from fairbank.rest.request import DRY_RUN
 from fairbank.rest.schemas.alloc import changed_terms
@@ -70,6 +70,8 @@ def _row(planned: DryRunEntry) -> PlannedEntry:
     fields = {
         name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)
     }
+    if entry.allocation == REGISTRY:  # it has no credit
+        fields |= dict.fromkeys(AMOUNTS.intersection(fields))
     return PlannedEntry(
         **{**fields, "details": with_texts(_details(planned))},
         allocation=None if planned.opens else entry.allocation or None,

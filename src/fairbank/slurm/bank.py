@@ -214,7 +214,7 @@ class BankClient:
 
 def _result(answer: ReportAnswer) -> BookedAmounts | ReportObjection:
     if (granted := answer.granted) is not None:
-        return BookedAmounts(granted.charged or 0, granted.written_off, granted.released or 0)
+        return BookedAmounts(granted.charged or 0, granted.written_off or 0, granted.released or 0)
     reason = None if answer.refusal is None else answer.refusal.reason
     detail = answer.detail or str(answer.status)
     return ReportObjection(detail, answer.remedy, reason, answer.field)

@@ -278,7 +278,7 @@ def result_of(answer: ReportAnswer) -> ReportResult:
     if granted is not None and answer.status in _GRANTED:
         return ReportResult(
             ResultKind.GRANTED,
-            amount=granted.amount,
+            amount=granted.amount or 0,
             available=granted.available,
             allocation=granted.allocation,
         )

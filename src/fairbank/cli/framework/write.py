@@ -206,7 +206,6 @@ def _readable_entries(
                 "account": home.get("account"),
                 "resource": home.get("resource"),
                 "amount": row["amount"] if moves else None,
-                "available": row["available"] if "resource" in home else None,
                 "details": details,
             }
         )

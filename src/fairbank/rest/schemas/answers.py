@@ -90,18 +90,19 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Granted(Amounts, frozen=True, kw_only=True):
     """A granted request: its journal entry and the amounts after it.
 
-    `entry` is null if nothing had to be written. `again`: the entry was written before, by the same
-    request. `cpu_counted` is set if the end of a run reported more `cpu_seconds` than its
-    processors had: only so many count. If the entry holds, charges or releases credit, the `amount`
-    is there under that name, too; that of an adjust is a change of its hold.
+    `entry` is null if nothing had to be written. Amounts are null if no allocation is concerned, as
+    by a role. `again`: the entry was written before, by the same request. `cpu_counted` is set if
+    the end of a run reported more `cpu_seconds` than its processors had: only so many count. If the
+    entry holds, charges or releases credit, the `amount` is there under that name, too; that of an
+    adjust is a change of its hold.
     """
 
     entry: int | None
-    amount: int
+    amount: int | None
     allocation: int | None
     run: int | None
-    available: int
-    written_off: int = 0
+    available: int | None
+    written_off: int | None = 0
     held: int | UnsetType = UNSET
     charged: int | UnsetType = UNSET
     released: int | UnsetType = UNSET

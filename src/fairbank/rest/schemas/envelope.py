@@ -143,13 +143,14 @@ def convert_to(kind: type[Row], record: object, /, **fields: object) -> Row:
 def granted_answer(done: Done, warnings: Sequence[str] = ()) -> Granted:
     """Return the result of a granted request."""
     kind, amount = done.kind, done.amount
+    has_sums = done.allocation is not None
     return Granted(
         entry=done.entry or None,
-        amount=amount,
+        amount=amount if has_sums else None,
         allocation=done.allocation,
         run=done.run,
-        available=done.available,
-        written_off=done.written_off,
+        available=done.available if has_sums else None,
+        written_off=done.written_off if has_sums else None,
         held=amount if kind is Kind.HOLD else UNSET,
         charged=amount if kind is Kind.CHARGE else UNSET,
         released=amount if kind is Kind.RELEASE else UNSET,

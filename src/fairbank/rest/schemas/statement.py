@@ -64,16 +64,21 @@ class AllocationEntryRow(EntryRow, frozen=True, kw_only=True):
     allocation: int
 
 
-class PlannedEntry(Sums, frozen=True, kw_only=True):
+class PlannedEntry(Amounts, frozen=True, kw_only=True):
     """An entry that a dry run would write, with the sums after it.
 
-    `allocation` is null for projects, roles and tokens, and for an allocation that does not exist
-    yet. `sign` and `changed` are as in a statement.
+    `allocation` is null for projects, roles and tokens, which have no amounts, and for an
+    allocation that does not exist yet. `sign` and `changed` are as in a statement.
     """
 
+    deposited: int | None
+    charged: int | None
+    held: int | None
+    credit_limit: int | None
+    available: int | None
     kind: str
     allocation: int | None
-    amount: int
+    amount: int | None
     sign: int | None
     cluster: str | None
     job_id: int | None
