@@ -79,6 +79,8 @@ async def carry_out(runner: CoreRunner, request: dict[str, Any]) -> Any:
                 name: [status.condition.value, status.reason]
                 for name, status in runner.state.nodes.items()
             }
+        case "connected":
+            return sorted(runner.state.registered)
         case "runs":
             runs = await runner.ended_runs(RunFilter(jobs=request.get("jobs", ())))
             return [run._asdict() for run in runs]

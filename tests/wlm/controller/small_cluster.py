@@ -70,7 +70,7 @@ class SmallCluster:
         program = "tests.wlm.controller.driven_controller"
         self._controller = self._start(program, self.directory, "controller.log")
         _expect_ready(self._controller)
-        wait_until(lambda: self.nodes() == {"n1": ["UP", ""], "n2": ["UP", ""]}, "two nodes")
+        wait_until(lambda: self.ask("connected") == ["n1", "n2"], "two nodes")
 
     def _start(self, module: str, argument: Path, log: str) -> subprocess.Popen[bytes]:
         with (self.directory / log).open("ab") as file:

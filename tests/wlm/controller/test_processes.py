@@ -90,6 +90,17 @@ def test_no_job_is_lost_or_runs_twice_over_kills_of_both_daemons(cluster: SmallC
     )
 
 
+def test_node_that_is_not_connected_gets_no_work(cluster: SmallCluster) -> None:
+    cluster.kill_node()
+    wait_until(lambda: cluster.ask("connected") == [], "the loss of the connections")
+    job = cluster.submit("echo started", output="out")
+    reason = {"ReqNodeNotAvail", "Resources"}
+    wait_until(lambda: reason.intersection(cluster.jobs()[str(job)]), "a pass")
+    cluster.start_node()
+    assert cluster.ask("wait", job=job) == 0
+    assert cluster.lines() == ["started"]
+
+
 def test_requeued_job_runs_again_and_knows_it(cluster: SmallCluster) -> None:
     script = 'echo restart ${SLURM_RESTART_COUNT:-none}; [ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
     job = cluster.submit(script, output="out")
@@ -172,9 +183,9 @@ def test_reconfiguration_changes_everything_or_nothing(cluster: SmallCluster) ->
     cluster.wait_for_state(job, "CANCELLED")
 
 
-def test_silent_node_loses_its_jobs_and_returns(tmp_path: Path) -> None:
-    cluster = SmallCluster(tmp_path, SETTINGS.replace("[jobs]", "slurmd_timeout = 3\n\n[jobs]"))
-    cluster.start()
+def test_silent_node_loses_its_jobs_and_returns(cluster: SmallCluster) -> None:
+    impatient = SETTINGS.replace("[jobs]", "slurmd_timeout = 3\n\n[jobs]")
+    reconfigure(cluster, impatient, "reconfigured: SlurmdTimeout")
     job = cluster.submit("echo begun; sleep 600", output="out", may_requeue=False)
     cluster.wait_for_state(job, "RUNNING")
     cluster.kill_node()
@@ -184,7 +195,6 @@ def test_silent_node_loses_its_jobs_and_returns(tmp_path: Path) -> None:
     wait_until(lambda: cluster.nodes()["n1"] == ["UP", ""], "the node's return")
     second = cluster.submit("echo second", output="out")
     assert cluster.ask("wait", job=second) == 0
-    cluster.close()
 
 
 def reconfigure(cluster: SmallCluster, settings: str, line: str) -> None:

@@ -124,6 +124,8 @@ class ControllerDaemon:
         if comparison.refused:
             raise Conflict("; ".join(comparison.refused), remedy="nothing was changed")
         core = new_core(loaded.settings)
+        for name in state.registered:
+            core.state.set_registered(name, is_registered=True)
         effects = core.load(stored_state(state, loaded.settings), runner.now())
         dropped = StoreRows(tuple(dropped_rows(state, loaded.settings)))
         runner.replace_core(loaded.settings, core, [dropped, *effects])

@@ -42,6 +42,7 @@ _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
 }
 _MESSAGES: Mapping[type, Callable[[Transition, Any], None]] = {
     ev.NodeRegistered: node_messages.register,
+    ev.NodeDisconnected: lambda tx, event: tx.state.set_registered(event.node, is_registered=False),
     ev.NodeSilent: node_messages.silence,
     ev.RunStarted: node_messages.record_start,
     ev.ScriptEnded: node_messages.record_end,

@@ -184,6 +184,12 @@ class NodeRegistered(NamedTuple):
     runs: tuple[RunOnNode, ...] = ()
 
 
+class NodeDisconnected(NamedTuple):
+    """Loss of the connection to a node, which gets no work until it registers again."""
+
+    node: str
+
+
 class NodeSilent(NamedTuple):
     """Silence of a node for SlurmdTimeout."""
 
@@ -288,8 +294,8 @@ class TimerFired(NamedTuple):
 
 
 NodeMessage = (
-    NodeRegistered | NodeSilent | RunStarted | ScriptEnded | RunCleared | StartFailed
-    | ProcessesLeft
+    NodeRegistered | NodeDisconnected | NodeSilent | RunStarted | ScriptEnded | RunCleared
+    | StartFailed | ProcessesLeft
 )  # fmt: skip
 CoreEvent = (
     RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | AgentConnected | PlanMade

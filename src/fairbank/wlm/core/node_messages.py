@@ -41,6 +41,9 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     if configured is None or status is None:
         tx.log("error", f"node {name} registered, which is not configured")
         return
+    if name not in tx.state.registered:
+        tx.state.set_registered(name, is_registered=True)
+        tx.request_plan()
     has_booted = bool(status.boot) and status.boot != message.boot
     known = {seen.run: seen for seen in message.runs}
     for job in tx.state.jobs_on(name):

@@ -55,7 +55,8 @@ class CoreState:
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
     the configured nodes with their present states. `change_numbers` has the number of the last
     change of each table, so that an answer may be "no change"; after a restart, that of any table.
-    `expected_starts` are those of the last pass that planned ahead, by job id.
+    `expected_starts` are those of the last pass that planned ahead, by job id. `registered` are the
+    nodes that are connected: others get no work, whatever their condition is.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class CoreState:
         self.index = JobIndex()
         self.expected_starts: Mapping[int, ExpectedStart] = {}
         self.change_numbers: dict[Table, int] = dict.fromkeys(self.tables, 0)
+        self.registered: set[str] = set()
         self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)
         self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
         self._table: NodeTable | None = None
@@ -102,7 +104,7 @@ class CoreState:
     def table(self) -> NodeTable:
         """Nodes in their present states, and partitions."""
         if self._table is None:
-            states = {name: status.state for name, status in self.nodes.items()}
+            states = {name: self._node_state(name) for name in self.nodes}
             table = NodeTable([*self.configured.values()], self.partitions.values())
             self._table = table.with_states(states)
         return self._table
@@ -138,8 +140,22 @@ class CoreState:
         elif table == "partitions":
             self._table = self._idle_table = None
         elif table == "nodes" and self._table is not None:
-            self._table = self._table.with_states({key: self.nodes[key].state})
+            self._table = self._table.with_states({key: self._node_state(key)})
         return before
+
+    def set_registered(self, node: str, *, is_registered: bool) -> None:
+        """Note whether a node is connected. It is not stored: each core begins without nodes."""
+        if node not in self.nodes or (node in self.registered) is is_registered:
+            return
+        (self.registered.add if is_registered else self.registered.discard)(node)
+        if self._table is not None:
+            self._table = self._table.with_states({node: self._node_state(node)})
+
+    def _node_state(self, name: str) -> tuple[NodeState, str]:
+        state, reason = self.nodes[name].state
+        if state.is_usable and name not in self.registered:
+            return NodeState.NOT_RESPONDING, "Not responding"
+        return state, reason
 
     def job(self, number: int) -> WlmJob:
         """Return a job. Raises NotFound."""

@@ -16,7 +16,7 @@ from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_events import is_lost, registration_events, status_events
 from fairbank.wlm.controller.nodes.node_requests import node_request, remaining_limit
 from fairbank.wlm.core.effects import DropRun, EndRun, Message, StartRun
-from fairbank.wlm.core.events import NodeSilent, RunCleared, StartFailed
+from fairbank.wlm.core.events import NodeDisconnected, NodeSilent, RunCleared, StartFailed
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
 
@@ -133,6 +133,8 @@ class NodeLink:
 
     def on_close(self, connection: Connection) -> None:
         _log.warning("node %s: the connection was closed", self._name)
+        if connection is self._connection:
+            self._runner.handle(NodeDisconnected(self._name))
 
     def _note_message(self) -> None:
         self._heard_at = asyncio.get_running_loop().time()
