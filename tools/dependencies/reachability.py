@@ -13,8 +13,6 @@ from tools.dependencies.graph import Graph, Module
 
 # Modules that no product code imports, and their next user.
 NEXT_USERS: Mapping[str, str] = {
-    "wlm.controller.job_lines": "the command server of the controller",
-    "wlm.controller.submissions": "the workload manager's controller",
     "priority.multifactor.accrual": "the workload manager",
     "priority.limits.submission": "the workload manager",
 }

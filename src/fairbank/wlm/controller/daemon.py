@@ -12,6 +12,8 @@ from fairbank.core.errors import Conflict, FairbankError
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
 from fairbank.wlm.controller.agent_link import AgentLink
+from fairbank.wlm.controller.commands.answers import CommandAnswers
+from fairbank.wlm.controller.commands.command_server import CommandServer
 from fairbank.wlm.controller.configuration import (
     check_nodes_in_use,
     dropped_rows,
@@ -65,6 +67,10 @@ class ControllerDaemon:
                 now=lambda: self.runner.now().mono,
                 holds_without_agent=bank.holds_without_agent,
             )
+        answers = CommandAnswers(
+            self.runner, self.nodes, reconfigure=self.reconfigure, shut_down=self.shut_down
+        )
+        self._commands = CommandServer(answers.answer)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, SIGINT or a request. Raises FairbankError if it cannot start.
@@ -82,9 +88,11 @@ class ControllerDaemon:
             self.nodes.update()
             if self._agent is not None:
                 self.start_task(self._agent.run())
+            await self._commands.start(self._directory / "controller.sock")
             ready()
             await self._stopping.wait()
         finally:
+            await self._commands.close()
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -28,6 +28,8 @@ from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_conditi
 from fairbank.wlm.core.starts import begin_run, send_start_to
 from fairbank.wlm.core.transition import Transition
 
+CONTROLLER = "slurm"
+"""Name of the controller as the author of a node's reason."""
 _NEVER, _IF_SILENT = 0, 1
 """Values of ReturnToService: a node that was DOWN waits for an administrator; only one that did
 not respond returns by itself. With others every node does.
@@ -80,6 +82,7 @@ def change_condition(
     event: NodeEvent,
     reason: str,
     *,
+    user: str = CONTROLLER,
     boot: str | None = None,
     strays: tuple[Run, ...] | None = None,
 ) -> None:
@@ -90,6 +93,7 @@ def change_condition(
         name: name of the node.
         event: what happened.
         reason: reason of the new condition; a node that works has none.
+        user: who gives the reason.
         boot: boot id that it reported; None: as before.
         strays: runs that it must end; None: as before.
     """
@@ -98,10 +102,15 @@ def change_condition(
     has_changed = condition is not before.condition
     if condition is NodeCondition.UP:
         reason = ""
+    if before.reason and not has_changed:
+        reason = before.reason
+    is_new = reason != before.reason
     after = msgspec.structs.replace(
         before,
         condition=condition,
-        reason=reason if has_changed or not before.reason else before.reason,
+        reason=reason,
+        reason_user=user if is_new else before.reason_user,
+        reason_since=tx.now.wall if is_new else before.reason_since,
         boot=before.boot if boot is None else boot,
         strays=before.strays if strays is None else strays,
     )

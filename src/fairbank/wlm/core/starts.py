@@ -37,7 +37,9 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
     """
     plan = made.plan
     if made.has_reservations:
-        tx.state.expected_starts = expected_starts(tx.state, plan)
+        starts = expected_starts(tx.state, plan)
+        tx.state.plan_changes += starts != tx.state.expected_starts
+        tx.state.expected_starts = starts
     nodes = occupied_nodes(tx.state, tx.now)
     held = _bindings(tx.state)
     for start in plan.starts:

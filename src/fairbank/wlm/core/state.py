@@ -30,11 +30,13 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """State of a node beside its configuration.
 
     `strays` are runs that it reported and that have ended for the core: until they are cleared, it
-    gets no job.
+    gets no job. `reason_user` set the reason, and `reason_since` is when, in seconds since 1970.
     """
 
     condition: NodeCondition = NodeCondition.UNKNOWN
     reason: str = ""
+    reason_user: str = ""
+    reason_since: int = 0
     boot: str = ""
     strays: tuple[Run, ...] = ()
 
@@ -55,8 +57,9 @@ class CoreState:
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
     the configured nodes with their present states. `change_numbers` has the number of the last
     change of each table, so that an answer may be "no change"; after a restart, that of any table.
-    `expected_starts` are those of the last pass that planned ahead, by job id. `registered` are the
-    nodes that are connected: others get no work, whatever their condition is.
+    `expected_starts` are those of the last pass that planned ahead, by job id, and `plan_changes`
+    is how often they have changed. `registered` are the nodes that are connected: others get no
+    work, whatever their condition is.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class CoreState:
         }
         self.index = JobIndex()
         self.expected_starts: Mapping[int, ExpectedStart] = {}
+        self.plan_changes = 0
         self.change_numbers: dict[Table, int] = dict.fromkeys(self.tables, 0)
         self.registered: set[str] = set()
         self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)

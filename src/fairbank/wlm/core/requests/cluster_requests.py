@@ -43,7 +43,7 @@ def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
         raise InvalidInput(
             f"node {body.node} needs a reason", field="reason", remedy="add Reason=..."
         )
-    change_condition(tx, body.node, body.event, body.reason)
+    change_condition(tx, body.node, body.event, body.reason, user=caller.name)
     if body.event in (NodeEvent.DOWN, NodeEvent.FUTURE):
         for job in tx.state.jobs_on(body.node):
             lose_node(tx, job, body.node)

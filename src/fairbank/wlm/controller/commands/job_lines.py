@@ -20,7 +20,7 @@ from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.wlm.core.jobs import HeldBy, Moment, NodeGrant, RunAllocation, Submission, WlmJob
+from fairbank.wlm.core.jobs import HeldBy, Moment, NodeGrant, Submission, WlmJob
 from fairbank.wlm.core.state import CoreState
 
 DEFAULT_QOS = "normal"
@@ -109,9 +109,7 @@ def job_line(state: CoreState, job: WlmJob, now: Moment, group: GroupName) -> Jo
         memory_is_per_cpu=wanted.memory_per_cpu is not None,
         least_tmp=wanted.tmp,
         requested_tres=tres_text(requested_counts(wanted), rules, rule),
-        allocated_tres=None
-        if allocation is None
-        else tres_text(allocated_counts(allocation), rules, rule),
+        allocated_tres=None if allocation is None else tres_text(allocation.tres, rules, rule),
         shares=() if allocation is None else tuple(map(_share, allocation.grants)),
         features=wanted.constraint or None,
         preferred_features=wanted.prefer or None,
@@ -166,21 +164,11 @@ def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
     """Return the TRES that a job requests, without memory that is all of a node."""
     nodes, cpus = wanted.nodes, wanted.cpus
     memory = (wanted.memory_per_node or 0) * nodes + (wanted.memory_per_cpu or 0) * cpus
-    return {"cpu": cpus, **({"mem": memory} if memory else {}), "node": nodes}
-
-
-def allocated_counts(allocation: RunAllocation) -> dict[str, int]:
-    """Return the TRES that a run has."""
-    memory = sum(grant.memory for grant in allocation.grants)
-    return {
-        "cpu": sum(grant.cpus for grant in allocation.grants),
-        **({"mem": memory} if memory else {}),
-        "node": len(allocation.grants),
-    }
+    return {"cpu": cpus, "mem": memory, "node": nodes}
 
 
 def tres_text(counts: Mapping[str, int], rules: PartitionRules | None, rule: BillingRule) -> str:
-    """Return TRES with their billing units, such as `cpu=4,mem=8G,node=1,billing=4`.
+    """Return TRES with their billing units, such as `cpu=4,mem=8G,node=1,billing=4`, but no zeros.
 
     Args:
         counts: the TRES, memory in MiB.
@@ -192,6 +180,7 @@ def tres_text(counts: Mapping[str, int], rules: PartitionRules | None, rule: Bil
     shown = {
         name: shortened(count, unit="M") if name == "mem" else str(count)
         for name, count in {**counts, "billing": billed}.items()
+        if count
     }
     return ",".join(f"{name}={count}" for name, count in shown.items())
 

@@ -12,7 +12,7 @@ from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.notation import Notation
 from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
-from fairbank.wlm.controller.job_lines import job_line, split_tasks
+from fairbank.wlm.controller.commands.job_lines import job_line, split_tasks
 from fairbank.wlm.core import events as ev
 from tests.wlm.core.world import ALICE, OPERATOR, START, World, named, submission
 

@@ -14,7 +14,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError
 from fairbank.priority.limits.usage import LimitRecord, QosLimits
 from fairbank.wlm.config.settings import AccountingSettings, JobSettings, WlmSettings
-from fairbank.wlm.controller.submissions import StoredFiles, Submitter, build_submission
+from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.core.events import SubmitJob
 from fairbank.wlm.core.requests.submission import JobAccepted
 from fairbank.wlm.protocol.commands import SubmitRequest

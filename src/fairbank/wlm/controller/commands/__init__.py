@@ -1,0 +1,1 @@
+"""Requests of commands: their server, their answers, and rows as commands print them."""

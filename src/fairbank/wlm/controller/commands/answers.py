@@ -1,0 +1,243 @@
+"""Answers to requests of commands: each request becomes events of the core, or reads its state."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from fairbank import __version__
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
+from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.wlm.controller.commands.job_filter import (
+    is_among,
+    is_empty,
+    selected_jobs,
+    selection_of,
+)
+from fairbank.wlm.controller.commands.rows import rows_answer
+from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
+from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.state_store import digest
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.jobs import WlmJob
+from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
+from fairbank.wlm.protocol import commands as cmd
+from fairbank.wlm.protocol import messages as wire
+
+if TYPE_CHECKING:
+    from fairbank.wlm.core.requests.submission import JobAccepted
+
+SIGKILL = 9
+
+Json = Mapping[str, Any]
+
+
+class NodeRequests(Protocol):
+    """Links to the nodes."""
+
+    async def ask(self, node: str, request: wire.Message) -> wire.Message: ...
+
+
+class CommandAnswers:
+    """Answers of one controller."""
+
+    def __init__(
+        self,
+        runner: CoreRunner,
+        nodes: NodeRequests,
+        *,
+        reconfigure: Callable[[], Sequence[str]],
+        shut_down: Callable[[], None],
+    ) -> None:
+        self._runner, self._nodes = runner, nodes
+        self._reconfigure, self._shut_down = reconfigure, shut_down
+        self._methods: Mapping[type, Callable[[Any, Submitter], Awaitable[Json]]] = {
+            cmd.SubmitRequest: self._submit,
+            cmd.CancelRequest: self._cancel,
+            cmd.HoldRequest: self._change(lambda jobs, _: ev.HoldJob(jobs)),
+            cmd.UserHoldRequest: self._change(lambda jobs, _: ev.HoldJob(jobs, by_owner=True)),
+            cmd.ReleaseRequest: self._change(lambda jobs, _: ev.ReleaseJob(jobs)),
+            cmd.RequeueRequest: self._change(
+                lambda jobs, request: ev.RequeueJob(jobs, request.held, request.special)
+            ),
+            cmd.TopRequest: self._change(lambda jobs, _: ev.TopJob(jobs)),
+            cmd.NotifyRequest: self._notify,
+            cmd.RowsRequest: self._rows,
+            cmd.ScriptRequest: self._script,
+            cmd.WaitRequest: self._wait,
+            cmd.PingRequest: self._ping,
+            cmd.ProcessesRequest: self._processes,
+            cmd.JobOfProcessRequest: self._job_of_process,
+            cmd.ReconfigureRequest: self._reload,
+            cmd.ShutdownRequest: self._end,
+        }
+
+    async def answer(self, request: cmd.AnyRequest, user: Submitter) -> Json:
+        """Return the answer to a request. Raises the FairbankError that refuses it."""
+        return await self._methods[type(request)](request, user)
+
+    # ------------------------------------------------------------------ jobs
+
+    async def _submit(self, request: cmd.SubmitRequest, user: Submitter) -> Json:
+        runner = self._runner
+        files = StoredFiles(digest(request.script), digest(request.environment))
+        body = build_submission(
+            request,
+            user,
+            files,
+            runner.state,
+            runner.settings,
+            now=runner.now().wall,
+            zone=runner.state.settings.zone,
+        )
+        if not body.test_only:
+            await runner.put_script(request.script)
+            await runner.put_script(request.environment)
+        accepted = cast("JobAccepted", await runner.request(user.caller, body))
+        expected = accepted.expected
+        return {
+            "job": accepted.number,
+            "start": None if expected is None else expected.at,
+            "nodes": [] if expected is None else expected.nodes,
+            "cpus": body.job.wanted.cpus,
+            "partition": body.job.partitions[0],
+        }
+
+    async def _cancel(self, request: cmd.CancelRequest, user: Submitter) -> Json:
+        signal = SIGKILL if request.batch and request.signal is None else request.signal
+        body: Callable[[JobSelection], ev.RequestBody] = ev.CancelJob
+        # As with Slurm, a job that is killed as a whole is cancelled.
+        if signal is not None and (request.batch or signal != SIGKILL):
+            number = signal
+            body = lambda jobs: ev.SendSignal(jobs, number, request.batch)  # noqa: E731
+        if request.jobs and is_empty(request.filter):
+            return await self._each(user, request.jobs, lambda text: body(parse_selection(text)))
+        if is_empty(request.filter):
+            raise InvalidInput(
+                "no job is named, and no filter", field="jobs", remedy="name a job, or a filter"
+            )
+        named = [parse_selection(text) for text in request.jobs]
+        names = {
+            job.name: body(selection_of(job))
+            for job in selected_jobs(self._runner.state, request.filter)
+            if not job.state.has_ended
+            and (not named or is_among(job, named))
+            and (job.submission.uid == user.caller.uid or self._is_operator(user))
+        }
+        return await self._each(user, names, names.__getitem__)
+
+    def _change(
+        self, body: Callable[[JobSelection, Any], ev.RequestBody]
+    ) -> Callable[[Any, Submitter], Awaitable[Json]]:
+        """Return the answer to a request that makes the same change of each of its jobs."""
+
+        async def answer(request: cmd.JobsRequest, user: Submitter) -> Json:
+            return await self._each(
+                user, request.jobs, lambda text: body(parse_selection(text), request)
+            )
+
+        return answer
+
+    async def _each(
+        self, user: Submitter, jobs: Iterable[str], body: Callable[[str], ev.RequestBody]
+    ) -> Json:
+        """Make a request for each of the jobs, and return the results."""
+        results = []
+        for text in jobs:
+            error = None
+            try:
+                await self._runner.request(user.caller, body(text))
+            except FairbankError as refused:
+                error = wire.error_message(refused)
+            results.append({"job": text, "error": error})
+        return {"results": results}
+
+    async def _notify(self, request: cmd.NotifyRequest, user: Submitter) -> Json:
+        results = []
+        for text in request.jobs:
+            error = None
+            try:
+                for job in self._own_jobs(text, user):
+                    run = _run_of(job)
+                    message = wire.NotifyJob(run=run.run, text=request.text)
+                    await self._nodes.ask(run.batch_node, message)
+            except FairbankError as refused:
+                error = wire.error_message(refused)
+            results.append({"job": text, "error": error})
+        return {"results": results}
+
+    async def _script(self, request: cmd.ScriptRequest, user: Submitter) -> Json:
+        job = self._own_jobs(request.job, user)[0]
+        return {"script": await self._runner.script(job.submission.script)}
+
+    async def _wait(self, request: cmd.WaitRequest, user: Submitter) -> Json:
+        return {"status": await self._runner.job_end(request.job)}
+
+    async def _processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
+        processes = []
+        for job in self._own_jobs(request.job, user):
+            run = _run_of(job)
+            for node in run.left:
+                answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
+                if isinstance(answer, wire.ProcessList):
+                    processes += [(pid, job.number, "batch") for pid in answer.pids]
+        return {"processes": processes}
+
+    async def _job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:
+        for node in self._runner.state.configured:
+            try:
+                answer = await self._nodes.ask(node, wire.FindJob(pid=request.pid))
+            except FairbankError:
+                continue
+            if isinstance(answer, wire.JobOfProcess) and answer.run is not None:
+                rest = answer.seconds
+                ends = None if rest is None else self._runner.now().wall + round(rest)
+                return {"job": str(answer.run.job_id), "ends": ends}
+        return {"job": None, "ends": None}
+
+    def _own_jobs(self, text: str, user: Submitter) -> list[WlmJob]:
+        """Return the jobs that a text names. Raises NotFound, and Forbidden for those of others."""
+        state, selection = self._runner.state, parse_selection(text)
+        known = [state.jobs[job.number] for job in state.index.with_id(selection.number)]
+        jobs = [job for job in known if is_among(job, [selection])]
+        if not jobs:
+            raise NotFound(f"there is no job {text}", field="job", remedy="squeue lists the jobs")
+        for job in jobs:
+            check_owner(state.settings, user.caller, job)
+        return jobs
+
+    # ------------------------------------------------------------------ controller
+
+    async def _rows(self, request: cmd.RowsRequest, user: Submitter) -> Json:
+        return await rows_answer(self._runner, request)
+
+    async def _ping(self, request: cmd.PingRequest, user: Submitter) -> Json:
+        return {
+            "release": __version__,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "up": int(time.time() - self._runner.started),
+        }
+
+    async def _reload(self, request: cmd.ReconfigureRequest, user: Submitter) -> Json:
+        check_operator(self._runner.state.settings, user.caller, "change the settings")
+        return {"notes": self._reconfigure()}
+
+    async def _end(self, request: cmd.ShutdownRequest, user: Submitter) -> Json:
+        check_operator(self._runner.state.settings, user.caller, "end the controller")
+        self._shut_down()
+        return {}
+
+    def _is_operator(self, user: Submitter) -> bool:
+        return is_operator(self._runner.state.settings, user.caller)
+
+
+def _run_of(job: WlmJob) -> Any:
+    if job.run is None or job.run.end:
+        raise InvalidInput(
+            f"job {job.name} is not running", field="job", remedy="squeue -t R lists those that run"
+        )
+    return job.run

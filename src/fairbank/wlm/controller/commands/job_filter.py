@@ -1,0 +1,86 @@
+"""Selection of jobs: by their numbers as commands write them, and by what they have. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.jobs import EndedRun, RunAllocation, Submission, WlmJob
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.protocol.commands import RowFilter
+
+
+class SelectedFacts(NamedTuple):
+    """Facts that a filter selects by. `allocation` is None for a job without nodes."""
+
+    request: PendingJob
+    submission: Submission
+    allocation: RunAllocation | None
+    states: Collection[str]
+
+
+def selected_jobs(state: CoreState, wanted: RowFilter) -> Iterator[WlmJob]:
+    """Yield the jobs that fit a filter, by number. Raises InvalidInput for what is no job."""
+    selections = [parse_selection(text) for text in wanted.jobs]
+    for number in sorted(state.jobs):
+        job = state.jobs[number]
+        run = None if job.state.base == "PENDING" else job.run
+        facts = SelectedFacts(
+            job.request,
+            job.submission,
+            None if run is None else run.allocation,
+            (job.state.base, *job.state.flags),
+        )
+        if (not selections or is_among(job, selections)) and fits(facts, wanted):
+            yield job
+
+
+def is_among(job: WlmJob | EndedRun, selections: Iterable[JobSelection]) -> bool:
+    """Return True if one of the selections names the job, or a task of it."""
+    request, tasks = job.request, job.tasks or (job.request.task,)
+    return any(
+        number in (request.number, request.array)
+        and (wanted is None or not set(tasks).isdisjoint(wanted))
+        for number, wanted in selections
+    )
+
+
+def fits(job: SelectedFacts, wanted: RowFilter) -> bool:
+    """Return True if a job fits all lists of a filter but its numbers."""
+    request, allocation = job.request, job.allocation
+    partitions = request.partitions if allocation is None else (allocation.partition,)
+    return (
+        _has(wanted.users, request.user, str(job.submission.uid))
+        and _has(wanted.accounts, request.account)
+        and _has(wanted.partitions, *partitions)
+        and _has(wanted.states, *job.states)
+        and _has(wanted.names, job.submission.name)
+        and _has(wanted.qos, request.qos or DEFAULT_QOS)
+        and _has(wanted.reservations, request.reservation or "")
+        and _has(wanted.nodes, *(() if allocation is None else allocation.nodes))
+        and _has(wanted.licenses, *request.licences)
+    )
+
+
+def _has(wanted: Sequence[str], *own: str) -> bool:
+    return not wanted or any(name in wanted for name in own)
+
+
+def is_empty(wanted: RowFilter) -> bool:
+    """Return True if a filter selects every job."""
+    lists = (
+        wanted.jobs, wanted.users, wanted.accounts, wanted.partitions, wanted.states, wanted.names,
+        wanted.qos, wanted.reservations, wanted.nodes, wanted.licenses,
+    )  # fmt: skip
+    return not any(lists)
+
+
+def selection_of(job: WlmJob) -> JobSelection:
+    """Return the selection of just this job, or of the tasks that have not started."""
+    request = job.request
+    if request.array is None:
+        return JobSelection(job.number)
+    return JobSelection(request.array, job.tasks or (request.task,))

@@ -1,0 +1,97 @@
+"""Priorities and shares of the core as sprio and sshare show them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from fairbank.cluster.share import ShareRow
+from fairbank.core.errors import Conflict
+from fairbank.priority.fairshare.tree import FairTreeResult
+from fairbank.priority.settings import PrioritySettings
+from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.factors.priorities import factor_terms, fair_shares
+from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.state import CoreState
+
+
+def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
+    """Yield the priorities of pending jobs, by number. Raises Conflict without factors."""
+    settings = _settings(state)
+    jobs = [job for _, job in sorted(state.jobs.items()) if job.state.base == "PENDING"]
+    entries, terms = factor_terms(state, settings.factors, jobs, now.wall)
+    names = [*settings.factors.weights.tres]
+    for at, (job, partition) in enumerate(entries):
+        request = job.request
+        tres = {name: float(column[at]) for name, column in zip(names, terms.tres, strict=True)}
+        is_direct = job.has_fixed_priority or job.held_by is not None
+        yield PriorityRow(
+            job=job.number,
+            partition_name=partition,
+            user=request.user,
+            account=request.account,
+            qos_name=request.qos or DEFAULT_QOS,
+            cluster=state.settings.cluster,
+            age=float(terms.age[at]),
+            association=float(terms.association[at]),
+            fair_share=float(terms.fairshare[at]),
+            job_size=float(terms.job_size[at]),
+            partition=float(terms.partition[at]),
+            qos=float(terms.qos[at]),
+            tres={name: value for name, value in tres.items() if value},
+            nice=job.submission.nice,
+            direct=(0 if job.held_by is not None else request.priority) if is_direct else None,
+            submitted=request.submitted,
+        )
+
+
+def share_lines(state: CoreState) -> Iterator[dict[str, Any]]:
+    """Yield the fields of a ShareRow for each association, an account before what is below it.
+
+    An infinite level is the text `inf`. Raises Conflict without factors.
+    """
+    _settings(state)
+    tree, standings = fair_shares(state)
+    below = defaultdict[int, list[int]](list)
+    for place, parent in enumerate(tree.parent.tolist()):
+        below[parent].append(place)
+    waiting = [tree.root]
+    levels = standings.level.tolist() if isinstance(standings, FairTreeResult) else None
+    while waiting:
+        at = waiting.pop()
+        waiting += reversed(below[at])
+        row = tree.rows[at]
+        is_root, is_on_parent = at == tree.root, bool(tree.stands_on_parent[at])
+        level = None if levels is None or is_root or is_on_parent else float(levels[at])
+        shown = ShareRow(
+            account=row.account,
+            user=row.user,
+            partition=row.partition,
+            shares=None if is_root else int(tree.shares[at]),
+            norm_shares=float(standings.norm_shares[at]),
+            usage=float(standings.usage[at]),
+            effective=float(standings.effective_usage[at]),
+            level=level,
+            factor=float(standings.factor[at]) if row.user else None,
+            cluster=state.settings.cluster,
+            parent="" if is_root or row.user else tree.rows[tree.parent[at]].account,
+            norm_usage=None if is_root else float(standings.norm_usage[at]),
+            number=at + 1,
+        )
+        yield {
+            name: "inf" if name == "level" and level == math.inf else getattr(shown, name)
+            for name in shown.__struct_fields__
+        }
+
+
+def _settings(state: CoreState) -> PrioritySettings:
+    if state.settings.priority is None:
+        raise Conflict(
+            "jobs start in the order of their submission: there are no factors",
+            field="PriorityType",
+            remedy='set priority_type = "priority/multifactor" in wlm.toml',
+        )
+    return state.settings.priority

@@ -1,0 +1,276 @@
+"""Rows of jobs, nodes, accounting and so on, a page at a time."""
+
+from __future__ import annotations
+
+import grp
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from fairbank.cluster.share import ShareRow
+from fairbank.core.errors import InvalidInput
+from fairbank.jobqueue.arrays import parse_selection
+from fairbank.report.slurm.job_rows import JobLine
+from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
+from fairbank.report.slurm.sacct import AccountingLine
+from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.wlm.controller.commands.accounting_lines import Accounted, accounting_line, live_run
+from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
+from fairbank.wlm.controller.commands.job_lines import job_line, split_tasks
+from fairbank.wlm.controller.commands.machine_lines import (
+    license_lines,
+    node_lines,
+    partition_lines,
+    reservation_lines,
+)
+from fairbank.wlm.controller.commands.order_lines import priority_lines, share_lines
+from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.state_store import RunFilter
+from fairbank.wlm.core.effects import Table
+from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
+
+Cell = Any
+Keyed = tuple[Sequence[int], object]
+"""Line with its key, which grows from line to line."""
+
+
+class RowPage(NamedTuple):
+    """Lines, and the cursor of the next page; None if there is none."""
+
+    lines: Sequence[object]
+    after: str | None
+
+
+_FIELDS: Mapping[str, Sequence[str]] = {
+    "jobs": JobLine._fields,
+    "nodes": NodeLine._fields,
+    "partitions": PartitionLine._fields,
+    "reservations": ReservationLine._fields,
+    "licenses": LicenseLine._fields,
+    "accounting": AccountingLine._fields,
+    "priorities": PriorityRow._fields,
+    "shares": ShareRow.__struct_fields__,
+}
+"""Columns of each kind of rows."""
+_TABLES: Mapping[str, Sequence[Table]] = {
+    "jobs": ("jobs", "partitions"),
+    "nodes": ("nodes", "jobs", "partitions", "reservations"),
+    "partitions": ("partitions",),
+    "reservations": ("reservations",),
+    "licenses": ("jobs",),
+    "accounting": ("jobs",),
+    "priorities": ("jobs", "usage"),
+    "shares": ("usage",),
+}
+"""Tables of the state from which the rows of a kind follow."""
+
+
+async def rows_answer(runner: CoreRunner, request: RowsRequest) -> Mapping[str, Any]:
+    """Return a page of rows. Raises FairbankError for an unknown column or cursor."""
+    state, kind = runner.state, request.of
+    if kind not in _FIELDS:
+        raise InvalidInput(f"{kind} cannot be listed yet", field="of", remedy="leave it out")
+    unknown = [name for name in request.columns if name not in _FIELDS[kind]]
+    if unknown:
+        raise InvalidInput(
+            f"{kind} have no column {unknown[0][:40]!a}",
+            field="columns",
+            remedy=f"there are {', '.join(_FIELDS[kind])}",
+        )
+    # Expected starts are no table: each plan with other ones is a change too.
+    change = sum(state.change_numbers[table] for table in _TABLES[kind]) << 24
+    change += state.plan_changes & 0xFFFFFF
+    if request.change == change:
+        return {"change": change, "unchanged": True}
+    after = _cursor(request.after)
+    page = (
+        await _accounting(runner, request.filter, after)
+        if kind == "accounting"
+        else _page(_lines(runner, request, after), after)
+    )
+    return {
+        "change": change,
+        "columns": request.columns,
+        "rows": [_cells(line, request.columns) for line in page.lines],
+        "after": page.after,
+        "now": runner.now().wall,
+        "cluster": state.settings.cluster,
+    }
+
+
+def _cells(line: Any, columns: Sequence[str]) -> list[Cell]:
+    if isinstance(line, dict):
+        return [line[name] for name in columns]
+    return [getattr(line, name) for name in columns]
+
+
+def _cursor(text: str | None) -> tuple[int, ...]:
+    """Return the key after which a page begins. Raises InvalidInput."""
+    try:
+        return tuple(int(part) for part in text.split(".")) if text else ()
+    except ValueError:
+        raise InvalidInput(
+            f"{str(text)[:40]!a} is not a cursor", field="after", remedy="that of the answer before"
+        ) from None
+
+
+def _page(lines: Iterable[Keyed], after: tuple[int, ...]) -> RowPage:
+    following = (item for item in lines if tuple(item[0]) > after)
+    page = list(islice(following, PAGE + 1))
+    last = ".".join(map(str, page[PAGE - 1][0])) if len(page) > PAGE else None
+    return RowPage([line for _, line in page[:PAGE]], last)
+
+
+def _lines(runner: CoreRunner, request: RowsRequest, after: tuple[int, ...]) -> Iterator[Keyed]:
+    """Yield the lines with their keys."""
+    if request.of == "jobs":
+        yield from _job_lines(runner, request.filter, after)
+        return
+    lines = _READERS[request.of](runner, request.filter)
+    yield from (((place,), line) for place, line in enumerate(lines))
+
+
+def _job_lines(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) -> Iterator[Keyed]:
+    state, now = runner.state, runner.now()
+    first = after[0] if after else 0
+    tasks = _tasks(wanted)
+    for job in selected_jobs(state, wanted):
+        if job.number < first:
+            continue
+        line = job_line(state, job, now, group_name)
+        lines = split_tasks(job, line) if wanted.tasks else [line]
+        for place, one in enumerate(lines):
+            if not wanted.tasks or tasks is None or one.task is None or _is_named(one, tasks):
+                yield (job.number, place), one
+
+
+def _tasks(wanted: RowFilter) -> Mapping[int, frozenset[int]] | None:
+    """Return the tasks that a filter names, by array; None if it names a whole job."""
+    selections = [parse_selection(text) for text in wanted.jobs]
+    if not selections or any(selection.tasks is None for selection in selections):
+        return None
+    return {number: frozenset(tasks or ()) for number, tasks in selections}
+
+
+def _is_named(line: JobLine, tasks: Mapping[int, frozenset[int]]) -> bool:
+    return line.task in tasks.get(line.array_number, ())
+
+
+def _nodes(runner: CoreRunner, wanted: RowFilter) -> Iterator[NodeLine]:
+    for line in node_lines(runner.state, runner.now()):
+        of = set((line.partitions or "").split(","))
+        if (not wanted.nodes or line.name in wanted.nodes) and (
+            not wanted.partitions or not of.isdisjoint(wanted.partitions)
+        ):
+            yield line
+
+
+def _partitions(runner: CoreRunner, wanted: RowFilter) -> Iterator[PartitionLine]:
+    for line in partition_lines(runner.state):
+        if not wanted.partitions or line.name in wanted.partitions:
+            yield line
+
+
+def _reservations(runner: CoreRunner, wanted: RowFilter) -> Iterator[ReservationLine]:
+    for line in reservation_lines(runner.state, runner.now()):
+        if not wanted.reservations or line.name in wanted.reservations:
+            yield line
+
+
+def _licenses(runner: CoreRunner, wanted: RowFilter) -> Iterator[LicenseLine]:
+    for line in license_lines(runner.state, runner.now()):
+        if not wanted.licenses or line.name in wanted.licenses:
+            yield line
+
+
+def _priorities(runner: CoreRunner, wanted: RowFilter) -> Iterator[PriorityRow]:
+    numbers = {job.number for job in selected_jobs(runner.state, wanted)}
+    return (line for line in priority_lines(runner.state, runner.now()) if line.job in numbers)
+
+
+def _shares(runner: CoreRunner, wanted: RowFilter) -> Iterator[dict[str, Any]]:
+    for line in share_lines(runner.state):
+        if (not wanted.users or not line["user"] or line["user"] in wanted.users) and (
+            not wanted.accounts or line["account"] in wanted.accounts
+        ):
+            yield line
+
+
+_READERS: Mapping[str, Callable[[CoreRunner, RowFilter], Iterable[object]]] = {
+    "nodes": _nodes,
+    "partitions": _partitions,
+    "reservations": _reservations,
+    "licenses": _licenses,
+    "priorities": _priorities,
+    "shares": _shares,
+}
+
+
+# --- accounting ---
+
+_LIVE = 2**62
+"""First part of the keys of jobs that wait or run, which come after all ended runs."""
+
+
+async def _accounting(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) -> RowPage:
+    """Return a page of runs: those that have ended, by their ends, then the others."""
+    await runner.committed()  # an end is in the state before it is in the accounting
+    state, now = runner.state, runner.now()
+    numbers = sorted({parse_selection(text).number for text in wanted.jobs})
+    first = after[0] if after else 0
+    if first < _LIVE:
+        ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first, PAGE))
+        runs = [Accounted(one.record, is_over=True, outcome=one.outcome) for one in ended]
+        if not wanted.duplicates:
+            runs = await _last_runs(runner, runs, ended[-1].number if ended else 0)
+        shown = [accounting_line(run, state, now, group_name) for run in _chosen(runs, wanted)]
+        return RowPage(shown, str(ended[-1].number) if len(ended) == PAGE else str(_LIVE))
+    live = [
+        live_run(job, state.settings.cluster)
+        for job in selected_jobs(state, RowFilter(jobs=wanted.jobs))
+        if not job.state.has_ended
+    ]
+    lines = (
+        ((_LIVE + run.record.request.number,), accounting_line(run, state, now, group_name))
+        for run in _chosen(live, wanted)
+    )
+    return _page(lines, after)
+
+
+async def _last_runs(runner: CoreRunner, runs: Sequence[Accounted], number: int) -> list[Accounted]:
+    """Return the runs of which the job has no later one: of a requeued job only the last counts."""
+    jobs = sorted({run.record.request.number for run in runs})
+    later = await runner.ended_runs(RunFilter(jobs, after=number)) if jobs else []
+    last: dict[int, int] = {}
+    for identity in (
+        *(run.record.identity for run in runs),
+        *(one.record.identity for one in later),
+        *(runner.state.jobs[job].identity("") for job in jobs if job in runner.state.jobs),
+    ):
+        last[identity.job_id] = max(identity.restart, last.get(identity.job_id, 0))
+    return [run for run in runs if run.record.identity.restart == last[run.record.request.number]]
+
+
+def _chosen(runs: Iterable[Accounted], wanted: RowFilter) -> Iterator[Accounted]:
+    """Yield the runs that fit a filter and its period."""
+    selections = [parse_selection(text) for text in wanted.jobs]
+    for run in runs:
+        record = run.record
+        allocation = None if record.run is None else record.run.allocation
+        facts = SelectedFacts(record.request, record.submission, allocation, (record.state,))
+        if (
+            (not selections or is_among(record, selections))
+            and fits(facts, wanted)
+            and (wanted.end is None or record.identity.submitted < wanted.end)
+        ):
+            yield run
+
+
+@lru_cache(maxsize=1_000)
+def group_name(gid: int) -> str:
+    """Return the name of a group, or its number."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

@@ -1,0 +1,256 @@
+"""Commands against a controller and its node daemon: requests, rights, rows, and bad frames."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.client.requests import JobToSubmit
+from fairbank.wlm.protocol.commands import ERROR, REQUEST
+from fairbank.wlm.protocol.frames import BODY_MAX, Frame, FrameDecoder, encode_frame
+from tests.support.conditions import wait_until
+from tests.wlm.controller.small_cluster import SmallCluster
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
+    one = SmallCluster(tmp_path_factory.mktemp("cluster"))
+    one.start()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def controller(shared: SmallCluster) -> Iterator[Controller]:
+    with Controller(shared.directory) as connection:
+        yield connection
+
+
+def submit(controller: Controller, script: str = "true", **options: str) -> int:
+    directory = controller.directory
+    options = {name.replace("_", "-"): text for name, text in options.items()}
+    job = JobToSubmit(
+        f"#!/bin/sh\n{script}\n".encode(), {"output": "/dev/null", **options}, directory
+    )
+    return requests.submit(controller, job).job
+
+
+def job(controller: Controller, number: int, *columns: str) -> list[Any]:
+    (row,) = requests.rows(controller, "jobs", columns, matching={"jobs": [str(number)]}).rows or ()
+    return list(row)
+
+
+def test_job_runs_and_is_accounted(controller: Controller, shared: SmallCluster) -> None:
+    number = submit(controller, "echo out; exit 3", output="%x-%j", job_name="train")
+    assert requests.wait(controller, number) == 3 << 8
+    assert (shared.directory / f"train-{number}").read_text() == "out\n"
+    assert job(controller, number, "state", "reason", "exit_code") == [
+        "FAILED",
+        "NonZeroExitCode",
+        [3, 0],
+    ]
+    columns = ["label", "state", "exit_code", "nodes", "allocated_tres", "processor"]
+    answer = requests.rows(controller, "accounting", columns, matching={"jobs": [str(number)]})
+    assert answer.rows is not None
+    ((label, state, code, nodes, tres, processor),) = answer.rows
+    assert (label, state, code, nodes) == (str(number), "FAILED", [3, 0], "n1")
+    assert tres.startswith("cpu=1,mem=")
+    assert processor[1] == "n1"
+    assert requests.script(controller, str(number)).startswith(b"#!/bin/sh\necho out")
+
+
+def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None:
+    number = submit(controller, "exec sleep 1000")
+    wait_for_state(controller, number, "RUNNING")
+    ((pid, of, step),) = requests.processes(controller, str(number))
+    assert (of, step) == (number, "batch")
+    assert requests.job_of_process(controller, pid)["job"] == str(number)
+    assert requests.job_of_process(controller, 1)["job"] is None
+    assert requests.notify(controller, [str(number)], "soon")[0].error is None
+    requests.cancel(controller, [str(number)])
+    assert requests.wait(controller, number) != 0
+
+
+def wait_for_state(controller: Controller, number: int, state: str) -> None:
+    wait_until(lambda: job(controller, number, "state", "flag") == [state, ""], f"{number} {state}")
+
+
+def test_cancel_by_filter_takes_only_what_fits(controller: Controller) -> None:
+    first = submit(controller, hold="", job_name="a")
+    second = submit(controller, hold="", job_name="b", array="1-3")
+    results = requests.cancel(controller, matching={"names": ["b"], "states": ["PENDING"]})
+    assert [(result.job, result.error) for result in results] == [(f"{second}_[1-3]", None)]
+    assert job(controller, first, "state") == ["PENDING"]
+    with pytest.raises(InvalidInput, match="no job is named"):
+        requests.cancel(controller)
+    requests.cancel(controller, [str(first)])
+
+
+def test_results_name_each_job_and_its_error(controller: Controller) -> None:
+    number = submit(controller, hold="")
+    results = requests.release(controller, [str(number), "99999", "x"])
+    assert [result.job for result in results] == [str(number), "99999", "x"]
+    assert [type(result.error) for result in results] == [type(None), NotFound, InvalidInput]
+    requests.wait(controller, number)
+    (result,) = requests.hold(controller, [str(number)])
+    assert isinstance(result.error, Conflict)
+
+
+def test_rows_come_in_pages_without_repetition(controller: Controller) -> None:
+    number = submit(controller, hold="", array="0-999")
+    extra = [submit(controller, hold="") for _ in range(3)]
+    wanted = {"jobs": [str(number), *map(str, extra)], "tasks": True}
+    fields: dict[str, Any] = {"of": "jobs", "columns": ["job_id", "task"], "filter": wanted}
+    first = controller.request("rows", **fields)
+    assert (len(first["rows"]), first["after"] is None) == (1_000, False)
+    second = controller.request("rows", **fields, after=first["after"])
+    assert second["rows"] == [[one, None] for one in extra]
+    rows = requests.rows(controller, "jobs", ["task"], matching=wanted).rows
+    assert rows == [[task] for task in range(1_000)] + [[None]] * 3
+    requests.cancel(controller, [str(number), *map(str, extra)])
+
+
+def test_unchanged_rows_are_not_sent_again(controller: Controller) -> None:
+    number = submit(controller, hold="")
+    before = requests.rows(controller, "jobs", ["job_id"])
+    assert requests.rows(controller, "jobs", ["job_id"], change=before.change).rows is None
+    requests.cancel(controller, [str(number)])
+    assert requests.rows(controller, "jobs", ["job_id"], change=before.change).rows is not None
+
+
+@pytest.mark.parametrize(
+    ("of", "columns", "rows"),
+    [
+        (
+            "nodes",
+            ["name", "state", "partitions"],
+            [["n1", "IDLE", "main"], ["n2", "IDLE", "main"]],
+        ),
+        ("partitions", ["name", "nodes", "is_default"], [["main", "n[1-2]", True]]),
+        ("reservations", ["name"], []),
+        ("licenses", ["name"], []),
+    ],
+    ids=["nodes", "partitions", "reservations", "licenses"],
+)
+def test_rows_of_the_machine(
+    controller: Controller, of: str, columns: list[str], rows: list[list[object]]
+) -> None:
+    assert requests.rows(controller, of, columns).rows == rows
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"of": "jobs", "columns": ["bake"]}, "columns"),
+        ({"of": "jobs", "columns": ["job_id"], "after": "x"}, "after"),
+        ({"of": "jobs", "columns": ["job_id"], "filter": {"jobs": ["x"]}}, "job"),
+        ({"of": "jobs", "columns": ["job_id"], "filter": {"colour": ["x"]}}, "request"),
+        ({"of": "cakes", "columns": ["job_id"]}, "request"),
+    ],
+    ids=["column", "cursor", "job", "filter", "kind"],
+)
+def test_unknown_names_in_rows_are_refused(
+    controller: Controller, fields: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        controller.request("rows", **fields)
+    assert refused.value.field == field
+
+
+def test_refused_submission_names_the_option(controller: Controller) -> None:
+    for options, field in (({"gpus": "1"}, "--gpus"), ({"nodes": "99"}, "nodes")):
+        with pytest.raises(FairbankError) as refused:
+            submit(controller, **options)
+        assert refused.value.field == field
+
+
+def test_test_only_tells_the_start_and_stores_nothing(controller: Controller) -> None:
+    before = requests.rows(controller, "jobs", ["job_id"]).rows
+    answer = requests.submit(
+        controller,
+        JobToSubmit(b"#!/bin/sh\n", {"test-only": "", "ntasks": "2"}, controller.directory),
+    )
+    assert answer.start is not None
+    assert (answer.nodes, answer.cpus) == (["n1"], 2)
+    assert requests.rows(controller, "jobs", ["job_id"]).rows == before
+
+
+# --- what is no request ---
+
+
+def send(directory: Path, *data: bytes) -> list[Frame]:
+    """Send data on a connection of its own, and return the frames that come back until it ends."""
+    decoder, frames = FrameDecoder(), list[Frame]()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(directory / "controller.sock"))
+        for piece in data:
+            connection.sendall(piece)
+        connection.shutdown(socket.SHUT_WR)
+        while received := connection.recv(65_536):
+            frames += decoder.decode(received)
+    return frames
+
+
+def frame(body: object, number: int = 7) -> bytes:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return encode_frame(Frame(REQUEST, number, data))
+
+
+PING = {"request": "ping", "version": 1}
+DEEP = b'{"request":"ping","version":1,"x":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        (frame(b"no JSON"), "cannot read the request"),
+        (frame(DEEP), "cannot read the request"),
+        (frame({**PING, "version": 2}), "not version 2"),
+        (frame({**PING, "loud": True}), "unknown field `loud`"),
+        (frame({"request": "bake", "version": 1}), "bake"),
+        (encode_frame(Frame(20, 7, b"{}")), "kind 20"),
+        (struct.pack("!IBI", BODY_MAX + 1, REQUEST, 7), "a frame of"),
+    ],
+    ids=["no JSON", "deep", "version", "field", "request", "kind", "too long"],
+)
+def test_bad_frame_gets_an_error_and_the_controller_lives_on(
+    controller: Controller, shared: SmallCluster, data: bytes, part: str
+) -> None:
+    (answer,) = send(shared.directory, data)
+    assert answer.kind == ERROR
+    assert part in json.loads(answer.body)["message"]
+    assert requests.ping(controller)["pid"] == shared.controller.pid
+
+
+def test_connection_goes_on_after_a_bad_request(shared: SmallCluster) -> None:
+    answers = send(shared.directory, frame(b"{", 1), frame(PING, 2)[:5], frame(PING, 2)[5:])
+    assert {answer.number: answer.kind for answer in answers} == {1: 62, 2: 61}
+
+
+def test_frame_that_is_cut_short_is_dropped(controller: Controller, shared: SmallCluster) -> None:
+    assert send(shared.directory, frame(PING)[:-1]) == []
+    assert requests.ping(controller)["host"] == socket.gethostname()
+
+
+def test_command_that_does_not_read_stops_no_other(
+    controller: Controller, shared: SmallCluster
+) -> None:
+    """Requests of megabytes of answers that stay unread: the controller stops reading them."""
+    request = frame({"request": "rows", "version": 1, "of": "nodes", "columns": ["name"] * 400})
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(shared.directory / "controller.sock"))
+        connection.setblocking(False)
+        sent = 0
+        with pytest.raises(BlockingIOError):
+            while sent < 200_000_000:
+                sent += connection.send(request * 20)
+        assert requests.ping(controller)["pid"] == shared.controller.pid
