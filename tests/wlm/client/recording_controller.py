@@ -12,7 +12,8 @@ from fairbank.core.errors import FairbankError
 from fairbank.wlm.protocol.commands import AnyRequest, decode_request, encode_answer, encode_error
 from fairbank.wlm.protocol.frames import BODY_MAX, FrameDecoder
 
-Answer = dict[str, Any] | FairbankError
+Answer = dict[str, Any] | FairbankError | None
+"""None: the connection is closed instead."""
 
 
 class RecordingController:
@@ -56,5 +57,7 @@ class RecordingController:
                     answer = self.answer(request)
                 except FairbankError as error:
                     answer = error
+                if answer is None:
+                    return
                 encode = encode_error if isinstance(answer, FairbankError) else encode_answer
                 connection.sendall(encode(frame.number, answer))  # type: ignore[arg-type]

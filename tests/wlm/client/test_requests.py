@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,6 @@ from fairbank.core.errors import Busy, Corrupt, FairbankError, Forbidden, NotFou
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller, cluster_directory
 from fairbank.wlm.protocol.commands import REQUESTS
-from fairbank.wlm.protocol.frames import Frame, encode_frame
 from tests.wlm.client.recording_controller import RecordingController
 
 RESULTS: dict[str, Any] = {"results": []}
@@ -120,31 +116,13 @@ def test_result_of_each_job_has_its_error(controller: RecordingController) -> No
     assert isinstance(second.error, NotFound)
 
 
-def test_next_request_connects_again_after_a_lost_answer(tmp_path: Path) -> None:
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(tmp_path / "controller.sock"))
-    server.listen()
-    connection = Controller(tmp_path)
-    with server:
-        server.settimeout(30)
-
-        def serve() -> None:
-            lost, _ = server.accept()
-            lost.recv(1)
-            lost.close()
-            peer, _ = server.accept()
-            with peer:
-                header = peer.recv(65_536)
-                number = int.from_bytes(header[5:9], "big")
-                peer.sendall(encode_frame(Frame(61, number, json.dumps({"up": 1}).encode())))
-
-        thread = threading.Thread(target=serve)
-        thread.start()
+def test_next_request_connects_again_after_a_lost_answer(controller: RecordingController) -> None:
+    answers = [None, {"up": 1}]
+    controller.answer = lambda request: answers.pop(0)
+    with Controller(controller.directory) as connection:
         with pytest.raises(Unavailable, match="no answer"):
             requests.ping(connection)
         assert requests.ping(connection) == {"up": 1}
-        thread.join()
-    connection.close()
 
 
 def test_directory_without_controller_names_the_remedy(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
+from fairbank.wlm.commands import job_submission
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.protocol.commands import SubmitRequest
 from tests.wlm.client.recording_controller import RecordingController
@@ -317,6 +318,17 @@ def test_wait_ends_with_the_exit_code_of_the_job(
         ACCEPTED if isinstance(request, SubmitRequest) else {"status": status}
     )
     assert command("sbatch", "-W", "--wrap", "true")[:2] == (code, "Submitted batch job 7\n")
+
+
+def test_wait_goes_on_after_a_restart_of_the_controller(
+    command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_submission, "RETRY_SECONDS", 0.0)
+    answers = [ACCEPTED, None, None, {"status": 5 << 8}]
+    controller.answer = lambda request: answers.pop(0)
+    code, _, err = command("sbatch", "--wait", "--wrap", "true")
+    assert code == 5
+    assert err.count("retrying") == 1
 
 
 # ------------------------------------------------------------------ srun

@@ -25,7 +25,7 @@ from fairbank.wlm.commands.job_options import (
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
-_RETRY_SECONDS = 2.0
+RETRY_SECONDS = 2.0
 _NEVER = "Requested node configuration is not available"
 
 
@@ -162,6 +162,6 @@ def _wait(name: str, controller: Controller, job: int) -> int:
             if not is_reported:
                 print(f"{name}: {error.message}; retrying", file=sys.stderr)
             is_reported = True
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(RETRY_SECONDS)
     # sbatch(1): the exit code after a signal is 1.
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
