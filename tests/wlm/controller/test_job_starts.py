@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.bindings import NodeBinding
@@ -15,7 +16,7 @@ from fairbank.wlm.controller.nodes.job_environment import (
     submission_environment,
     tasks_by_node,
 )
-from fairbank.wlm.controller.nodes.job_start import StartDetails, start_message
+from fairbank.wlm.controller.nodes.job_start import StartDetails, bound_cpus, start_message
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation, Submission, WlmRun
 from fairbank.wlm.protocol.messages import StartJob
@@ -164,6 +165,26 @@ def test_tasks_go_round_the_nodes(
     wanted: ResourceRequest, cpus: tuple[int, ...], tasks: list[int]
 ) -> None:
     assert tasks_by_node(wanted, grants(*cpus)) == tasks
+
+
+@pytest.mark.parametrize(
+    ("node", "cores", "cpus"),
+    [("n1", (1,), (1, 5)), ("n2", (0, 1), (2, 6, 3, 7)), ("n3", (0,), ())],
+    ids=["second core", "next node", "host with too few"],
+)
+def test_run_is_bound_to_the_cores_of_its_node(
+    node: str, cores: tuple[int, ...], cpus: tuple[int, ...]
+) -> None:
+    nodes = [Node(name=name, cpus=4, threads=2) for name in ("n1", "n2", "n3")]
+    grant = NodeGrant(NodeBinding(node, cores), 2 * len(cores), 100)
+    run = WlmRun(
+        run=Run("lab", 42, 1_000),
+        allocation=RunAllocation("main", (grant,)),
+        allocated=Moment(1_000, 10),
+    )
+    facts = Submission(name="train", uid=7, gid=8, script="x")
+    effect = StartRun(run, PendingJob(number=42), facts, None)
+    assert bound_cpus(effect, nodes, (0, 4, 1, 5, 2, 6, 3, 7)) == cpus
 
 
 def test_submission_within_a_job_leaves_out_its_variables() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sqlite3
@@ -43,6 +44,18 @@ def test_job_on_two_nodes_runs_its_script_once(cluster: SmallCluster) -> None:
     assert cluster.ask("wait", job=job) == 0
     cluster.wait_for_state(job, "COMPLETED")
     assert cluster.lines() == ["n[1-2] 2"]
+
+
+def test_jobs_are_bound_to_cores_of_their_own(cluster: SmallCluster) -> None:
+    settings = SETTINGS.replace("[jobs]", '[scheduling]\ntask_plugin = "task/affinity"\n\n[jobs]')
+    reconfigure(cluster, settings, "reconfigured: TaskPlugin")
+    script = "taskset -cp $$ | sed 's/.*: //'; while [ ! -e go ]; do sleep 0.1; done"
+    jobs = [cluster.submit(script, output="out") for _ in range(2)]
+    masks = cluster.lines(minimum=2)
+    (cluster.directory / "go").touch()
+    assert [cluster.ask("wait", job=job) for job in jobs] == [0, 0]
+    assert len({*masks}) == (2 if len(os.sched_getaffinity(0)) > 1 else 1)
+    assert all(mask.isdecimal() for mask in masks)
 
 
 def test_cancelled_job_leaves_no_process(cluster: SmallCluster) -> None:

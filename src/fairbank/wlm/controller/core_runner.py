@@ -306,16 +306,17 @@ class CoreRunner:
         return [self.state.jobs[job.number] for job in self.state.index.with_id(number)]
 
     def _notify_waiting(self, changes: CommitData) -> None:
-        for row in changes.rows if self._waiting else ():
-            if row.table != "jobs" or not isinstance(row.value, WlmJob):
-                continue
-            for number in (row.value.number, row.value.request.array or 0):
-                if number not in self._waiting:
-                    continue
-                if (status := end_status(self._jobs(number))) is not None:
-                    for end in self._waiting.pop(number):
-                        if not end.done():
-                            end.set_result(status)
+        """Answer those who wait for a job that has ended."""
+        if not self._waiting:
+            return
+        jobs = [row.value for row in changes.rows if isinstance(row.value, WlmJob)]
+        ended = {job.request.array or job.number for job in jobs if job.state.has_ended}
+        ended |= {job.number for job in jobs if job.state.has_ended}
+        for number in ended & self._waiting.keys():
+            if (status := end_status(self._jobs(number))) is not None:
+                for end in self._waiting.pop(number):
+                    if not end.done():
+                        end.set_result(status)
 
     async def _remove_contents(self) -> None:
         """Delete scripts and environments that no job uses any more, now and then."""

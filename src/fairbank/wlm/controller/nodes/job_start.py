@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from fairbank.cluster.node import Node
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern
 from fairbank.wlm.controller.nodes.job_environment import run_variables, to_entries
@@ -71,6 +72,30 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
         cpus=details.cpus,
         seconds=start.seconds,
     )
+
+
+def bound_cpus(start: StartRun, nodes: Sequence[Node], host: Sequence[int]) -> tuple[int, ...]:
+    """Return the CPUs of this host to which a run is bound on its first node.
+
+    The nodes have the CPUs of the host in their order. A host that has too few binds nothing.
+
+    Args:
+        start: the start.
+        nodes: all nodes, which are on this host.
+        host: CPUs of the host; those of a core are adjacent.
+    """
+    binding = start.run.allocation.grants[0].binding
+    first = 0
+    for node in nodes:
+        if node.name == binding.node:
+            places = [
+                first + core * node.threads + thread
+                for core in binding.cores
+                for thread in range(node.threads)
+            ]
+            return tuple(host[at] for at in places) if max(places) < len(host) else ()
+        first += node.cpus
+    return ()
 
 
 def _path(start: StartRun, pattern: str, field: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.nodes.job_start import StartDetails, start_message
+from fairbank.wlm.controller.nodes.job_start import StartDetails, bound_cpus, start_message
 from fairbank.wlm.core.effects import (
     ChangeLimit,
     DropRun,
@@ -70,9 +73,31 @@ async def _details(runner: CoreRunner, start: StartRun) -> StartDetails:
         environment,
         wanted if rules is None else rules.with_default_memory(wanted),
         array_tasks(runner.state, start.request.array),
+        bound_cpus(start, runner.settings.nodes, host_cpus())
+        if runner.settings.scheduling.affinity
+        else (),
         appends=runner.settings.jobs.job_file_append,
         now=runner.now().wall,
     )
+
+
+@cache
+def host_cpus() -> tuple[int, ...]:
+    """Return the CPUs that this process may use; those of a core are adjacent."""
+
+    def siblings(cpu: int) -> str:
+        try:
+            return Path(
+                f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+            ).read_text()
+        except OSError:  # not in every container
+            return str(cpu)
+
+    cpus = sorted(os.sched_getaffinity(0))
+    first_of_core: dict[str, int] = {}
+    for cpu in cpus:
+        first_of_core.setdefault(siblings(cpu), cpu)
+    return tuple(sorted(cpus, key=lambda cpu: (first_of_core[siblings(cpu)], cpu)))
 
 
 def array_tasks(state: CoreState, array: int | None) -> Sequence[int]:
