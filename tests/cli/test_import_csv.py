@@ -99,6 +99,20 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert (again["known"], again["resources"]) == (2, [])
 
 
+def test_imported_jobs_are_listed_by_their_starts(changing: Run, directory: Path) -> None:
+    """The number of a job says nothing of its time, nor does its line."""
+    starts = {191: "10:00", 192: "08:00", 193: "11:00", 194: "09:00"}
+    lines = [
+        f"{job},{AYLA},chem_qmc,idle-std,2026-11-19T{start}Z,2026-11-19T12:00Z,1,,0"
+        for job, start in starts.items()
+    ]
+    (directory / "jobs.csv").write_text("\n".join([HEADER, *lines, ""]))
+    output_of(changing("import", "csv", "jobs.csv"))
+    for limit in (0, 2):
+        shown = changing("jobs", "-a", "-n", "-P", "-o", "JOBID", "--limit", limit).out
+        assert shown.split()[:4] == ["193", "191", "194", "192"][: limit or 4]
+
+
 def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) -> None:
     """4 CPUs for an hour are 4 SU of cpu, 2 GPUs 2 SU of gpu."""
     times = "2026-11-20T08:00Z,2026-11-20T09:00Z"

@@ -399,7 +399,7 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
 def rows_of_each(
     context: Context, path: str, query: Mapping[str, object], limit: int = 0
 ) -> list[Row]:
-    """Return the rows of all listed values, newest first.
+    """Return the rows of all listed values, the last entered first.
 
     Args:
         context: the command, which sends the requests.

@@ -254,6 +254,9 @@ def list_jobs(
     one that pays, of the project or of a parent that shares it; `resource`, `category` and
     `active-at` select by that allocation. `since` and `until` select by the start of the run.
 
+    The order is that in which the bank entered the runs, the last first: of runs with a hold, that
+    of their starts. An import enters its runs by their starts, after all that are there.
+
     Measured use, as that of storage, is charged as runs without a job: it is listed only with
     `measured=true`. Its `job_id` is the number of the project.
     """

@@ -184,11 +184,16 @@ class Repairer:
         return self._assumed_funds or BankFunds(self._bank.projects(), self._bank.allocations())
 
 
-def _repair_order(finding: ReconcileFinding) -> int:
-    """Sort releases first, then ends of held runs: what they return can pay runs without a hold."""
+def _repair_order(finding: ReconcileFinding) -> tuple[int, int]:
+    """Sort releases first, then ends of held runs: what they return can pay runs without a hold.
+
+    Runs without a hold are entered by their starts, as holds are: lists of jobs have this order.
+    """
     if finding.category in REPAIRED_BY_RELEASE:
-        return 0
-    return 2 if finding.category is Category.MISSING else 1
+        return 0, 0
+    if finding.category is not Category.MISSING or finding.job is None:
+        return 1, 0
+    return 2, finding.job.start or 0
 
 
 def _failed(finding: ReconcileFinding, error: InvalidInput) -> RepairOutcome:

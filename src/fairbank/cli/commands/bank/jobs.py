@@ -245,7 +245,7 @@ def _owners(context: Context) -> list[int] | None:
 
 
 def jobs(context: Context, query: dict[str, object], limit: int) -> list[Row]:
-    """Return job rows, newest first, with state, cost, run time and wait.
+    """Return job rows, the last entered first, with state, cost, run time and wait.
 
     Args:
         context: the command, which sends the requests.
@@ -299,7 +299,7 @@ def _advice(context: Context, rows: list[Row]) -> list[str]:
 
 
 COMMAND = Command(
-    "list jobs with their holds and costs, the newest first",
+    "list jobs with their holds and costs, those that the bank entered last first",
     (
         "fairbank jobs --running                    what holds my credit now",
         "fairbank jobs --refused                    why jobs were refused, and what would help",
