@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, InvalidInput, NotFound
@@ -43,7 +44,6 @@ def test_job_gets_defaults_of_the_cluster_and_its_partition() -> None:
         ({"partitions": ("night",)}, NotFound, "no partition 'night'"),
         ({"cpus": 5}, InvalidInput, "could ever run"),
         ({"nodes": 3}, InvalidInput, "could ever run"),
-        ({"limit": 7_200}, InvalidInput, "could ever run"),
         ({"reservation": "exam"}, NotFound, "no reservation"),
         ({"array": "0-2000"}, InvalidInput, "MaxArraySize"),
         ({"name": ""}, InvalidInput, "not the name"),
@@ -68,6 +68,132 @@ def test_refused_submission_changes_nothing(
     assert isinstance(answer, error)
     assert about in str(answer)
     assert world.rows == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause", "remedy"),
+    [
+        ({"cpus": 5}, "3 of 3 nodes cannot be used (fewer than 5 CPUs), and it needs 1", "-c 4"),
+        (
+            {"nodes": 2, "memory": 1_500},
+            "3 of 3 nodes cannot be used (less than 1500 MiB of memory), and it needs 2",
+            "--mem=1000M",
+        ),
+        ({"nodes": 4, "cpus": 2}, "3 nodes can be used, and it needs 4", "-N 3 -n 3"),
+        ({"cpus": 5, "memory": 1_500}, "3 of 3 nodes cannot be used", "sinfo -Nl lists"),
+    ],
+    ids=["CPUs", "memory", "nodes", "both"],
+)
+def test_request_that_can_never_run_is_refused_with_the_nearest_that_can(
+    fields: dict[str, Any], cause: str, remedy: str
+) -> None:
+    answer = World(nodes=3).submit(**fields)
+    assert isinstance(answer, InvalidInput)
+    assert answer.field == "nodes"
+    assert f"could ever run this job: {cause}" in answer.message
+    assert remedy in (answer.remedy or "")
+
+
+def test_feature_and_node_that_do_not_exist_are_named() -> None:
+    world = World()
+    body = submission()
+    for wanted, error, field, about in (
+        (ResourceRequest(constraint="tape"), InvalidInput, "constraint", "the features tape"),
+        (ResourceRequest(required=("n7",)), NotFound, "nodelist", "n7"),
+    ):
+        answer = world.request(structs.replace(body, job=structs.replace(body.job, wanted=wanted)))
+        assert (type(answer), answer.field) == (error, field)
+        assert about in answer.message
+
+
+SMALL = PartitionRules(name="small", is_default=True, max_seconds=600, max_nodes=1)
+LARGE = PartitionRules(name="large")
+
+
+@pytest.mark.parametrize(
+    ("enforced", "partitions", "is_accepted"),
+    [
+        ("NO", "small", True),
+        ("NO", "small large", True),
+        ("ANY", "small", False),
+        ("ANY", "small large", True),
+        ("ALL", "small large", False),
+        ("ALL", "large", True),
+    ],
+)
+def test_limits_of_partitions_refuse_jobs_as_enforce_part_limits_says(
+    enforced: str, partitions: str, is_accepted: bool
+) -> None:
+    requests: list[tuple[dict[str, Any], str]] = [({"limit": 900}, "time"), ({"nodes": 2}, "nodes")]
+    for fields, field in requests:
+        world = World(SMALL, LARGE, part_limits=enforced)
+        answer = world.submit(partitions=tuple(partitions.split()), **fields)
+        assert isinstance(answer, int) is is_accepted
+        if not is_accepted:
+            assert (type(answer), answer.field) == (Forbidden, field)
+            assert "partition small does not accept this job: Max" in answer.message
+
+
+def test_job_beyond_a_limit_that_is_not_enforced_waits_with_the_reason() -> None:
+    world = World(SMALL)
+    numbers = [world.submit(limit=900), world.submit(nodes=2)]
+    world.settle()
+    reasons = [world.reason(number) for number in numbers]
+    assert reasons == ["PartitionTimeLimit", "PartitionNodeLimit"]
+
+
+def test_request_for_fewer_nodes_is_raised_to_those_of_the_partition() -> None:
+    world = World(PartitionRules(name="main", is_default=True, min_nodes=2), part_limits="ALL")
+    number = world.submit()
+    world.settle()
+    run = world.job(number).run
+    assert run is not None
+    assert run.allocation.nodes == ("n0", "n1")
+
+
+def accounts_of_alice(**parents: str) -> dict[tuple[str, str, str], LimitRecord]:
+    """Return the associations of accounts, by the account above, of which alice is a user."""
+    records = [LimitRecord(name="root")]
+    for account, parent in parents.items():
+        records.append(LimitRecord(name=account, parent=parent))
+        records.append(LimitRecord(name=account, user="alice", parent=account))
+    return {(one.name, one.user, one.partition): one for one in records}
+
+
+@pytest.mark.parametrize("enforced", ["NO", "ALL"])
+def test_partition_accepts_its_accounts_and_those_below_and_its_qos(enforced: str) -> None:
+    main = PartitionRules(
+        name="main",
+        is_default=True,
+        accounts=AccessList(("bio",), "AccountNotAllowed"),
+        qos=AccessList(("low",), "QOSNotAllowed", denies=True),
+    )
+    records = accounts_of_alice(bio="root", cells="bio", chem="root")
+    world = World(main, part_limits=enforced, associations=records)
+    assert world.submit(account="cells") == 1
+    requests: list[tuple[dict[str, Any], str, str]] = [
+        ({"account": "chem"}, "account", "AccountNotAllowed"),
+        ({"qos": "low"}, "qos", "QOSNotAllowed"),
+    ]
+    for fields, field, reason in requests:
+        answer = world.submit(**fields)
+        if enforced == "ALL":
+            assert (type(answer), answer.field) == (Forbidden, field)
+        else:
+            world.settle()
+            assert world.reason(answer) == reason
+
+
+def test_groups_and_users_of_a_partition_refuse_others_always() -> None:
+    staff = AccessList(("staff",), "AccountNotAllowed")
+    world = World(
+        PartitionRules(name="main", is_default=True, groups=staff),
+        PartitionRules(name="admin", root_only=True),
+    )
+    assert world.submit(groups=("staff", "users")) == 1
+    assert isinstance(world.submit(groups=("users",)), Forbidden)
+    assert isinstance(world.submit(partitions=("admin",)), Forbidden)
+    assert world.submit(partitions=("admin",), is_privileged=True) == 2
 
 
 def test_partition_that_is_down_accepts_jobs_and_starts_none() -> None:

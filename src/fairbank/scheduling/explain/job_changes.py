@@ -123,7 +123,7 @@ def _candidates(
     yield from shorter_limit(
         _limit(job, snapshot), lambda seconds: start(replace(job, limit=seconds, time_min=None))
     )
-    for fewer in _fewer_resources(job, snapshot):
+    for fewer in fewer_resources(job, snapshot):
         if fewer.most > fewer.least:
             yield fewer.search(snapshot, start)
 
@@ -196,7 +196,8 @@ class FewerResources(NamedTuple):
         )
 
 
-def _fewer_resources(job: PendingJob, snapshot: OnNodes) -> Iterator[FewerResources]:
+def fewer_resources(job: PendingJob, snapshot: OnNodes) -> Iterator[FewerResources]:
+    """Yield the resources of which the job may request less: CPUs, GPUs, nodes."""
     if not job.wanted.exclusive:  # else it gets whole nodes
         yield from _fewer_cpus(job)
     for at, (_, most) in enumerate(job.wanted.gpus):

@@ -43,10 +43,11 @@ def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCh
     evidence = "within its limits" if reason is None else explain_reason(reason)
     yield JobCheck(what, reason is None, evidence)
     for test in _partition_tests(job, nodes, name):
+        figures, passes = partition_figures(test), test.reason is None
         if test.subject is not Subject.FAIR_SHARE:
-            yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
+            yield JobCheck(f"{test.setting} of {name}", passes, figures)
         elif name == job.partitions[0]:  # it is the same in each partition
-            yield JobCheck(f"{test.setting} of QOS {job.qos}", test.reason is None, _figures(test))
+            yield JobCheck(f"{test.setting} of QOS {job.qos}", passes, figures)
 
 
 def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:
@@ -93,7 +94,7 @@ def reason_figures(view: JobView) -> str | None:
             if test.reason == view.code:
                 is_qos = test.subject is Subject.FAIR_SHARE
                 whose = f"QOS {view.job.qos}" if is_qos else f"partition {name}"
-                return f"{test.setting} of {whose} is {_figures(test)}"
+                return f"{test.setting} of {whose} is {partition_figures(test)}"
         for check in _limit_tests(view, name):
             if check.reason == view.code:
                 return str(check.figures)
@@ -162,7 +163,7 @@ _SENTENCES = {
 }
 
 
-def _figures(test: PartitionTest) -> str:
+def partition_figures(test: PartitionTest) -> str:
     """Return what is allowed, and what the job has of it."""
 
     def show(amount: float | str | tuple[str, ...]) -> str:

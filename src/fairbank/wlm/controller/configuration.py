@@ -57,6 +57,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         qos={qos.name: qos for qos in accounting.qos},
         billing_rule=accounting.billing_rule,
         licences={name: Licence(name, total, total) for name, total in scheduling.licences.items()},
+        part_limits=scheduling.part_limits,
         parameters=scheduling.parameters,
         priority=settings.priority if settings.priority.by_factors else None,
         shares=accounting.shares,

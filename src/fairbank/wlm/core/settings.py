@@ -37,6 +37,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     preemption            PreemptType and PreemptMode
     enforced              AccountingStorageEnforce
     associations          accounts and users with their limits; empty: any account will do
+    part_limits           EnforcePartLimits: NO, ANY or ALL
     parameters            SchedulerParameters
     priority              priority/multifactor with its settings; None: priority/basic
     shares                associations with their shares; all others have one share
@@ -65,6 +66,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     qos: Mapping[str, QosLimits] = {}
     billing_rule: BillingRule = BillingRule.SUM
     licences: Mapping[str, Licence] = {}
+    part_limits: str = "NO"
     parameters: SchedulerParameters = SchedulerParameters()
     priority: PrioritySettings | None = None
     shares: tuple[ShareAssociation, ...] = ()

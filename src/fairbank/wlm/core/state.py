@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,8 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
-from fairbank.priority.associations import AssociationKey
+from fairbank.priority.associations import AssociationKey, account_chain
+from fairbank.scheduling.machines.partition_access import CONFIG
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, WlmJob
@@ -24,6 +25,17 @@ from fairbank.wlm.core.settings import CoreSettings
 
 CHANGE = "change"
 """Counter of the changes of all tables."""
+
+
+_NO_PARTITION_LIMITS: Mapping[str, Any] = {
+    "min_nodes": 0,
+    **dict.fromkeys(
+        (
+            "max_nodes", "max_seconds", "max_cpus_per_node", "max_memory_per_node",
+            "max_memory_per_cpu", "accounts", "qos",
+        )
+    ),
+}  # fmt: skip
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,24 +106,49 @@ class CoreState:
         self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)
         self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
         self._table: NodeTable | None = None
-        self._idle_table: NodeTable | None = None
+        self._acceptance_table: NodeTable | None = None
 
     @property
-    def idle_table(self) -> NodeTable:
-        """Nodes and partitions as if all were up."""
-        if self._idle_table is None:
-            up = [replace(rules, state=PartitionState.UP) for rules in self.partitions.values()]
-            self._idle_table = NodeTable([*self.configured.values()], up)
-        return self._idle_table
+    def acceptance_table(self) -> NodeTable:
+        """Nodes and partitions as if all were up, with the limits that refuse a submission."""
+        if self._acceptance_table is None:
+            limits = {} if self.settings.part_limits != "NO" else _NO_PARTITION_LIMITS
+            rules = [
+                replace(one, state=PartitionState.UP, **limits) for one in self._effective_rules()
+            ]
+            self._acceptance_table = NodeTable([*self.configured.values()], rules)
+        return self._acceptance_table
 
     @property
     def table(self) -> NodeTable:
         """Nodes in their present states, and partitions."""
         if self._table is None:
             states = {name: self._node_state(name) for name in self.nodes}
-            table = NodeTable([*self.configured.values()], self.partitions.values())
+            table = NodeTable([*self.configured.values()], self._effective_rules())
             self._table = table.with_states(states)
         return self._table
+
+    def _effective_rules(self) -> Iterator[PartitionRules]:
+        """Yield the partitions as they are tested (slurm-rules.md, "Partitions").
+
+        Accounts are tested only if they are enforced, and with those below them. With the limits of
+        the partition, the lists give its reason.
+        """
+        records, is_early = self.settings.associations, self.settings.part_limits != "NO"
+        for rules in self.partitions.values():
+            lists = {"accounts": rules.accounts, "qos": rules.qos, "groups": rules.groups}
+            if (accounts := rules.accounts) is not None:
+                below = frozenset(
+                    name
+                    for name, user, _ in records
+                    if not user
+                    and any(above.name in accounts.names for above in account_chain(records, name))
+                )
+                lists["accounts"] = replace(accounts, below=below) if records else None
+            for name, access in lists.items():
+                if is_early and access is not None:
+                    lists[name] = replace(access, reason=CONFIG)
+            yield replace(rules, **lists)
 
     def load(self, rows: Iterable[StoredRow]) -> None:
         """Take over the rows that an earlier core stored; those of nodes that are gone are ignored.
@@ -142,7 +179,7 @@ class CoreState:
         if table == "jobs":
             self._reindex(before, value)
         elif table == "partitions":
-            self._table = self._idle_table = None
+            self._table = self._acceptance_table = None
         elif table == "nodes" and self._table is not None:
             self._table = self._table.with_states({key: self._node_state(key)})
         return before

@@ -16,9 +16,10 @@ from fairbank.wlm.core.events import Caller, UpdateJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
+from fairbank.wlm.core.requests.acceptance import check_request
 from fairbank.wlm.core.requests.job_requests import selected_jobs
 from fairbank.wlm.core.requests.rights import is_operator
-from fairbank.wlm.core.requests.submission import check_request, requested_tres
+from fairbank.wlm.core.requests.submission import requested_tres
 from fairbank.wlm.core.starts import arm_limit
 from fairbank.wlm.core.timers import arm_waiting
 from fairbank.wlm.core.transition import Transition

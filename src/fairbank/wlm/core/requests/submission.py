@@ -1,7 +1,4 @@
-"""Submission of jobs: defaults, checks in Slurm's order, acceptance.
-
-Whether a request could ever run is asked of `scheduling`, on nodes that all work and are empty.
-"""
+"""Submission of jobs: sizes, rights, defaults. `acceptance` has the tests of the request."""
 
 from __future__ import annotations
 
@@ -10,19 +7,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.cluster.partition_rules import PartitionRules, PartitionState
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound
+from fairbank.core.errors import Busy, Forbidden, InvalidInput, NotFound
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.jobqueue.dependencies import accept_dependencies
-from fairbank.priority.associations import own_association
-from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.ends import test_dependencies
 from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
+from fairbank.wlm.core.requests.acceptance import check_request
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
@@ -132,14 +128,24 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
             remedy="leave it out, or lower the priority with --nice",
         )
     limit = state.partitions[names[0]].default_seconds if job.limit is None else job.limit
+    wanted = _with_least_nodes(job.wanted, [state.partitions[name] for name in names])
     return msgspec.structs.replace(
         job,
         partitions=names,
+        wanted=wanted,
         limit=limit or None,
         priority=job.priority
         or max(tx.count("priority", FIRST_PRIORITY, -1) - body.submission.nice, 1),
-        tres={**job.tres, **requested_tres(job.wanted)},
+        tres={**job.tres, **requested_tres(wanted)},
     )
+
+
+def _with_least_nodes(wanted: ResourceRequest, rules: list[PartitionRules]) -> ResourceRequest:
+    """Return the request with the lowest MinNodes of its partitions, if its maximum allows it."""
+    least = min(one.min_nodes for one in rules)
+    if wanted.nodes >= least or (wanted.max_nodes is not None and wanted.max_nodes < least):
+        return wanted
+    return msgspec.structs.replace(wanted, nodes=least)
 
 
 def requested_tres(wanted: ResourceRequest) -> dict[str, int]:
@@ -156,43 +162,3 @@ def _default_partition(partitions: Mapping[str, PartitionRules]) -> tuple[str, .
         field="partition",
         remedy=f"name one of: {', '.join(sorted(partitions))}",
     )
-
-
-def check_request(state: CoreState, request: PendingJob) -> None:
-    """Check that the partitions accept the job, and that idle nodes could run it.
-
-    Raises:
-        FairbankError: no partition does, or none could.
-    """
-    for name in request.partitions:
-        rules = state.partitions[name]
-        if not _may_use_account(state, request, name):
-            raise Forbidden(
-                f"user {request.user} has no association with account {request.account!r}",
-                field="account",
-                remedy="sacctmgr show associations lists yours",
-            )
-        if rules.state in (PartitionState.INACTIVE, PartitionState.DRAIN):
-            raise Conflict(
-                f"partition {name} accepts no jobs: it is {rules.state.value}",
-                field="partition",
-                remedy="name another one",
-            )
-    if request.reservation is not None and request.reservation not in state.reservations:
-        raise NotFound(
-            f"there is no reservation {request.reservation!r}",
-            field="reservation",
-            remedy="scontrol show reservation lists them",
-        )
-    if not Nodes(state.idle_table).can_ever_fit(request):
-        raise InvalidInput(
-            "no set of nodes of its partitions could ever run this job",
-            field="nodes",
-            remedy="ask for less: scontrol show partition and scontrol show node show the limits",
-        )
-
-
-def _may_use_account(state: CoreState, request: PendingJob, partition: str) -> bool:
-    records = state.settings.associations
-    own = own_association(records, request.account, request.user, partition)
-    return not records or own is not None

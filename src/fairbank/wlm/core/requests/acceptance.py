@@ -1,0 +1,107 @@
+"""Tests of a request at submission, in Slurm's order: account, state and access of its partitions,
+reservation, limits of partitions (EnforcePartLimits), and whether empty nodes could ever run it.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from fairbank.cluster.partition_rules import PartitionState
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
+from fairbank.priority.associations import own_association
+from fairbank.scheduling.explain.infeasibility import explain_infeasibility
+from fairbank.scheduling.explain.rule_checks import partition_figures
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.partition_access import PartitionTest, Subject, partition_tests
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.core.state import CoreState
+
+_ACCESS = {Subject.RESERVATION, Subject.USER, Subject.HOST, Subject.GROUPS}
+"""Tests that always refuse a job; the others do as EnforcePartLimits says."""
+_FIELDS = {
+    Subject.NODES: "nodes",
+    Subject.CPUS: "ntasks",
+    Subject.SECONDS: "time",
+    Subject.MEMORY: "mem",
+    Subject.QOS: "qos",
+    Subject.ACCOUNT: "account",
+    Subject.GROUPS: "groups",
+}
+_OF_MACHINE = {"nodes", "TotalCPUs"}
+"""Tests of what a partition has, which are no limits."""
+
+
+def check_request(state: CoreState, request: PendingJob) -> None:
+    """Check that the partitions accept the job, and that idle nodes could run it.
+
+    Raises:
+        FairbankError: the first reason that refuses it.
+    """
+    for name in request.partitions:
+        _check_partition(state, request, name)
+    if request.reservation is not None and request.reservation not in state.reservations:
+        raise NotFound(
+            f"there is no reservation {request.reservation!r}",
+            field="reservation",
+            remedy="scontrol show reservation lists them",
+        )
+    state.table.named((*request.wanted.required, *request.wanted.excluded), field="nodelist")
+    nodes = Nodes(state.acceptance_table)
+    errors = [error for name in request.partitions if (error := _refusal(nodes, request, name))]
+    # With ALL every partition must be able to run it, else one of them.
+    needed = 1 if state.settings.part_limits == "ALL" else len(request.partitions)
+    if len(errors) >= needed:
+        raise errors[0]
+
+
+def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
+    """Check that a partition is open to the user and the account."""
+    rules = state.partitions[name]
+    if not _may_use_account(state, request, name):
+        raise Forbidden(
+            f"user {request.user} has no association with account {request.account!r}",
+            field="account",
+            remedy="sacctmgr show associations lists yours",
+        )
+    if rules.state in (PartitionState.INACTIVE, PartitionState.DRAIN):
+        raise Conflict(
+            f"partition {name} accepts no jobs: it is {rules.state.value}",
+            field="partition",
+            remedy="name another one",
+        )
+    for test in partition_tests(request, state.table, name):
+        if test.reason is not None and test.subject in _ACCESS:
+            raise _partition_error(test, name)
+
+
+def _may_use_account(state: CoreState, request: PendingJob, partition: str) -> bool:
+    records = state.settings.associations
+    own = own_association(records, request.account, request.user, partition)
+    return not records or own is not None
+
+
+def _refusal(nodes: Nodes, request: PendingJob, name: str) -> FairbankError | None:
+    """Return why a partition refuses the job, or could never run it; None if it could.
+
+    The partitions of the machine have only the limits that are enforced.
+    """
+    job = replace(request, partitions=(name,), priorities=())
+    for test in partition_tests(job, nodes.cluster, name):
+        if test.reason is not None and test.setting not in _OF_MACHINE:
+            return _partition_error(test, name)
+    if nodes.can_ever_fit(job):
+        return None
+    cause, option, by_features = explain_infeasibility(nodes, job)
+    return InvalidInput(
+        f"no set of nodes of partition {name} could ever run this job: {cause}",
+        field="constraint" if by_features else "nodes",
+        remedy=f"it could with {option}" if option else "sinfo -Nl lists what the nodes have",
+    )
+
+
+def _partition_error(test: PartitionTest, name: str) -> Forbidden:
+    return Forbidden(
+        f"partition {name} does not accept this job: {test.setting} is {partition_figures(test)}",
+        field=_FIELDS.get(test.subject, "partition"),
+        remedy=f"scontrol show partition {name} shows what it accepts",
+    )
