@@ -15,6 +15,7 @@ import fairbank
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS, load_command
+from fairbank.rest.app import document
 from tests.cli.conftest import Run, heads
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU
@@ -96,6 +97,9 @@ FORMAT_OPTIONS = (
 )
 
 
+DOCUMENT = document()
+
+
 def all_commands() -> Iterator[tuple[str, Command]]:
     for entry in COMMANDS:
         result = load_command(entry.location)
@@ -143,6 +147,42 @@ def test_write_commands_have_dry_run_and_confirmation(name: str) -> None:
     ), "a secret is shown only once"
     reason = command.parser("x")._option_string_actions.get("--reason")
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
+
+
+ROUTE_OF = {
+    "deposit": "post /alloc/{allocation}/deposit",
+    "withdraw": "post /alloc/{allocation}/withdraw",
+    "transfer": "post /alloc/{allocation}/transfer",
+    "refund": "post /job/{job}/refund",
+    "undo": "post /entry/{entry}/undo",
+    "project create": "post /project",
+    "project set": "patch /project/{project}",
+    "project remove": "delete /project/{project}",
+    "project add-user": "put /project/{project}/member/{uid}",
+    "project remove-user": "delete /project/{project}/member/{uid}",
+    "token create": "post /token",
+    "token revoke": "delete /token/{token}",
+    "alloc create": "post /alloc",
+    "alloc remove": "delete /alloc/{allocation}",
+    "alloc cap": "put /alloc/{allocation}/cap/{uid}",
+} | dict.fromkeys(
+    ("alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close",
+     "alloc reopen"),
+    "patch /alloc/{allocation}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(WRITING - BY_HAND))
+def test_route_needs_a_reason_where_its_command_does(name: str) -> None:
+    method, path = ROUTE_OF[name].split()
+    operation = DOCUMENT["paths"][path][method]
+    fields = {row["name"]: row["required"] for row in operation["parameters"]}
+    if "requestBody" in operation:
+        place = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        shape = DOCUMENT["components"]["schemas"][place.rpartition("/")[2]]
+        fields = {field: field in shape.get("required", ()) for field in shape["properties"]}
+    reason = ALL[name].parser("x")._option_string_actions.get("--reason")
+    assert fields.get("comment") == (None if reason is None else reason.required)
 
 
 REASON = ("--reason", "test")
