@@ -18,6 +18,7 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import ChangeLimit, NotifyRun, Send, SignalRun
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
+from fairbank.wlm.core.requests.rights import may_see
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
 
 ROOT = ev.Caller(0, "root")
@@ -320,6 +321,15 @@ def test_hold_for_the_owner_is_released_by_the_owner() -> None:
     world.request(ev.ReleaseJob(named(1)), ALICE)
     world.request(ev.HoldJob(named(1), by_owner=True), OPERATOR)
     assert world.request(ev.ReleaseJob(named(1)), ALICE) is None
+
+
+@pytest.mark.parametrize("caller", [ALICE, BOB, OPERATOR, ROOT], ids=lambda caller: caller.name)
+def test_private_data_hides_rows_of_others_from_users(caller: ev.Caller) -> None:
+    settings = World(private_data=frozenset({"jobs", "nodes"})).settings
+    is_operator = caller in (OPERATOR, ROOT)
+    assert may_see(settings, caller, "jobs", "alice") is (is_operator or caller is ALICE)
+    assert may_see(settings, caller, "nodes") is is_operator
+    assert may_see(settings, caller, "usage", "alice")
 
 
 # --- arrays

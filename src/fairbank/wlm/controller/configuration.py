@@ -37,6 +37,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
     return CoreSettings(
         cluster=cluster.cluster_name,
         operators=settings.operators,
+        private_data=cluster.private_data,
         has_bank=bool(settings.bank.socket),
         first_id=cluster.first_job_id,
         last_id=cluster.max_job_id,

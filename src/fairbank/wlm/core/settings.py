@@ -23,6 +23,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster               name of the cluster, part of the identity of each run
     operators             users who may change every job and the cluster
+    private_data          PrivateData: kinds of rows of which users see their own only
     has_bank              each run needs a verdict of the agent
     first_id, last_id     FirstJobId, MaxJobId
     max_jobs, max_array   MaxJobCount, MaxArraySize
@@ -46,6 +47,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     operators: frozenset[str] = frozenset()
+    private_data: frozenset[str] = frozenset()
     has_bank: bool = False
     first_id: int = 1
     last_id: int = 67_043_328

@@ -1,6 +1,11 @@
-"""Rights: the owner of a job, operators and root change it; operators and root the cluster."""
+"""Rights: the owner of a job, operators and root change it; operators and root the cluster.
+
+All users see everything but what PrivateData names, and scripts and environments of others.
+"""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from fairbank.core.errors import Forbidden
 from fairbank.wlm.core.events import Caller
@@ -8,6 +13,8 @@ from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.settings import CoreSettings
 
 ROOT_UID = 0
+PrivateKind = Literal["accounts", "jobs", "nodes", "partitions", "reservations", "usage", "users"]
+"""Words of PrivateData."""
 
 
 def is_operator(settings: CoreSettings, caller: Caller) -> bool:
@@ -37,3 +44,16 @@ def check_owner(settings: CoreSettings, caller: Caller, job: WlmJob) -> None:
             field="job",
             remedy="ask its owner or an operator of the cluster",
         )
+
+
+def may_see(settings: CoreSettings, caller: Caller, kind: PrivateKind, user: str = "") -> bool:
+    """Return True if a user may see rows of one kind.
+
+    Args:
+        settings: settings with PrivateData.
+        caller: user who makes the request.
+        kind: kind of the rows. Usage is also that of accounts and the shares.
+        user: owner of the row, who sees it always; empty: it belongs to no user.
+    """
+    is_public = kind not in settings.private_data
+    return is_public or (bool(user) and caller.name == user) or is_operator(settings, caller)
