@@ -147,11 +147,12 @@ def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCl
 def test_answer_waits_for_the_commit(cluster: SmallCluster) -> None:
     cluster.submit("true")
     cluster.limit_files(0)
-    cluster.begin("submit", script="true", directory="/")
+    cluster.begin("submit", script="touch started", directory=str(cluster.directory))
     wait_until(lambda: cluster.ask("failure"), "a failed commit")
     cluster.kill_controller()
     cluster.start_controller()
     assert [*cluster.jobs()] == ["1"]
+    assert not (cluster.directory / "started").exists()
 
 
 def test_state_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -68,6 +68,21 @@ def test_job_runs_and_is_accounted(controller: Controller, shared: SmallCluster)
     assert requests.script(controller, str(number)).startswith(b"#!/bin/sh\necho out")
 
 
+def test_job_gets_the_variables_of_its_submission(
+    controller: Controller, shared: SmallCluster
+) -> None:
+    job = JobToSubmit(
+        b"#!/bin/sh\necho $OWN $SLURM_SUBMIT_DIR $SLURM_SUBMIT_HOST $SLURM_CPUS_PER_TASK",
+        {"output": "variables", "cpus-per-task": "1"},
+        controller.directory,
+        environment=[b"OWN=mine", b"SLURM_JOB_ID=7"],
+        host="login",
+    )
+    assert requests.wait(controller, requests.submit(controller, job).job) == 0
+    expected = f"mine {controller.directory} login 1\n"
+    assert (shared.directory / "variables").read_text() == expected
+
+
 def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None:
     number = submit(controller, "exec sleep 1000")
     wait_for_state(controller, number, "RUNNING")

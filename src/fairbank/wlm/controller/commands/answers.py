@@ -20,6 +20,7 @@ from fairbank.wlm.controller.commands.job_filter import (
 from fairbank.wlm.controller.commands.rows import rows_answer
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.nodes.job_environment import submission_environment
 from fairbank.wlm.controller.state_store import digest
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
@@ -83,7 +84,10 @@ class CommandAnswers:
 
     async def _submit(self, request: cmd.SubmitRequest, user: Submitter) -> Json:
         runner = self._runner
-        files = StoredFiles(digest(request.script), digest(request.environment))
+        environment = submission_environment(
+            request.environment, request.options, request.directory, request.host
+        )
+        files = StoredFiles(digest(request.script), digest(environment))
         body = build_submission(
             request,
             user,
@@ -95,7 +99,7 @@ class CommandAnswers:
         )
         if not body.test_only:
             await runner.put_script(request.script)
-            await runner.put_script(request.environment)
+            await runner.put_script(environment)
         accepted = cast("JobAccepted", await runner.request(user.caller, body))
         expected = accepted.expected
         return {
