@@ -13,6 +13,7 @@ from fairbank.wlm.protocol.commands import (
     AnyRequest,
     ConfigRequest,
     PingRequest,
+    ProcessesRequest,
     RowsRequest,
     ScriptRequest,
     StatisticsRequest,
@@ -52,6 +53,8 @@ def answer_with(
             return {"release": "24.11.0", "host": "ws17", "pid": 1, "up": 5}
         if isinstance(request, StatisticsRequest):
             return dict(figures)
+        if isinstance(request, ProcessesRequest):
+            return {"processes": [[41, "9", "batch"], [42, "9", "batch"]]}
         assert isinstance(request, ScriptRequest)
         return {"script": "IyEvYmluL3NoCg=="}
 

@@ -64,6 +64,12 @@ def test_job_that_never_started_has_no_step(controller: RecordingController, run
     assert run("sacct", "-n", "-P", "-o", "jobid,state") == "7|CANCELLED by 5\n"
 
 
+def test_runs_are_in_the_order_of_jobs_and_tasks(controller: RecordingController, run: Run) -> None:
+    labels = ["12_10", "12_2", "9", "100"]
+    answer_with(controller, accounting=[AccountingLine(7, label) for label in labels])
+    assert run("sacct", "-X", "-n", "-P", "-o", "jobid").split() == ["9", "12_2", "12_10", "100"]
+
+
 def test_selection_is_sent(controller: RecordingController, run: Run) -> None:
     run(
         "sacct", "-A", "a", "-u", "root", "-r", "cpu,gpu", "-s", "CD,f", "--name", "x", "-q", "q",
@@ -170,6 +176,10 @@ def test_usage_of_a_running_job_is_printed(controller: RecordingController, run:
     assert run(*words) == "9.batch|1M|g01|1\n"
     assert last_rows(controller).filter.states == ("RUNNING",)
     assert last_rows(controller).filter.jobs == ("9",)
+
+
+def test_processes_of_a_running_job_are_printed(run: Run) -> None:
+    assert run("sstat", "-n", "-P", "-i", "-j", "9") == "9.batch|g01|41,42\n"
 
 
 def test_accounting_is_read_back(run: Run) -> None:

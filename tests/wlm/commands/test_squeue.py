@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -185,3 +188,19 @@ def test_long_lists_come_in_pages(controller: RecordingController, run: Run) -> 
 
     controller.answer = answer
     assert run("squeue") == DEFAULT
+
+
+def test_queue_is_repeated_until_a_signal(controller: RecordingController) -> None:
+    command = [sys.executable, "-m", "fairbank.wlm.commands", "squeue", "-i", "1", "-o", "%i"]
+    environment = {**os.environ, "FAIRBANK_CLUSTER": str(controller.directory)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        heads = 0
+        for text in process.stdout:
+            heads += text == "JOBID\n"
+            if heads == 2:
+                break
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+    assert process.returncode == 130
+    assert len(controller.requests) >= 2

@@ -90,7 +90,9 @@ _OF_RUNS = (
 )  # fmt: skip
 """Fields that only a run has, or only its steps."""
 BATCH = "batch"
-_NEEDED = ("job_id", "label", "state", "started", "ended", "step", "allocated_nodes", "cpus")
+_NEEDED = (
+    "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes", "cpus"
+)  # fmt: skip
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -185,10 +187,16 @@ def _runs(controller: Controller, line: CommandLine, names: Sequence[str]) -> Sh
     wanted = [*names, *_NEEDED, "allocated_nodes", "wckey"]
     listing = fetch(controller, "accounting", AccountingLine, dict.fromkeys(wanted), matching)
     check_cluster(line, listing.cluster)
-    rows = [row for row in listing.rows if _is_wanted(row, line)]
+    rows = sorted((row for row in listing.rows if _is_wanted(row, line)), key=_place)
     if "truncate" in line.options:
         rows = [_truncated(row, start, end) for row in rows]
     return listing._replace(rows=rows)
+
+
+def _place(row: Any) -> tuple[int, int, int]:
+    """Return the sort key of a run: job, task, submission."""
+    job, _, task = row.label.partition("_")
+    return int(job), int(task) if task.isdigit() else -1, row.submitted or 0
 
 
 def _users(line: CommandLine) -> list[str]:
@@ -299,6 +307,13 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
     for job in jobs:
         if job.partition(".")[0] not in running:
             print(f"sstat: error: no steps running for job {job}", file=sys.stderr)
-    rows = [list(_with_steps(row))[1:] for row in listing.rows]
-    _print(line, [step for steps in rows for step in steps], fields)
+    rows = [step for row in listing.rows for step in _with_steps(row) if step.step]
+    if "pids" in names:
+        rows = [row._replace(pids=_processes(controller, row)) for row in rows]
+    _print(line, rows, fields)
     return 0
+
+
+def _processes(controller: Controller, row: Any) -> str:
+    """Return the process ids of a job."""
+    return ",".join(str(process[0]) for process in requests.processes(controller, row.label))

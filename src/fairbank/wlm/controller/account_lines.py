@@ -1,0 +1,125 @@
+"""Associations, users and QOS as sacctmgr shows them. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.tree import ShareAssociation
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits
+from fairbank.report.slurm.notation import PARENT
+from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
+from fairbank.scheduling.machines.nodes import Preemption
+from fairbank.wlm.config.settings import AccountingSettings
+
+ROOT = ShareAssociation("root")
+"""Only account without associations in the settings."""
+DEFAULT_QOS = "normal"
+_KIND = LimitKind
+LIMIT_FIELDS: Mapping[LimitKind, str] = {
+    _KIND.GRP_TRES: "grp_tres",
+    _KIND.GRP_TRES_MINS: "grp_tres_mins",
+    _KIND.GRP_TRES_RUN_MINS: "grp_tres_run_mins",
+    _KIND.GRP_JOBS: "grp_jobs",
+    _KIND.GRP_SUBMIT_JOBS: "grp_submit_jobs",
+    _KIND.GRP_WALL: "grp_wall",
+    _KIND.MAX_TRES: "max_tres",
+    _KIND.MAX_TRES_PER_NODE: "max_tres_per_node",
+    _KIND.MAX_TRES_MINS: "max_tres_mins",
+    _KIND.MAX_JOBS: "max_jobs",
+    _KIND.MAX_SUBMIT_JOBS: "max_submit_jobs",
+    _KIND.MAX_WALL: "max_wall",
+    _KIND.MAX_TRES_PER_USER: "max_tres_pu",
+    _KIND.MAX_TRES_PER_ACCOUNT: "max_tres_pa",
+    _KIND.MAX_JOBS_PER_USER: "max_jobs_pu",
+    _KIND.MAX_JOBS_PER_ACCOUNT: "max_jobs_pa",
+    _KIND.MAX_SUBMIT_JOBS_PER_USER: "max_submit_pu",
+    _KIND.MAX_SUBMIT_JOBS_PER_ACCOUNT: "max_submit_pa",
+    _KIND.MIN_TRES: "min_tres",
+}
+"""Fields of the lines by limits; those that sacctmgr does not show by default are left out."""
+
+
+def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[AssociationLine]:
+    """Yield the associations, users behind their account and before the accounts below it.
+
+    Args:
+        accounting: the settings of accounts and limits.
+        cluster: its name.
+    """
+    shares = accounting.shares or (ROOT,)
+    limits = {(one.name, one.user, one.partition): one.limits for one in accounting.associations}
+    numbers = {row: number for number, row in enumerate(shares, 1)}
+    below: defaultdict[str, list[ShareAssociation]] = defaultdict(list)
+    for row in shares:
+        below[row.account if row.user else row.parent].append(row)
+
+    def lines_of(row: ShareAssociation, depth: int) -> Iterator[AssociationLine]:
+        yield AssociationLine(
+            row.account,
+            row.user,
+            cluster=cluster,
+            partition=row.partition,
+            parent="" if row.user else row.parent,
+            depth=depth - bool(row.user),
+            number=numbers[row],
+            shares=PARENT if row.shares == ON_PARENT else row.shares,
+            **_limits(limits.get((row.account, row.user, row.partition)), AssociationLine),
+        )
+        if not row.user:
+            under = sorted(below[row.account], key=lambda one: (not one.user, one))
+            for one in under:
+                yield from lines_of(one, depth + 1)
+
+    for row in sorted(below[""]):
+        yield from lines_of(row, 0)
+
+
+def user_lines(accounting: AccountingSettings) -> Iterator[UserLine]:
+    """Yield the users of the associations, each with their first account."""
+    accounts: dict[str, str] = {}
+    for row in accounting.shares:
+        if row.user:
+            accounts.setdefault(row.user, row.account)
+    return (UserLine(user, account) for user, account in sorted(accounts.items()))
+
+
+def qos_lines(accounting: AccountingSettings, preemption: Preemption) -> Iterator[QosLine]:
+    """Yield the QOS; without any in the settings, the default one."""
+    if not accounting.qos:
+        yield QosLine(DEFAULT_QOS, 1)
+    for number, one in enumerate(accounting.qos, 1):
+        rules = preemption.qos.get(one.name)
+        mode = None if rules is None else rules.preempted
+        yield QosLine(
+            one.name,
+            number,
+            priority=0 if rules is None else rules.priority,
+            preempts="" if rules is None else ",".join(sorted(rules.preempts)),
+            preempt_mode="cluster" if mode is None else mode.name.lower(),
+            flags=",".join(sorted(accounting.qos_flags.get(one.name, ()))),
+            usage_threshold=accounting.usage_thresholds.get(one.name),
+            usage_factor=one.usage_factor,
+            limit_factor=one.limit_factor,
+            **_limits(one.limits, QosLine),
+        )
+
+
+def _limits(limits: AssociationLimits | None, line: type) -> dict[str, Any]:
+    """Return the limits by the fields of a line class."""
+    if limits is None:
+        return {}
+    values: dict[LimitKind, Any] = {kind: _tres(counts) for kind, counts in limits.tres.items()}
+    values |= limits.jobs
+    values |= {kind: minutes * 60 for kind, minutes in limits.wall.items()}
+    shown = {LIMIT_FIELDS[kind]: value for kind, value in values.items() if kind in LIMIT_FIELDS}
+    return {name: value for name, value in shown.items() if hasattr(line, name)}
+
+
+def _tres(counts: Mapping[str, int]) -> str:
+    return ",".join(
+        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in counts.items()
+    )

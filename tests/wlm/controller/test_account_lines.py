@@ -1,0 +1,54 @@
+"""Associations, users and QOS of the settings as sacctmgr shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
+from fairbank.wlm.config.settings import AccountingSettings
+from fairbank.wlm.controller.account_lines import LIMIT_FIELDS, association_lines, qos_lines, user_lines
+from tests.wlm.config.files import MACHINE_TOML, toml
+from tests.wlm.config.test_accounts import ACCOUNTS, QOS
+
+
+def test_associations_are_in_the_order_of_the_tree() -> None:
+    extra = '[[associations]]\naccount = "physics"\nuser = "bob"\nshares = 2\n'
+    lines = [*association_lines(toml(MACHINE_TOML + ACCOUNTS + extra).accounting, "lab")]
+    assert [(line.account, line.user, line.depth, line.shares) for line in lines] == [
+        ("root", "", 0, 1),
+        ("physics", "", 1, 3),
+        ("physics", "bob", 1, 2),
+        ("optics", "", 2, 1),
+        ("optics", "ada", 2, "parent"),
+    ]
+    physics, ada = lines[1], lines[4]
+    assert (physics.grp_tres_mins, physics.max_jobs, physics.parent) == ("cpu=1000", 5, "root")
+    assert (ada.partition, ada.parent, ada.cluster) == ("main", "", "lab")
+
+
+def test_users_have_their_first_account() -> None:
+    assert [*user_lines(toml(MACHINE_TOML + ACCOUNTS).accounting)] == [UserLine("ada", "optics")]
+
+
+def test_qos_have_limits_and_preemption() -> None:
+    settings = toml(MACHINE_TOML + QOS)
+    high, low = qos_lines(settings.accounting, settings.scheduling.preemption)
+    assert (high.name, high.priority, high.preempts) == ("high", 10, "low")
+    assert (high.max_tres_pu, high.grp_jobs, high.max_wall) == ("cpu=16,mem=65536M", 4, 2 * 86_400)
+    assert (high.usage_factor, high.usage_threshold) == (2.0, 0.1)
+    assert (low.preempt_mode, low.priority, low.max_wall) == ("cancel", 0, None)
+
+
+def test_root_and_the_default_qos_need_no_settings() -> None:
+    settings = toml(MACHINE_TOML)
+    assert [*association_lines(settings.accounting, "lab")] == [
+        AssociationLine("root", cluster="lab", number=1)
+    ]
+    assert [*user_lines(AccountingSettings())] == []
+    names = [line.name for line in qos_lines(AccountingSettings(), settings.scheduling.preemption)]
+    assert names == ["normal"]
+
+
+@pytest.mark.parametrize("field", LIMIT_FIELDS.values())
+def test_limit_is_a_field_of_a_line(field: str) -> None:
+    assert field in {*AssociationLine._fields, *QosLine._fields}
