@@ -14,7 +14,9 @@ from fairbank.jobqueue.arrays import parse_selection
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.sacct import AccountingLine
+from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.wlm.controller.commands.account_lines import association_lines, qos_lines, user_lines
 from fairbank.wlm.controller.commands.accounting_lines import Accounted, accounting_line, live_run
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
 from fairbank.wlm.controller.commands.job_lines import job_line, split_tasks
@@ -51,6 +53,9 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "accounting": AccountingLine._fields,
     "priorities": PriorityRow._fields,
     "shares": ShareRow.__struct_fields__,
+    "associations": AssociationLine._fields,
+    "users": UserLine._fields,
+    "qos": QosLine._fields,
 }
 """Columns of each kind of rows."""
 _TABLES: Mapping[str, Sequence[Table]] = {
@@ -62,15 +67,16 @@ _TABLES: Mapping[str, Sequence[Table]] = {
     "accounting": ("jobs",),
     "priorities": ("jobs", "usage"),
     "shares": ("usage",),
+    "associations": (),
+    "users": (),
+    "qos": (),
 }
-"""Tables of the state from which the rows of a kind follow."""
+"""Tables of the state from which the rows of a kind follow; those of the settings from none."""
 
 
 async def rows_answer(runner: CoreRunner, request: RowsRequest) -> Mapping[str, Any]:
     """Return a page of rows. Raises FairbankError for an unknown column or cursor."""
     state, kind = runner.state, request.of
-    if kind not in _FIELDS:
-        raise InvalidInput(f"{kind} cannot be listed yet", field="of", remedy="leave it out")
     unknown = [name for name in request.columns if name not in _FIELDS[kind]]
     if unknown:
         raise InvalidInput(
@@ -197,6 +203,27 @@ def _shares(runner: CoreRunner, wanted: RowFilter) -> Iterator[dict[str, Any]]:
             yield line
 
 
+def _associations(runner: CoreRunner, wanted: RowFilter) -> Iterator[AssociationLine]:
+    for line in association_lines(runner.settings.accounting, runner.state.settings.cluster):
+        if (not wanted.users or line.user in wanted.users) and (
+            not wanted.accounts or line.account in wanted.accounts
+        ):
+            yield line
+
+
+def _users(runner: CoreRunner, wanted: RowFilter) -> Iterator[UserLine]:
+    for line in user_lines(runner.settings.accounting):
+        if not wanted.users or line.user in wanted.users:
+            yield line
+
+
+def _qos(runner: CoreRunner, wanted: RowFilter) -> Iterator[QosLine]:
+    settings = runner.settings
+    for line in qos_lines(settings.accounting, settings.scheduling.preemption):
+        if not wanted.qos or line.name in wanted.qos:
+            yield line
+
+
 _READERS: Mapping[str, Callable[[CoreRunner, RowFilter], Iterable[object]]] = {
     "nodes": _nodes,
     "partitions": _partitions,
@@ -204,6 +231,9 @@ _READERS: Mapping[str, Callable[[CoreRunner, RowFilter], Iterable[object]]] = {
     "licenses": _licenses,
     "priorities": _priorities,
     "shares": _shares,
+    "associations": _associations,
+    "users": _users,
+    "qos": _qos,
 }
 
 

@@ -6,7 +6,12 @@ import pytest
 
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.wlm.config.settings import AccountingSettings
-from fairbank.wlm.controller.account_lines import LIMIT_FIELDS, association_lines, qos_lines, user_lines
+from fairbank.wlm.controller.commands.account_lines import (
+    LIMIT_FIELDS,
+    association_lines,
+    qos_lines,
+    user_lines,
+)
 from tests.wlm.config.files import MACHINE_TOML, toml
 from tests.wlm.config.test_accounts import ACCOUNTS, QOS
 

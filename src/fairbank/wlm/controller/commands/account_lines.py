@@ -14,10 +14,10 @@ from fairbank.report.slurm.notation import PARENT
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.scheduling.machines.nodes import Preemption
 from fairbank.wlm.config.settings import AccountingSettings
+from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 
 ROOT = ShareAssociation("root")
 """Only account without associations in the settings."""
-DEFAULT_QOS = "normal"
 _KIND = LimitKind
 LIMIT_FIELDS: Mapping[LimitKind, str] = {
     _KIND.GRP_TRES: "grp_tres",
