@@ -224,6 +224,11 @@ class Context(Terminal):
             on_answer=self.keep_source,
         )
 
+    @cached_property
+    def has_several_clusters(self) -> bool:
+        """Return whether the number of a job names no single job: each cluster has its own."""
+        return len(self.get("/cluster")["data"]) > 1
+
     def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
         """Return an answer of the bank. None is left out of the query."""
         answer = self.client.get(path, query)

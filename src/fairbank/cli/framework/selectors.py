@@ -201,16 +201,11 @@ class SeveralClusters(InvalidInput):
             )
 
 
-def has_several_clusters(context: Context) -> bool:
-    """Return whether the number of a job names no single job: each cluster has its own."""
-    return len(context.get("/cluster")["data"]) > 1
-
-
 def job_names(context: Context, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the jobs of rows as numbers, or as `darwin/812301` if the bank has several clusters
     and the caption names none, as `usage --by job` has them.
     """
-    if rows and context.cluster is None and has_several_clusters(context):
+    if rows and context.cluster is None and context.has_several_clusters:
         return [plain(f"{row['cluster']}/{row['job_id']}") for row in rows]
     return [str(row["job_id"]) for row in rows]
 

@@ -18,12 +18,7 @@ from fairbank.cli.framework.options import (
     split_list,
 )
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import (
-    check_listed,
-    has_several_clusters,
-    job_names,
-    rows_of_each,
-)
+from fairbank.cli.framework.selectors import check_listed, job_names, rows_of_each
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import (
     Amount,
@@ -128,7 +123,7 @@ def with_units(
     is_script = context.options.form is not None
     if is_script or len({row["resource"] for row in rows}) > 1:
         needed.add("RESOURCE")
-    if is_script or (rows and context.cluster is None and has_several_clusters(context)):
+    if is_script or (rows and context.cluster is None and context.has_several_clusters):
         needed.add("CLUSTER")
     return [column._replace(extra=column.extra and column.head not in needed) for column in columns]
 

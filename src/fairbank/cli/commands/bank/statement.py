@@ -10,7 +10,7 @@ from fairbank.cli.framework.context import PAGE
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_account, add_limit, add_option, add_period, number
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import find_allocation, has_several_clusters
+from fairbank.cli.framework.selectors import find_allocation
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
     Amount,
@@ -117,7 +117,7 @@ def run(context: Context, options: Namespace) -> int:
     if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
-        if has_several_clusters(context):
+        if context.has_several_clusters:
             rows = [_of_cluster(row) for row in rows]
         opening = {**page["opening"], "label": "(opening)" if whole else "(before)"}
         rows = [opening, *rows, {**page["closing"], "label": "(closing)"}]
