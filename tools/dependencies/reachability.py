@@ -14,7 +14,6 @@ from tools.dependencies.graph import Graph, Module
 # Modules that no product code imports, and their next user.
 NEXT_USERS: Mapping[str, str] = {
     "priority.multifactor.accrual": "the workload manager",
-    "priority.limits.submission": "the workload manager",
 }
 
 

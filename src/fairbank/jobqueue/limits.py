@@ -18,10 +18,12 @@ from fairbank.core.tres import BillingRule, billing
 from fairbank.priority.associations import AssociationKey, account_chain, own_association
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.start import limit_tests
+from fairbank.priority.limits.submission import refusing_limit
 from fairbank.priority.limits.usage import (
     Counts,
     LimitedJob,
     LimitRecord,
+    LimitTest,
     LimitUsage,
     Link,
     QosLimits,
@@ -56,7 +58,8 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     `running` are the running jobs by number; one without billing units gets those of now. `qos` has
     limits with the usage by ended jobs, by name. `nodes` are names in their order. `billing_rule`
-    adds the billing units of a job.
+    adds the billing units of a job. `submitted` are numbers of jobs that run or wait, for limits on
+    submissions.
     """
 
     enforced: Enforced
@@ -67,6 +70,7 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     billing_rule: BillingRule
     licences: Mapping[str, Licence]
     nodes: Sequence[str]
+    submitted: Sequence[tuple[CountedJob, int]] = ()
 
 
 class _LimitUsageTotals:
@@ -127,6 +131,9 @@ class QueueLimits(StartLimits):
         # Fractions would take a quarter of the time of a test. Copies share it.
         self._billing: dict[tuple[object, ...], int] = {}
         self._licences = Counter({name: licence.free for name, licence in inputs.licences.items()})
+        self._submitted = Counter[_LimitOwner]()
+        for job, count in inputs.submitted:
+            self._submitted.update(dict.fromkeys(self._limit_owners(job), count))
         for number, job in inputs.running.items():
             is_billed = "billing" in job.tres
             tres = job.tres if is_billed else self._billed(job.partition, job.tres)
@@ -137,7 +144,7 @@ class QueueLimits(StartLimits):
         other._inputs, other._billing = self._inputs, self._billing
         other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
         other._running, other._tasks = self._running.copy(), self._tasks.copy()
-        other._licences = self._licences.copy()
+        other._licences, other._submitted = self._licences.copy(), self._submitted
         return other
 
     def checks(
@@ -160,6 +167,17 @@ class QueueLimits(StartLimits):
                 f"{max(free, 0):,} of {0 if licence is None else licence.total:,} licences of"
                 f" {name} are free; this job asks for {count:,}",
             )
+
+    def refusing_limit(self, job: PendingJob, partition: str, tasks: int) -> LimitTest | None:
+        """Return the limit that refuses a job at its submission, or None.
+
+        Args:
+            job: the job.
+            partition: partition in which it would start.
+            tasks: number of tasks of an array; 1 for another job.
+        """
+        limited = self._limited_job(job, partition, None)
+        return refusing_limit(limited, self._inputs.enforced, tasks)
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         self._count(job.number, self._counted(job, where.partition, where))
@@ -269,15 +287,16 @@ class QueueLimits(StartLimits):
 
     def _used(self, owner: _LimitOwner, before: LimitUsage) -> LimitUsage:
         """Return the usage by ended jobs and by those that run and end here."""
-        tally = self._tallies.get(owner)
+        tally, submitted = self._tallies.get(owner), self._submitted[owner]
         if tally is None:
-            return before
+            return msgspec.structs.replace(before, submitted=submitted) if submitted else before
         seconds = before.seconds
         if tally.gone:
             names = seconds.keys() | tally.gone.keys()
             seconds = {name: seconds.get(name, 0.0) + tally.gone.get(name, 0.0) for name in names}
         return LimitUsage(
             jobs=tally.jobs,
+            submitted=submitted,
             counts=dict(tally.counts),
             nodes=tally.nodes,
             run_seconds=dict(tally.seconds),

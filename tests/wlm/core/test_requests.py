@@ -13,7 +13,9 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.submission.dependencies import parse_dependencies
 from fairbank.core.time import Instant
-from fairbank.priority.limits.usage import LimitRecord
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import ChangeLimit, NotifyRun, Send, SignalRun
 from fairbank.wlm.core.jobs import ExpectedStart
@@ -183,6 +185,61 @@ def test_partition_accepts_its_accounts_and_those_below_and_its_qos(enforced: st
         else:
             world.settle()
             assert world.reason(answer) == reason
+
+
+def limited_world(kind: LimitKind, limit: int, **qos: Any) -> World:
+    """Return a world with a limit of the account bio, or of the QOS normal."""
+    limits = AssociationLimits(jobs={kind: limit})
+    records = accounts_of_alice(bio="root", cells="bio")
+    if not qos:
+        key = ("bio", "", "")
+        records[key] = structs.replace(records[key], limits=limits)
+    normal = QosLimits(name="normal", limits=limits if qos else AssociationLimits(), **qos)
+    return World(associations=records, qos={"normal": normal}, enforced=Enforced(limits=True))
+
+
+def test_number_of_submitted_jobs_is_limited_with_tasks_and_accounts_below() -> None:
+    world = limited_world(LimitKind.GRP_SUBMIT_JOBS, 4)
+    assert world.submit(array="1-2", held=True) == 1
+    assert world.submit(account="cells", held=True) == 2
+    refused = world.submit(array="1-2", held=True)
+    assert (type(refused), refused.field) == (Forbidden, "limits")
+    assert refused.message.startswith(
+        "AssocGrpSubmitJobsLimit: association of account bio allows 4"
+    )
+    assert world.submit(held=True) == 3
+    assert isinstance(world.submit(held=True), Forbidden)
+    world.restart()
+    assert isinstance(world.submit(held=True), Forbidden)
+    world.request(ev.CancelJob(named("1_[1]")))
+    assert isinstance(world.submit(held=True), int)
+
+
+def test_qos_limits_the_submitted_jobs_of_each_user() -> None:
+    world = limited_world(LimitKind.MAX_SUBMIT_JOBS_PER_USER, 1, deny_on_limit=False)
+    number = world.run_one()
+    assert isinstance(world.submit(), Forbidden)
+    world.end(number)
+    assert isinstance(world.submit(), int)
+
+
+@pytest.mark.parametrize("denies", [True, False])
+def test_job_above_a_limit_is_refused_only_by_deny_on_limit(denies: bool) -> None:
+    limits = AssociationLimits(wall={LimitKind.MAX_WALL: 5})
+    qos = {"normal": QosLimits(name="normal", limits=limits, deny_on_limit=denies)}
+    world = World(qos=qos, enforced=Enforced(limits=True))
+    answer = world.submit(limit=600)
+    assert isinstance(answer, Forbidden) is denies
+    if not denies:
+        world.settle()
+        assert world.reason(answer) == "QOSMaxWallDurationPerJobLimit"
+
+
+def test_changed_account_must_be_one_of_the_user() -> None:
+    world = World(associations=accounts_of_alice(bio="root"))
+    number = world.submit(held=True)
+    body = ev.UpdateJob(jobs=named(number), account="chem")
+    assert isinstance(world.request(body), Forbidden)
 
 
 def test_groups_and_users_of_a_partition_refuse_others_always() -> None:

@@ -4,8 +4,6 @@ order (slurm-rules.md, "Limits").
 Limits on the number of submitted jobs always refuse. The others only hold a job, unless its QOS
 denies what can never start (DenyOnLimit), or it has no QOS: then the request of the job is
 compared, without the usage of others.
-
-Next user: the embedded workload manager.
 """
 
 from __future__ import annotations

@@ -36,6 +36,10 @@ _BY_FIELD = {
     (Forbidden, "time"): "Requested time limit is invalid (missing or exceeds some limit)",
     (Forbidden, "nodes"): "Node count specification invalid",
     (Forbidden, "ntasks"): "More processors requested than permitted",
+    (
+        Forbidden,
+        "limits",
+    ): "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
     (Forbidden, "mem"): "Memory required by task is not available",
     (InvalidInput, "nodes"): "Requested node configuration is not available",
     (NotFound, "nodelist"): "Invalid node name specified",

@@ -10,6 +10,7 @@ import msgspec
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.jobqueue.arrays import queued_tasks, record_number
 from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
+from fairbank.priority.limits.usage import LimitTest
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob
@@ -66,6 +67,24 @@ def _snapshot(state: CoreState, now: Moment, pending: list[PendingJob]) -> OnNod
     )
     running = [_active(job, job.run, state, now) for job in _with_nodes(state) if job.run]
     return node_snapshot(nodes, pending=pending, running=running)
+
+
+def refusing_limit(
+    state: CoreState, request: PendingJob, tasks: int, now: Moment
+) -> LimitTest | None:
+    """Return the limit that refuses a new job, or None.
+
+    Args:
+        state: the state without the job.
+        request: the job.
+        tasks: number of tasks of an array; 1 for another job.
+        now: current time.
+    """
+    if not state.settings.enforced.limits:
+        return None
+    submitted = [(CountedJob(*key, {}), count) for key, count in state.submitted.items() if count]
+    inputs = msgspec.structs.replace(_limit_inputs(state, now), submitted=submitted)
+    return QueueLimits(inputs).refusing_limit(request, request.partitions[0], tasks)
 
 
 def _with_nodes(state: CoreState) -> Iterator[WlmJob]:

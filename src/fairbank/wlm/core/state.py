@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +23,8 @@ from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import CoreSettings
 
+SubmissionKey = tuple[str, str, str, str]
+"""Account, user, QOS and first partition of jobs."""
 CHANGE = "change"
 """Counter of the changes of all tables."""
 
@@ -69,7 +71,7 @@ class CoreState:
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
     the configured nodes with their present states. `change_numbers` has the number of the last
     change of each table, so that an answer may be "no change"; after a restart, that of any table.
-    `expected_starts` are those of the last pass that planned ahead, by job id, and `plan_changes`
+    `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those of the last pass that planned ahead, by job id, and `plan_changes`
     is how often they have changed. `registered` are the nodes that are connected: others get no
     work, whatever their condition is.
     """
@@ -103,6 +105,7 @@ class CoreState:
         self.plan_changes = 0
         self.change_numbers: dict[Table, int] = dict.fromkeys(self.tables, 0)
         self.registered: set[str] = set()
+        self.submitted = Counter[SubmissionKey]()
         self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)
         self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
         self._table: NodeTable | None = None
@@ -220,6 +223,9 @@ class CoreState:
         return set().union(*(self._dependents.get(key, set()) for key in keys))
 
     def _reindex(self, before: WlmJob | None, after: WlmJob | None) -> None:
+        for job, sign in ((before, -1), (after, 1)):
+            if job is not None and not job.state.has_ended:
+                self.submitted[_submission_key(job)] += sign * max(len(job.tasks), 1)
         if before is not None:
             for key in _dependency_keys(before):
                 self._dependents[key].discard(before.number)
@@ -242,6 +248,11 @@ class CoreState:
 
 def _nodes(job: WlmJob) -> tuple[str, ...]:
     return () if job.run is None else job.run.left
+
+
+def _submission_key(job: WlmJob) -> SubmissionKey:
+    request = job.request
+    return request.account, request.user, request.qos, request.partitions[0]
 
 
 def _dependency_keys(job: WlmJob) -> set[Hashable]:

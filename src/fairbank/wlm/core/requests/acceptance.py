@@ -1,5 +1,6 @@
 """Tests of a request at submission, in Slurm's order: account, state and access of its partitions,
-reservation, limits of partitions (EnforcePartLimits), and whether empty nodes could ever run it.
+reservation, limits of partitions (EnforcePartLimits), whether empty nodes could ever run it, and
+limits of accounting.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from fairbank.scheduling.explain.rule_checks import partition_figures
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.machines.partition_access import PartitionTest, Subject, partition_tests
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.snapshot import refusing_limit
 from fairbank.wlm.core.state import CoreState
 
 _ACCESS = {Subject.RESERVATION, Subject.USER, Subject.HOST, Subject.GROUPS}
@@ -52,6 +55,24 @@ def check_request(state: CoreState, request: PendingJob) -> None:
     needed = 1 if state.settings.part_limits == "ALL" else len(request.partitions)
     if len(errors) >= needed:
         raise errors[0]
+
+
+def check_limits(state: CoreState, request: PendingJob, tasks: int, now: Moment) -> None:
+    """Raise Forbidden if a limit of accounting refuses a new job.
+
+    Args:
+        state: the state without the job.
+        request: the job.
+        tasks: number of tasks of an array; 1 for another job.
+        now: current time.
+    """
+    test = refusing_limit(state, request, tasks, now)
+    if test is not None:
+        raise Forbidden(
+            f"{test.reason}: {test}",
+            field="limits",
+            remedy="sacctmgr show associations, and qos, list the limits",
+        )
 
 
 def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:

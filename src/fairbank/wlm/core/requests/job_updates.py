@@ -99,7 +99,7 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
     submission = msgspec.structs.replace(
         job.submission, **{name: changes[name] for name in _OF_SUBMISSION if name in changes}
     )
-    if {"partitions", "wanted", "reservation", "qos", "limit"} & changes.keys():
+    if {"partitions", "wanted", "reservation", "account", "qos", "limit"} & changes.keys():
         check_request(tx.state, request)
     before = job.request.limit
     job = tx.put_job(

@@ -18,7 +18,7 @@ from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
-from fairbank.wlm.core.requests.acceptance import check_request
+from fairbank.wlm.core.requests.acceptance import check_limits, check_request
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
@@ -58,6 +58,8 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
         )
     request = _with_defaults(tx, caller, body)
     check_request(state, request)
+    tasks = 1 if body.array is None else len(body.array.numbers)
+    check_limits(state, request, tasks, tx.now)
     number = next_id(tx)
     request = msgspec.structs.replace(
         request,
