@@ -71,9 +71,10 @@ class CoreState:
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
     the configured nodes with their present states. `change_numbers` has the number of the last
     change of each table, so that an answer may be "no change"; after a restart, that of any table.
-    `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those of the last pass that planned ahead, by job id, and `plan_changes`
-    is how often they have changed. `registered` are the nodes that are connected: others get no
-    work, whatever their condition is.
+    `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those
+    of the last pass that planned ahead, by job id, and `plan_changes` is how often they have
+    changed. `registered` are the nodes that are connected: others get no work, whatever their
+    condition is.
     """
 
     def __init__(
