@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Literal, NamedTuple
 
@@ -65,6 +66,14 @@ class UpdateJob(msgspec.Struct, frozen=True, kw_only=True):
     reservation: str | UnsetType | None = UNSET
     throttle: int | UnsetType | None = UNSET
     wanted: ResourceRequest | UnsetType = UNSET
+    licences: Mapping[str, int] | UnsetType = UNSET
+    nice: int | UnsetType = UNSET
+    extra: str | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    directory: str | UnsetType = UNSET
+    mail_types: frozenset[str] | UnsetType = UNSET
+    mail_user: str | UnsetType = UNSET
 
 
 class HoldJob(NamedTuple):

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from fairbank import __version__
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.job_filter import (
     is_among,
     is_empty,
     selected_jobs,
     selection_of,
+)
+from fairbank.wlm.controller.commands.machine_changes import (
+    changed_reservation,
+    entity_name,
+    node_updates,
+    partition_update,
 )
 from fairbank.wlm.controller.commands.rows import rows_answer
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
@@ -65,7 +72,12 @@ class CommandAnswers:
                 lambda jobs, request: ev.RequeueJob(jobs, request.held, request.special)
             ),
             cmd.TopRequest: self._change(lambda jobs, _: ev.TopJob(jobs)),
-            cmd.NotifyRequest: self._notify,
+            cmd.NotifyRequest: self._change(lambda jobs, wanted: ev.SendNotice(jobs, wanted.text)),
+            cmd.UpdateJobRequest: self._update_job,
+            cmd.UpdateNodeRequest: self._update_node,
+            cmd.CreateRequest: self._set_entity,
+            cmd.UpdateRequest: self._set_entity,
+            cmd.DeleteRequest: self._delete_entity,
             cmd.RowsRequest: self._rows,
             cmd.ScriptRequest: self._script,
             cmd.WaitRequest: self._wait,
@@ -159,19 +171,15 @@ class CommandAnswers:
             results.append({"job": text, "error": error})
         return {"results": results}
 
-    async def _notify(self, request: cmd.NotifyRequest, user: Submitter) -> Json:
-        results = []
-        for text in request.jobs:
-            error = None
-            try:
-                for job in self._own_jobs(text, user):
-                    run = _run_of(job)
-                    message = wire.NotifyJob(run=run.run, text=request.text)
-                    await self._nodes.ask(run.batch_node, message)
-            except FairbankError as refused:
-                error = wire.error_message(refused)
-            results.append({"job": text, "error": error})
-        return {"results": results}
+    async def _update_job(self, request: cmd.UpdateJobRequest, user: Submitter) -> Json:
+        runner = self._runner
+
+        def body(text: str) -> ev.UpdateJob:
+            job = self._own_jobs(text, user)[0]
+            context = ChangeContext(job, runner.state, runner.now(), runner.state.settings.zone)
+            return job_update(parse_selection(text), request.fields, context)
+
+        return await self._each(user, request.jobs, body)
 
     async def _script(self, request: cmd.ScriptRequest, user: Submitter) -> Json:
         job = self._own_jobs(request.job, user)[0]
@@ -213,10 +221,45 @@ class CommandAnswers:
             check_owner(state.settings, user.caller, job)
         return jobs
 
+    # ------------------------------------------------------------------ machine
+
+    async def _update_node(self, request: cmd.UpdateNodeRequest, user: Submitter) -> Json:
+        for body in node_updates(self._runner.state, request.nodes, request.fields):
+            await self._runner.request(user.caller, body)
+        return {}
+
+    async def _set_entity(
+        self, request: cmd.CreateRequest | cmd.UpdateRequest, user: Submitter
+    ) -> Json:
+        state, is_new = self._runner.state, isinstance(request, cmd.CreateRequest)
+        if request.entity == "partition":
+            partition = partition_update(state, request.fields, is_new=is_new)
+            await self._runner.request(user.caller, partition)
+            return {"name": partition.rules.name}
+        check_operator(state.settings, user.caller, "create reservations")
+        reservation = changed_reservation(
+            state,
+            request.fields,
+            is_new=is_new,
+            user=user.caller.name,
+            now=self._runner.now(),
+            zone=state.settings.zone,
+        )
+        await self._runner.request(user.caller, ev.SetReservation(reservation))
+        return {"name": reservation.name}
+
+    async def _delete_entity(self, request: cmd.DeleteRequest, user: Submitter) -> Json:
+        body: ev.RequestBody
+        name = entity_name(request.entity, request.fields)
+        is_partition = request.entity == "partition"
+        body = ev.DeletePartition(name) if is_partition else ev.DeleteReservation(name)
+        await self._runner.request(user.caller, body)
+        return {"name": name}
+
     # ------------------------------------------------------------------ controller
 
     async def _rows(self, request: cmd.RowsRequest, user: Submitter) -> Json:
-        return await rows_answer(self._runner, request)
+        return await rows_answer(self._runner, request, user.caller)
 
     async def _ping(self, request: cmd.PingRequest, user: Submitter) -> Json:
         return {

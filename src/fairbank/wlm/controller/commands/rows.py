@@ -30,6 +30,9 @@ from fairbank.wlm.controller.commands.order_lines import priority_lines, share_l
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import RunFilter
 from fairbank.wlm.core.effects import Table
+from fairbank.wlm.core.events import Caller
+from fairbank.wlm.core.requests.rights import PrivateKind, may_see
+from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
 
 Cell = Any
@@ -74,8 +77,31 @@ _TABLES: Mapping[str, Sequence[Table]] = {
 """Tables of the state from which the rows of a kind follow; those of the settings from none."""
 
 
-async def rows_answer(runner: CoreRunner, request: RowsRequest) -> Mapping[str, Any]:
-    """Return a page of rows. Raises FairbankError for an unknown column or cursor."""
+_PRIVATE: Mapping[str, PrivateKind] = {
+    "jobs": "jobs",
+    "nodes": "nodes",
+    "partitions": "partitions",
+    "reservations": "reservations",
+    "accounting": "jobs",
+    "priorities": "jobs",
+    "shares": "usage",
+}
+"""Words of PrivateData that hide rows."""
+
+
+async def rows_answer(
+    runner: CoreRunner, request: RowsRequest, caller: Caller
+) -> Mapping[str, Any]:
+    """Return a page of rows, without what the user may not see.
+
+    Args:
+        runner: runner of the core.
+        request: kind, columns, filter and cursor.
+        caller: the user.
+
+    Raises:
+        FairbankError: a column, a job or the cursor is unknown.
+    """
     state, kind = runner.state, request.of
     unknown = [name for name in request.columns if name not in _FIELDS[kind]]
     if unknown:
@@ -98,11 +124,21 @@ async def rows_answer(runner: CoreRunner, request: RowsRequest) -> Mapping[str, 
     return {
         "change": change,
         "columns": request.columns,
-        "rows": [_cells(line, request.columns) for line in page.lines],
+        "rows": [
+            _cells(line, request.columns)
+            for line in page.lines
+            if _is_visible(state, caller, kind, line)
+        ],
         "after": page.after,
         "now": runner.now().wall,
         "cluster": state.settings.cluster,
     }
+
+
+def _is_visible(state: CoreState, caller: Caller, kind: str, line: Any) -> bool:
+    owner = line["user"] if isinstance(line, dict) else getattr(line, "user", "")
+    private = _PRIVATE.get(kind)
+    return private is None or may_see(state.settings, caller, private, owner)
 
 
 def _cells(line: Any, columns: Sequence[str]) -> list[Cell]:

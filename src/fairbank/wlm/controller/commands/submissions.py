@@ -277,11 +277,23 @@ def _check_names(values: Mapping[str, Any], state: CoreState) -> None:
         raise NotFound(
             f"there is no QOS {qos[:40]!a}", field="--qos", remedy="sacctmgr show qos lists them"
         )
-    for licence, count in values.get("licenses", {}).items():
-        if licence not in known.licences or count > known.licences[licence].total:
+    check_licenses(values.get("licenses", {}), state, "--licenses")
+
+
+def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> None:
+    """Raise InvalidInput for licenses that the cluster does not have, or not so many.
+
+    Args:
+        counts: how many of each.
+        state: the state of the cluster.
+        field: name of the option or field for the error.
+    """
+    known = state.settings.licences
+    for licence, count in counts.items():
+        if licence not in known or count > known[licence].total:
             raise InvalidInput(
                 f"the cluster does not have {count} of the license {licence}",
-                field="--licenses",
+                field=field,
                 remedy="scontrol show license lists them",
             )
 

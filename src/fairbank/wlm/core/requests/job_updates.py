@@ -26,10 +26,13 @@ from fairbank.wlm.core.transition import Transition
 
 _OF_REQUEST = (
     "limit", "time_min", "eligible", "deadline", "partitions", "account", "qos", "reservation",
-    "throttle", "wanted",
+    "throttle", "wanted", "licences",
 )  # fmt: skip
-_OF_SUBMISSION = ("name", "comment", "may_requeue")
-_AFTER_THE_END = frozenset({"comment", "admin_comment", "may_requeue"})
+_OF_SUBMISSION = (
+    "name", "comment", "may_requeue", "nice", "extra", "output", "error", "directory",
+    "mail_types", "mail_user",
+)  # fmt: skip
+_AFTER_THE_END = frozenset({"comment", "admin_comment", "extra", "may_requeue"})
 _WHILE_RUNNING = _AFTER_THE_END | {"limit", "throttle"}
 _BY_OPERATORS = frozenset({"priority", "admin_comment"})
 
@@ -78,7 +81,8 @@ def _check_rights(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str
         value = changes[name]
         raises_limit = name == "limit" and before is not None and (value is None or value > before)
         holds = name == "priority" and value == 0
-        if raises_limit or (name in _BY_OPERATORS and not holds):
+        is_negative = name == "nice" and value < 0
+        if raises_limit or is_negative or (name in _BY_OPERATORS and not holds):
             raise Forbidden(
                 f"only operators may {'raise the limit' if raises_limit else f'set {name}'}"
                 f" of job {job.name}",
@@ -94,6 +98,9 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
     if "wanted" in changes:
         tres = {**request.tres, **requested_tres(request.wanted)}
         request = msgspec.structs.replace(request, tres=tres)
+    if "nice" in changes and tx.state.settings.priority is None:
+        priority = request.priority - changes["nice"] + job.submission.nice
+        request = msgspec.structs.replace(request, priority=max(priority, 1))
     if priority := changes.get("priority"):
         request = msgspec.structs.replace(request, priority=priority)
     submission = msgspec.structs.replace(

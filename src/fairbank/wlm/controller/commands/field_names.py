@@ -1,0 +1,46 @@
+"""Fields of scontrol update: their names in any case, which may be cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+from fairbank.core.errors import InvalidInput
+
+T = TypeVar("T")
+
+LETTERS_MIN = 3
+"""Fewest letters of a name that is cut short."""
+
+
+def find_field(name: str, known: Mapping[str, T]) -> T:
+    """Return what stands for a field.
+
+    Args:
+        name: the field as it is written.
+        known: by the full names.
+
+    Raises:
+        InvalidInput: there is no such field, or several begin so.
+    """
+    wanted = name.lower()
+    by_name = {full.lower(): full for full in known}
+    begun = [full for full in by_name if len(wanted) >= LETTERS_MIN and full.startswith(wanted)]
+    if wanted in by_name:
+        return known[by_name[wanted]]
+    if len(begun) == 1:
+        return known[by_name[begun[0]]]
+    near = get_close_matches(wanted, by_name, n=1)
+    raise InvalidInput(
+        f"{name[:40]!a} is not a field that can change",
+        field=name[:40],
+        remedy=f"did you mean {by_name[near[0]]}?" if near else f"one of {', '.join(known)}",
+    )
+
+
+def required(text: str, name: str, form: str) -> str:
+    """Return the text of a field. Raises InvalidInput if it is empty."""
+    if text:
+        return text
+    raise InvalidInput(f"{name} is empty", field=name, remedy=f"write {name}={form}")

@@ -1,0 +1,232 @@
+"""Fields of scontrol update job become the request that the core accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairbank.core.errors import Conflict, InvalidInput
+from fairbank.core.hostlist import expand
+from fairbank.core.submission import values as v
+from fairbank.core.time import MINUTE, parse_moment
+from fairbank.jobqueue.arrays import JobSelection
+from fairbank.scheduling.placement import constraint
+from fairbank.wlm.controller.commands.field_names import find_field
+from fairbank.wlm.controller.commands.submissions import check_licenses
+from fairbank.wlm.core.events import UpdateJob
+from fairbank.wlm.core.jobs import Moment, WlmJob
+from fairbank.wlm.core.state import CoreState
+
+
+class ChangeContext(NamedTuple):
+    """Job that changes, and what the meaning of its fields depends on."""
+
+    job: WlmJob
+    state: CoreState
+    now: Moment
+    zone: tzinfo
+
+
+Change = Callable[[str, str, ChangeContext], Mapping[str, Any]]
+"""Function from text, name of the field and context to fields of `UpdateJob`."""
+
+
+def job_update(
+    selection: JobSelection, fields: Mapping[str, str], context: ChangeContext
+) -> UpdateJob:
+    """Return the request for the core.
+
+    Args:
+        selection: the jobs.
+        fields: texts by the names of scontrol.
+        context: the first of the jobs, for what is relative to its values.
+
+    Raises:
+        InvalidInput: there is no such field, or it has a bad value.
+    """
+    changes: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
+    for name, text in fields.items():
+        change = find_field(name, _FIELDS)
+        target = wanted if change in _OF_REQUEST else changes
+        target.update(change(text, name, context))
+    if wanted:
+        changes["wanted"] = msgspec.structs.replace(context.job.request.wanted, **wanted)
+    if not changes:
+        raise InvalidInput("no field is named", field="fields", remedy="write for example Nice=10")
+    return UpdateJob(jobs=selection, **changes)
+
+
+def _text(field: str) -> Change:
+    return lambda text, name, context: {field: text}
+
+
+def _word_or_none(field: str) -> Change:
+    return lambda text, name, context: {field: text or None}
+
+
+def _value(field: str, read: v.Reader) -> Change:
+    return lambda text, name, context: {field: read(text, name)}
+
+
+def _moment(field: str) -> Change:
+    return lambda text, name, context: {
+        field: parse_moment(text, context.now.wall, context.zone, field=name)
+    }
+
+
+def _limit(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    """Return the time limit of `30`, `+30` or `-1:00:00`."""
+    sign = text[:1]
+    if sign not in ("+", "-") or text == "-1":
+        return {"limit": v.time_limit(text, name)}
+    before, change = context.job.request.limit, v.time_limit(text[1:], name)
+    if before is None or change is None:
+        raise Conflict(
+            f"job {context.job.name} has no time limit of its own", field=name, remedy="set one"
+        )
+    limit = before + change if sign == "+" else before - change
+    if limit < MINUTE:
+        raise InvalidInput(
+            f"{text[:40]} leaves no time limit", field=name, remedy="a minute or more is left"
+        )
+    return {"limit": limit}
+
+
+def _end(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    """Return the time limit with which a running job ends at a time."""
+    run = context.job.active_run
+    if run is None or run.started is None:
+        raise Conflict(
+            f"job {context.job.name} is not running", field=name, remedy="set TimeLimit instead"
+        )
+    end = parse_moment(text, context.now.wall, context.zone, field=name)
+    elapsed = context.now.mono - run.started.mono
+    seconds = max(end - context.now.wall + elapsed, 1)
+    return {"limit": -(-seconds // MINUTE) * MINUTE}
+
+
+def _requeue(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    return {"may_requeue": v.zero_or_one(text, name)}
+
+
+def _partitions(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    names = tuple(dict.fromkeys(filter(None, text.split(","))))
+    unknown = [one for one in names if one not in context.state.partitions]
+    if unknown or not names:
+        raise InvalidInput(
+            f"there is no partition {(unknown or [text])[0][:40]!a}",
+            field="partition",
+            remedy=f"there are: {', '.join(sorted(context.state.partitions))}",
+        )
+    return {"partitions": names}
+
+
+def _dependencies(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    return {"dependencies": None if text in ("", "0") else v.dependencies(text, name)}
+
+
+def _throttle(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    return {"throttle": None if text == "0" else v.count(text, name)}
+
+
+def _licenses(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    counts = v.licenses(text, name) if text else {}
+    check_licenses(counts, context.state, name)
+    return {"licences": counts}
+
+
+def _qos(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    if text and text not in context.state.settings.qos:
+        raise InvalidInput(
+            f"there is no QOS {text[:40]!a}", field=name, remedy="sacctmgr show qos lists them"
+        )
+    return {"qos": text}
+
+
+# --- fields of the request of resources ---
+
+
+def _nodes(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    least, most = v.nodes(text, name)
+    return {"nodes": least, "max_nodes": most}
+
+
+def _cpus(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    """Return the number of tasks that needs so many CPUs."""
+    per_task = context.job.request.wanted.cpus_per_task
+    return {"tasks": -(-v.count(text, name) // per_task)}
+
+
+def _memory(field: str, other: str) -> Change:
+    return lambda text, name, context: {field: v.memory(text, name), other: None}
+
+
+def _hosts(field: str) -> Change:
+    return lambda text, name, context: {
+        field: tuple(dict.fromkeys(expand(text, field=name))) if text else ()
+    }
+
+
+def _features(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    constraint.parse(text, name)
+    return {"constraint": text}
+
+
+def _contiguous(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    return {"contiguous": text.lower() in ("1", "yes", "y")}
+
+
+def _sharing(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
+    shares = text.lower() in ("1", "yes", "y")
+    return {"shared": shares, "exclusive": not shares}
+
+
+_WANTED: Mapping[str, Change] = {
+    "NumNodes": _nodes,
+    "NumTasks": _value("tasks", v.count),
+    "NumCPUs": _cpus,
+    "CpusPerTask": _value("cpus_per_task", v.count),
+    "MinCPUsNode": _value("cpus_per_node", v.count),
+    "MinMemoryNode": _memory("memory_per_node", "memory_per_cpu"),
+    "MinMemoryCPU": _memory("memory_per_cpu", "memory_per_node"),
+    "MinTmpDiskNode": _value("tmp", v.memory),
+    "ReqNodeList": _hosts("required"),
+    "ExcNodeList": _hosts("excluded"),
+    "Features": _features,
+    "Contiguous": _contiguous,
+    "OverSubscribe": _sharing,
+}
+_OF_REQUEST = frozenset(_WANTED.values())
+_FIELDS: Mapping[str, Change] = {
+    **_WANTED,
+    "Account": _text("account"),
+    "AdminComment": _text("admin_comment"),
+    "ArrayTaskThrottle": _throttle,
+    "Comment": _text("comment"),
+    "Deadline": _moment("deadline"),
+    "Dependency": _dependencies,
+    "EndTime": _end,
+    "Extra": _text("extra"),
+    "JobName": _text("name"),
+    "Licenses": _licenses,
+    "MailType": _value("mail_types", v.mail_types),
+    "MailUser": _text("mail_user"),
+    "Name": _text("name"),
+    "Nice": _value("nice", v.nice),
+    "Partition": _partitions,
+    "Priority": _value("priority", v.priority),
+    "QOS": _qos,
+    "Requeue": _requeue,
+    "ReservationName": _word_or_none("reservation"),
+    "StartTime": _moment("eligible"),
+    "StdErr": _text("error"),
+    "StdOut": _text("output"),
+    "TimeLimit": _limit,
+    "TimeMin": _value("time_min", v.time_limit),
+    "WorkDir": _text("directory"),
+}
+"""By the names of scontrol."""
