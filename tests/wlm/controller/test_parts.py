@@ -19,7 +19,7 @@ from fairbank.wlm.config.settings import (
     WlmSettings,
 )
 from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
-from fairbank.wlm.controller.configuration import NO_LIMIT_SECONDS, core_settings
+from fairbank.wlm.controller.configuration import core_settings
 from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
 from fairbank.wlm.core.effects import SetTimer, StoredRow
 from fairbank.wlm.core.events import TimerFired, TimerKind
@@ -144,7 +144,7 @@ def test_core_gets_its_settings_from_the_file() -> None:
     core = core_settings(settings)
     assert core.operators == {"olga"}
     assert core.has_bank
-    assert core.over_time_limit == NO_LIMIT_SECONDS
+    assert core.over_time_limit is None
     assert core.licences["matlab"].free == 4
     # Any account will do where associations are not enforced.
     assert not core.associations

@@ -309,6 +309,39 @@ def test_limit_is_measured_on_the_monotonic_clock() -> None:
     assert run.elapsed == 660
 
 
+def test_unlimited_over_time_ends_no_run_and_still_warns() -> None:
+    world = World(over_time_limit=None)
+    number = world.run_one(limit=600, warning=WarningSignal(10, 60, to_script=True))
+    run = world.job(number).identity("lab")
+    assert world.nodes["n0"].starts[run].seconds is None
+    world.advance(539)
+    world.now = Moment(world.now.wall + 1, world.now.mono + 1)
+    effects = world.event(ev.TimerFired(ev.TimerKind.WARNING, number))
+    assert Send("n0", SignalRun(run, 10, script_only=True)) in effects
+    world.restart()
+    world.advance(5_000)
+    assert world.state(number) == "RUNNING"
+
+
+def test_no_job_starts_while_another_is_completing_for_less_than_complete_wait() -> None:
+    world = World(complete_wait=20)
+    jobs = [world.run_one() for _ in range(2)]
+    for number in jobs:
+        world.end_script(world.nodes["n0"], world.job(number).identity("lab"), 0)
+        waiting = world.submit()
+        world.settle()
+        assert world.state(waiting) == "PENDING"
+        if number == jobs[0]:
+            world.clear(number)
+        else:
+            world.restart()
+            world.settle()
+            world.advance(20)
+        world.settle()
+        assert world.state(waiting) == "RUNNING CONFIGURING"
+        world.begin_all()
+
+
 def test_warning_signal_comes_before_the_limit() -> None:
     world = World()
     number = world.run_one(limit=600, warning=WarningSignal(10, 60, to_script=True))

@@ -408,8 +408,9 @@ class World:
         identity = str(job.identity(self.settings.cluster))
         assert job.state.has_ended == (identity in self.accounting), "W4"
         run = job.active_run
-        if run is not None and run.started is not None and job.request.limit is not None:
-            latest = run.started.mono + job.request.limit + self.settings.over_time_limit
+        seconds = self.settings.run_seconds(job.request.limit)
+        if run is not None and run.started is not None and seconds is not None:
+            latest = run.started.mono + seconds
             is_due = SetTimer(ev.TimerKind.LIMIT, job.number, latest) in self.timers
             assert self.now.mono <= latest or is_due, "W7"
 

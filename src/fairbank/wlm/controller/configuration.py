@@ -17,9 +17,6 @@ from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.state import CoreState
 
-NO_LIMIT_SECONDS = 500_000_000
-"""OverTimeLimit=UNLIMITED."""
-
 
 def read_settings(directory: Path) -> LoadedSettings:
     """Read wlm.toml in the directory of a cluster. Raises InvalidInput."""
@@ -30,7 +27,6 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
     """Return the settings of the core."""
     cluster, scheduling = settings.cluster, settings.scheduling
     accounting, jobs = settings.accounting, settings.jobs
-    over = jobs.over_time_limit
     associations = {
         (record.name, record.user, record.partition): record for record in accounting.associations
     }
@@ -43,7 +39,8 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         last_id=cluster.max_job_id,
         max_jobs=cluster.max_job_count,
         max_array=cluster.max_array_size,
-        over_time_limit=NO_LIMIT_SECONDS if over is None else over,
+        over_time_limit=jobs.over_time_limit,
+        complete_wait=jobs.complete_wait,
         min_job_age=cluster.min_job_age,
         max_batch_requeue=jobs.max_batch_requeue,
         requeue_exit=jobs.requeue_exit,

@@ -288,6 +288,7 @@ class TimerKind(Enum):
     LIMIT = "limit"
     GRACE = "grace"
     PRIORITY = "priority"
+    COMPLETION = "completion"
     FORGET = "forget"
 
     @property

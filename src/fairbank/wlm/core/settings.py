@@ -27,7 +27,8 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     has_bank              each run needs a verdict of the agent
     first_id, last_id     FirstJobId, MaxJobId
     max_jobs, max_array   MaxJobCount, MaxArraySize
-    over_time_limit       OverTimeLimit
+    over_time_limit       OverTimeLimit; None: no run is ended at its limit
+    complete_wait         CompleteWait: no job starts while another one has been completing for less
     min_job_age           MinJobAge
     max_batch_requeue     MaxBatchRequeue
     requeue_exit, _hold   RequeueExit, RequeueExitHold
@@ -53,7 +54,8 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     last_id: int = 67_043_328
     max_jobs: int = 10_000
     max_array: int = 1_001
-    over_time_limit: int = 0
+    over_time_limit: int | None = 0
+    complete_wait: int = 0
     min_job_age: int = 300
     max_batch_requeue: int = 5
     requeue_exit: frozenset[int] = frozenset()
@@ -73,3 +75,9 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     priority: PrioritySettings | None = None
     shares: tuple[ShareAssociation, ...] = ()
     zone: tzinfo = UTC
+
+    def run_seconds(self, limit: int | None) -> int | None:
+        """Return after how many seconds a run with a time limit is ended; None: never."""
+        if limit is None or self.over_time_limit is None:
+            return None
+        return limit + self.over_time_limit

@@ -36,6 +36,8 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
     The plan may be of an older state: each start is checked against the present one.
     """
     plan = made.plan
+    if _waits_for_completion(tx):
+        return
     if made.has_reservations:
         starts = expected_starts(tx.state, plan)
         tx.state.plan_changes += starts != tx.state.expected_starts
@@ -60,6 +62,24 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
             held.setdefault(binding.node, []).append(binding)
         _allocate(tx, job, start.job, start.placement, bound)
     _record_reasons(tx, plan)
+
+
+def _waits_for_completion(tx: Transition) -> bool:
+    """Return True while a job has been completing for less than CompleteWait.
+
+    A timer requests the next pass for one that takes longer; its end requests one, too.
+    """
+    wait = tx.state.settings.complete_wait
+    ends = (
+        job.run.ended.mono + wait
+        for node in (tx.state.nodes if wait else ())
+        for job in tx.state.jobs_on(node)
+        if job.run is not None and job.run.ended is not None
+    )
+    last = max(ends, default=0)
+    if last > tx.now.mono:
+        tx.set_timer(TimerKind.COMPLETION, 0, last)
+    return last > tx.now.mono
 
 
 def _may_start(
@@ -158,8 +178,7 @@ def _send_start(tx: Transition, job: WlmJob, run: WlmRun) -> None:
 
 def send_start_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
     """Send the start to a node. A node that knows the run ignores it."""
-    limit = job.request.limit
-    seconds = None if limit is None else limit + tx.state.settings.over_time_limit
+    seconds = tx.state.settings.run_seconds(job.request.limit)
     tx.send(node, StartRun(run, job.request, job.submission, seconds))
 
 
@@ -214,7 +233,8 @@ def arm_limit(tx: Transition, job: WlmJob) -> None:
     if limit is None:
         return
     end = run.started.mono + limit
-    tx.set_timer(TimerKind.LIMIT, job.number, end + tx.state.settings.over_time_limit)
+    if (seconds := tx.state.settings.run_seconds(limit)) is not None:
+        tx.set_timer(TimerKind.LIMIT, job.number, run.started.mono + seconds)
     warning = job.submission.warning
     if warning is not None and end - warning.seconds > tx.now.mono:
         tx.set_timer(TimerKind.WARNING, job.number, end - warning.seconds)

@@ -40,6 +40,9 @@ def fire(tx: Transition, timer: TimerFired) -> None:
     if timer.kind is TimerKind.PRIORITY:
         tick(tx)
         return
+    if timer.kind is TimerKind.COMPLETION:
+        tx.request_plan()
+        return
     if timer.kind is TimerKind.RESERVATION:
         for name, reservation in list(tx.state.reservations.items()):
             if reservation.is_over(tx.now.wall):
@@ -150,10 +153,10 @@ def _warning(tx: Transition, job: WlmJob) -> None:
 
 def _limit(tx: Transition, job: WlmJob) -> None:
     """End a job at its time limit, with OverTimeLimit."""
-    run, limit = job.active_run, job.request.limit
-    if run is None or run.started is None or limit is None:
+    run, seconds = job.active_run, tx.state.settings.run_seconds(job.request.limit)
+    if run is None or run.started is None or seconds is None:
         return
-    if tx.now.mono >= run.started.mono + limit + tx.state.settings.over_time_limit:
+    if tx.now.mono >= run.started.mono + seconds:
         end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=LATE_END)
     else:
         arm_limit(tx, job)

@@ -57,9 +57,7 @@ async def node_request(runner: CoreRunner, node: str, message: Message) -> wire.
 
 def remaining_limit(job: WlmJob, settings: CoreSettings) -> ChangeLimit:
     """Return the message with the limit of a running job, which may have changed meanwhile."""
-    limit = job.request.limit
-    seconds = None if limit is None else limit + settings.over_time_limit
-    return ChangeLimit(job.identity(settings.cluster), seconds)
+    return ChangeLimit(job.identity(settings.cluster), settings.run_seconds(job.request.limit))
 
 
 async def _details(runner: CoreRunner, start: StartRun) -> StartDetails:

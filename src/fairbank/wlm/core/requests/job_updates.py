@@ -157,8 +157,7 @@ def _send_limit(tx: Transition, job: WlmJob) -> None:
     if run is None:
         return
     if run.is_allowed:
-        limit = job.request.limit
-        seconds = None if limit is None else limit + tx.state.settings.over_time_limit
+        seconds = tx.state.settings.run_seconds(job.request.limit)
         for node in run.left:
             tx.send(node, ChangeLimit(run.run, seconds))
         tx.send_to_agent("limit", job, run)
