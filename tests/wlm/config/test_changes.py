@@ -75,6 +75,17 @@ def test_file_of_one_machine_has_all_of_it() -> None:
     assert min(weights.age, weights.fairshare) > 0
 
 
+def test_jobs_are_not_bound_to_cpus_that_the_host_has_not() -> None:
+    size = MachineSize(64, 1_000, is_real=False)
+    assert not toml(default_file("ws17", size)).scheduling.affinity
+
+
+def test_file_with_an_account_has_its_user() -> None:
+    text = default_file("ws17", MachineSize(2, 1_000), account="default", user="ann")
+    accounts = toml(text).accounting.associations
+    assert [(row.name, row.user) for row in accounts] == [("default", ""), ("default", "ann")]
+
+
 def test_file_without_bank_asks_for_no_verdict() -> None:
     assert toml(default_file("ws17", MachineSize(2, 1_000))).bank.socket == ""
 

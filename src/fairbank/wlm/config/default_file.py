@@ -8,12 +8,16 @@ from fairbank.core.settings_file import toml_string
 
 
 class MachineSize(NamedTuple):
-    """Size of a host: CPUs of all sockets, memory in MiB, sockets, and CPUs of a core."""
+    """Size of a host: CPUs of all sockets, memory in MiB, sockets, and CPUs of a core.
+
+    `is_real`: it has all of these CPUs, so that jobs can be bound to them.
+    """
 
     cpus: int
     memory: int
     sockets: int = 1
     threads: int = 1
+    is_real: bool = True
 
 
 def default_file(
@@ -53,7 +57,7 @@ def default_file(
         "",
         "[scheduling]",
         f"def_mem_per_cpu = {max(memory // cpus, 1)}",
-        f'task_plugin = "task/{"affinity" if has_own_cores else "none"}"',
+        f'task_plugin = "task/{"affinity" if has_own_cores and size.is_real else "none"}"',
         "",
         "[priority]",
         'priority_type = "priority/multifactor"',

@@ -46,7 +46,7 @@ def _down(context: Context, options: Namespace) -> int:
             jobs = busy_jobs(controller)
             if jobs and not options.now:
                 raise Conflict(
-                    f"{len(jobs)} jobs run: {_names(jobs)}",
+                    f"{_count(jobs)}: {_names(jobs)}",
                     remedy="wait for their end, or end them: fairbank cluster down --now",
                 )
             if jobs:
@@ -67,6 +67,10 @@ def busy_jobs(controller: Controller) -> dict[str, str]:
         "rows", of="jobs", columns=["job_id", "name"], filter={"states": _BUSY, "all": True}
     )
     return {str(number): name for number, name in answer["rows"]}
+
+
+def _count(jobs: dict[str, str]) -> str:
+    return "1 job runs" if len(jobs) == 1 else f"{len(jobs)} jobs run"
 
 
 def _names(jobs: dict[str, str]) -> str:
@@ -110,7 +114,7 @@ def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[st
     controller.request("cancel", jobs=list(jobs))
     while jobs := busy_jobs(controller):
         if time.monotonic() > deadline:
-            what = f"{len(jobs)} jobs have not ended: {_names(jobs)}"
+            what = f"{_count(jobs)} on: {_names(jobs)}"
             raise Conflict(what, remedy="scontrol show node shows processes that cannot be ended")
         time.sleep(0.1)
 

@@ -94,7 +94,7 @@ def _up(context: Context, options: Namespace) -> int:
     open_partitions(directory)
     for note in notes:
         context.note(plain(note))
-    if not settings.scheduling.affinity and len(settings.nodes) > 1:
+    if not settings.scheduling.affinity:
         context.note("The nodes have no CPUs of their own, so no job is bound to CPUs")
     context.print_text(_cluster_line(settings))
     context.print_text(bank_line)
@@ -164,7 +164,8 @@ def _settings_text(directory: ClusterDirectory, options: Namespace) -> str:
             raise translate_os_error(error, what, field="--config") from error
     size = files.machine_size()
     if options.cpus is not None and options.cpus != size.cpus:
-        size = size._replace(cpus=options.cpus, sockets=1, threads=1)
+        is_real = options.cpus < size.cpus
+        size = size._replace(cpus=options.cpus, sockets=1, threads=1, is_real=is_real)
     size = size._replace(memory=options.memory or size.memory)
     host = socket.gethostname().partition(".")[0]
     nodes = options.nodes or 1

@@ -1,0 +1,85 @@
+"""Cluster of the tests: `fairbank cluster` and the commands with Slurm's names, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from fairbank.wlm.stepd.processes import process_table
+from tests.support.conditions import wait_until
+from tests.support.server import FAIRBANK
+
+DAEMONS = ("bank", "agent", "node", "controller")
+
+
+class RunningCluster:
+    """Cluster in `home/q`. Commands have the environment that `fairbank env` prints."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.directory = home, home / "q"
+        self._environment = {
+            "PATH": f"{self.directory}/bin:{os.environ['PATH']}",
+            "HOME": str(home),
+            "TZ": "UTC",
+            "FAIRBANK_CLUSTER": str(self.directory),
+            "FAIRBANK_CONFIG": f"{self.directory}/bank/fairbank.toml",
+        }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run `fairbank WORDS`."""
+        return self._run(FAIRBANK, *words)
+
+    def slurm(self, *words: str) -> str:
+        """Run a command under Slurm's name, which must succeed, and return its output."""
+        result = self._run(f"{self.directory}/bin/{words[0]}", *words[1:])
+        assert result.returncode == 0, result
+        return result.stdout
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words,
+            env=self._environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=150,
+        )
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Return the state of each daemon, as the supervisor wrote it."""
+        file = self.directory / "supervisor.json"
+        try:
+            return {row["name"]: row for row in json.loads(file.read_bytes())["daemons"]}
+        except FileNotFoundError:
+            return {}
+
+    def supervisor(self) -> int:
+        return int(json.loads((self.directory / "supervisor.json").read_bytes())["pid"])
+
+    def processes(self) -> set[int]:
+        """Return the processes of daemons and jobs, all of which have the cluster's variable."""
+        entry = f"FAIRBANK_CLUSTER={self.directory}\0".encode()
+        found = set()
+        for pid, process in process_table().items():
+            try:
+                environment = Path(f"/proc/{pid}/environ").read_bytes()
+            except OSError:  # it has ended, or belongs to another user
+                continue
+            if entry in environment and not process.is_zombie:
+                found.add(pid)
+        return found
+
+    def traces(self) -> list[Path]:
+        """Return the sockets and links in the directory."""
+        return [p for p in self.directory.rglob("*") if p.is_socket() or p.is_symlink()]
+
+    def close(self) -> None:
+        """End everything."""
+        self.run("cluster", "down", "--now")
+        for pid in self.processes():
+            os.kill(pid, 9)
+        wait_until(lambda: not self.processes(), "the processes of the cluster to end")

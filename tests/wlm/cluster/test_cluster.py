@@ -1,0 +1,167 @@
+"""Tests of `fairbank cluster` with real daemons."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.conditions import wait_until
+from tests.wlm.cluster.running_cluster import DAEMONS, RunningCluster
+
+HOST = socket.gethostname().partition(".")[0]
+ANSWER = re.compile(
+    rf"cluster {re.escape(HOST)} is up: 2 nodes, 2 CPUs, 1 GiB; partition main, limit 1 day unless"
+    r" you give --time\n"
+    r"bank: project default, (?P<credit>[\d.]+) SU until \d{4}-\d\d-\d\d\n"
+    r'next: eval "\$\(fairbank env\)"; sbatch --wrap hostname; squeue\n'
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """Start a cluster that the tests of this file share."""
+    running = RunningCluster(tmp_path_factory.mktemp("up"))
+    started = running.run("cluster", "up", "--nodes", "2", "--cpus", "2", "--memory", "1G")
+    try:
+        assert started.returncode == 0, started
+        match = ANSWER.fullmatch(started.stdout)
+        assert match, started.stdout
+        assert match["credit"] == str(2 * 8_760)
+        yield running
+    finally:
+        running.close()
+
+
+def test_directory_is_for_its_owner_only(cluster: RunningCluster) -> None:
+    assert stat.S_IMODE(cluster.directory.stat().st_mode) == 0o700
+
+
+def test_second_up_says_that_the_cluster_is_up(cluster: RunningCluster) -> None:
+    before = cluster.states()
+    again = cluster.run("cluster", "up")
+    assert (again.returncode, bool(ANSWER.fullmatch(again.stdout))) == (0, True)
+    assert cluster.states() == before
+
+
+def test_other_settings_need_a_cluster_that_is_down(cluster: RunningCluster) -> None:
+    again = cluster.run("cluster", "up", "--nodes", "4")
+    assert (again.returncode, ANSWER.fullmatch(again.stdout) is not None) == (0, True)
+    assert "other settings need a fairbank cluster down first" in " ".join(again.stderr.split())
+
+
+def test_job_is_run_and_charged_to_the_project_of_the_user(cluster: RunningCluster) -> None:
+    number = cluster.slurm("sbatch", "--parsable", "--wait", "--wrap", "echo $SLURM_JOB_ID").strip()
+    assert (cluster.home / f"slurm-{number}.out").read_text() == f"{number}\n"
+    wait_until(
+        lambda: "charge" in cluster.run("statement", "1", "--csv").stdout, "the charge of the job"
+    )
+    jobs = cluster.run("jobs", "--csv", "-o", "JOBID,STATE,PROJECT").stdout
+    assert f"{number},COMPLETED,default" in jobs
+
+
+def test_status_shows_daemons_nodes_jobs_and_bank(cluster: RunningCluster) -> None:
+    status = cluster.run("cluster", "status")
+    lines = dict(line.split(maxsplit=1) for line in status.stdout.splitlines())
+    assert status.returncode == 0, status
+    assert lines["cluster"] == f"{HOST} in {cluster.directory}: up"
+    for name in ("supervisor", *DAEMONS):
+        assert re.match(r"pid \d+ since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", lines[name]), lines[name]
+    assert re.match(r"2 IDLE", lines["nodes"])
+    assert lines["tracking"] in ("by control group", "as descendants of the step daemon")
+    assert lines["bank"].startswith("project default, ")
+
+
+def test_lines_of_env_make_a_shell_use_the_cluster(cluster: RunningCluster) -> None:
+    lines = cluster.run("env").stdout
+    script = f"{lines}\ncommand -v sbatch; fairbank balance --csv -o PROJECT; env"
+    shell = subprocess.run(
+        ["bash", "-c", script],
+        env={"PATH": os.environ["PATH"], "HOME": str(cluster.home), "FAIRBANK_SERVER": "unix:/no"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert shell.stdout.startswith(f"{cluster.directory}/bin/sbatch\nPROJECT\ndefault\n")
+    assert f"FAIRBANK_CLUSTER={cluster.directory}\n" in shell.stdout
+
+
+def test_env_for_fish_quotes_as_fish_does(cluster: RunningCluster) -> None:
+    lines = cluster.run("env", "--fish").stdout.splitlines()
+    assert lines[:2] == [
+        f"set -gx PATH '{cluster.directory}/bin' $PATH",
+        f"set -gx FAIRBANK_CLUSTER '{cluster.directory}'",
+    ]
+
+
+def test_env_warns_of_a_slurm_on_path(
+    cluster: RunningCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squeue = tmp_path / "squeue"
+    squeue.write_text("#!/bin/sh\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    warned = RunningCluster(cluster.home).run("env")
+    assert warned.returncode == 0
+    assert f"instead of {squeue}" in " ".join(warned.stderr.split())
+
+
+@pytest.mark.parametrize("name", DAEMONS)
+def test_killed_daemon_returns(cluster: RunningCluster, name: str) -> None:
+    before = cluster.states()[name]
+    os.kill(before["pid"], signal.SIGKILL)
+
+    def has_returned() -> bool:
+        state = cluster.states()[name]
+        return state["pid"] is not None and state["restarts"] == before["restarts"] + 1
+
+    wait_until(has_returned, f"{name} to return")
+    assert cluster.run("cluster", "up").returncode == 0  # it waits until all listen
+    assert "signal 9" in cluster.run("cluster", "status").stdout
+
+
+def test_killed_supervisor_leaves_no_daemon_and_the_next_up_starts_all(
+    cluster: RunningCluster,
+) -> None:
+    pids = {state["pid"] for state in cluster.states().values()}
+    os.kill(cluster.supervisor(), signal.SIGKILL)
+    wait_until(lambda: not pids & cluster.processes(), "the daemons to end")
+    assert cluster.run("cluster", "status").returncode == 6
+    assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
+    assert set(cluster.states()) == set(DAEMONS)
+
+
+def test_down_with_a_running_job_needs_now_and_leaves_nothing(cluster: RunningCluster) -> None:
+    number = cluster.slurm("sbatch", "--parsable", "-J", "long", "--wrap", "sleep 600").strip()
+    wait_until(lambda: "R" in cluster.slurm("squeue", "-h", "-o", "%t"), "the job to run")
+    waiting = cluster.slurm("sbatch", "--parsable", "-d", f"after:{number}+9", "--wrap", "true")
+    refused = cluster.run("cluster", "down")
+    assert refused.returncode == 7
+    message = " ".join(refused.stderr.split())
+    assert f"1 job runs: {number} (long)" in message
+    assert "fairbank cluster down --now" in message
+    ended = cluster.run("cluster", "down", "--now")
+    assert (ended.returncode, ended.stdout) == (0, f"the cluster in {cluster.directory} is down\n")
+    assert cluster.processes() == set()
+    assert cluster.traces() == []
+    assert cluster.run("cluster", "down").returncode == 0
+    assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
+    assert cluster.slurm("squeue", "-h", "-o", "%i %t").split() == [waiting.strip(), "PD"]
+    assert cluster.slurm("sinfo", "-h", "-o", "%a").split() == ["up"]
+
+
+def test_cluster_without_bank_runs_jobs(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path)
+    try:
+        started = cluster.run("cluster", "up", "--no-bank")
+        assert started.stdout.splitlines()[1] == "bank: none, jobs need no credit"
+        assert set(cluster.states()) == {"node", "controller"}
+        assert "FAIRBANK_CONFIG" not in cluster.run("env").stdout
+        cluster.slurm("sbatch", "--wait", "--wrap", "true")
+    finally:
+        cluster.close()
