@@ -52,11 +52,11 @@ def _status(context: Context, options: Namespace) -> int:
 
 
 def _daemon_lines(context: Context, state: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    rows = [{"name": "supervisor", "restarts": 0, **state}, *state["daemons"]] if state else []
+    rows = [{"name": "supervisor", **state}, *state["daemons"]] if state else []
     for row in rows:
         since = datetime.fromtimestamp(row["since"], context.zone).strftime("%Y-%m-%dT%H:%M:%S")
-        times = f"; started again {row['restarts']} times, it had {row.get('end')}"
-        ended = "" if not row["restarts"] else times
+        times = f"; restarts: {row['restarts']}, the last one because it {row.get('end')}"
+        ended = times if row.get("end") else ""
         runs = f"pid {row['pid']} since {since}" if row["pid"] else "does not run"
         yield row["name"], runs + ended
 
