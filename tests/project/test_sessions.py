@@ -28,11 +28,12 @@ def _is_session(page: str) -> bool:
 
 
 @pytest.mark.parametrize("page", ["docs/tutorial.md", *filter(_is_session, HOWTOS)])
-def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
+def test_session_can_be_pasted(page: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The whole page is pasted into bash on a terminal, in a home directory with only the files it
     shows. `make` is left out: other tests run the demonstration. A block without any output is only
     run.
     """
+    tmp_path = tmp_path_factory.mktemp("s")  # short, for the paths of sockets
     sessions = [
         block
         for block in blocks((ROOT / page).read_text())

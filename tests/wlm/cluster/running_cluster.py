@@ -63,15 +63,15 @@ class RunningCluster:
     def processes(self) -> set[int]:
         """Return the processes of daemons and jobs, all of which have the cluster's variable."""
         entry = f"FAIRBANK_CLUSTER={self.directory}\0".encode()
-        found = set()
+        running = set()
         for pid, process in process_table().items():
             try:
                 environment = Path(f"/proc/{pid}/environ").read_bytes()
             except OSError:  # it has ended, or belongs to another user
                 continue
             if entry in environment and not process.is_zombie:
-                found.add(pid)
-        return found
+                running.add(pid)
+        return running
 
     def traces(self) -> list[Path]:
         """Return the sockets and links in the directory."""

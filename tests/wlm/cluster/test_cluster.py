@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.conditions import wait_until
+from tests.support.server import FAIRBANK
 from tests.wlm.cluster.running_cluster import DAEMONS, RunningCluster
 
 HOST = socket.gethostname().partition(".")[0]
@@ -58,7 +59,10 @@ def test_other_settings_need_a_cluster_that_is_down(cluster: RunningCluster) -> 
 
 
 def test_job_is_run_and_charged_to_the_project_of_the_user(cluster: RunningCluster) -> None:
-    number = cluster.slurm("sbatch", "--parsable", "--wait", "--wrap", "echo $SLURM_JOB_ID").strip()
+    number = cluster.slurm(
+        "sbatch", "--parsable", "--wait", "--wrap", "sleep 1; echo $SLURM_JOB_ID"
+    )
+    number = number.strip()
     assert (cluster.home / f"slurm-{number}.out").read_text() == f"{number}\n"
     wait_until(
         lambda: "charge" in cluster.run("statement", "1", "--csv").stdout, "the charge of the job"
@@ -67,7 +71,7 @@ def test_job_is_run_and_charged_to_the_project_of_the_user(cluster: RunningClust
     assert f"{number},COMPLETED,default" in jobs
 
 
-def test_status_shows_daemons_nodes_jobs_and_bank(cluster: RunningCluster) -> None:
+def test_status_shows_daemons_nodes_jobs_and_credit(cluster: RunningCluster) -> None:
     status = cluster.run("cluster", "status")
     lines = dict(line.split(maxsplit=1) for line in status.stdout.splitlines())
     assert status.returncode == 0, status
@@ -76,12 +80,12 @@ def test_status_shows_daemons_nodes_jobs_and_bank(cluster: RunningCluster) -> No
         assert re.match(r"pid \d+ since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", lines[name]), lines[name]
     assert re.match(r"2 IDLE", lines["nodes"])
     assert lines["tracking"] in ("by control group", "as descendants of the step daemon")
-    assert lines["bank"].startswith("project default, ")
+    assert lines["credit"].startswith("project default, ")
 
 
 def test_lines_of_env_make_a_shell_use_the_cluster(cluster: RunningCluster) -> None:
     lines = cluster.run("env").stdout
-    script = f"{lines}\ncommand -v sbatch; fairbank balance --csv -o PROJECT; env"
+    script = f"{lines}\ncommand -v sbatch; {FAIRBANK} balance --csv -o PROJECT; env"
     shell = subprocess.run(
         ["bash", "-c", script],
         env={"PATH": os.environ["PATH"], "HOME": str(cluster.home), "FAIRBANK_SERVER": "unix:/no"},
@@ -111,18 +115,19 @@ def test_env_warns_of_a_slurm_on_path(
     assert f"instead of {squeue}" in " ".join(warned.stderr.split())
 
 
-@pytest.mark.parametrize("name", DAEMONS)
-def test_killed_daemon_returns(cluster: RunningCluster, name: str) -> None:
-    before = cluster.states()[name]
-    os.kill(before["pid"], signal.SIGKILL)
+def test_killed_daemons_return(cluster: RunningCluster) -> None:
+    before = cluster.states()
+    for state in before.values():
+        os.kill(state["pid"], signal.SIGKILL)
 
-    def has_returned() -> bool:
+    def has_returned(name: str) -> bool:
         state = cluster.states()[name]
-        return state["pid"] is not None and state["restarts"] == before["restarts"] + 1
+        return state["pid"] is not None and state["restarts"] == before[name]["restarts"] + 1
 
-    wait_until(has_returned, f"{name} to return")
+    wait_until(lambda: all(map(has_returned, DAEMONS)), "the daemons to return")
     assert cluster.run("cluster", "up").returncode == 0  # it waits until all listen
-    assert "signal 9" in cluster.run("cluster", "status").stdout
+    lines = cluster.run("cluster", "status").stdout.splitlines()
+    assert len([line for line in lines if line.endswith("because it ended with signal 9")]) == 4
 
 
 def test_killed_supervisor_leaves_no_daemon_and_the_next_up_starts_all(

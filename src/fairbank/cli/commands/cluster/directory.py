@@ -43,6 +43,10 @@ class ClusterDirectory(NamedTuple):
         return self.bank / "fairbank.toml"
 
     @property
+    def agent_settings(self) -> Path:
+        return self.bank / "agent.toml"
+
+    @property
     def controller_socket(self) -> Path:
         return self.path / "controller.sock"
 

@@ -28,6 +28,7 @@ def _env(context: Context, options: Namespace) -> int:
     values = {VARIABLE: directory.path}
     if directory.bank_settings.exists():
         values["FAIRBANK_CONFIG"] = directory.bank_settings
+        values["FAIRBANK_AGENT_CONFIG"] = directory.agent_settings
     links = str(directory.links)
     if options.fish:
         # In single quotes fish reads \\ and \' only.

@@ -118,7 +118,7 @@ def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> l
 
 def write_agent_settings(directory: ClusterDirectory) -> None:
     """Write the settings of the agent, unless there are some."""
-    file, bank = directory.bank / "agent.toml", directory.bank
+    file, bank = directory.agent_settings, directory.bank
     if file.exists():
         return
     file.write_text(
@@ -157,7 +157,7 @@ def write_daemons(
     ]
     if has_bank:
         serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]
-        agent = ["fairbank.cli", "agent", "--config", f"{bank}/agent.toml"]
+        agent = ["fairbank.cli", "agent", "--config", str(directory.agent_settings)]
         rows = [
             ("bank", serve, [bank / "fairbank.sock"]),
             ("agent", agent, [directory.agent_socket, bank / "agent.sock"]),

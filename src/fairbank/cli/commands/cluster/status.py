@@ -43,7 +43,7 @@ def _status(context: Context, options: Namespace) -> int:
         except FairbankError as error:
             problems.append(error)
             lines.append(("controller", f"{error.message}"))
-    lines.append(("bank", _bank_text(context, directory, settings)))
+    lines.append(("credit", _credit_text(context, directory, settings)))
     for name, text in lines:
         context.print_text(f"{name:<12}{plain(text)}")
     if not state:
@@ -55,10 +55,10 @@ def _daemon_lines(context: Context, state: dict[str, Any]) -> Iterator[tuple[str
     rows = [{"name": "supervisor", **state}, *state["daemons"]] if state else []
     for row in rows:
         since = datetime.fromtimestamp(row["since"], context.zone).strftime("%Y-%m-%dT%H:%M:%S")
-        times = f"; restarts: {row['restarts']}, the last one because it {row.get('end')}"
-        ended = times if row.get("end") else ""
-        runs = f"pid {row['pid']} since {since}" if row["pid"] else "does not run"
-        yield row["name"], runs + ended
+        text = f"pid {row['pid']} since {since}" if row["pid"] else "does not run"
+        if row.get("end"):
+            text += f"; restarts: {row['restarts']}, the last one because it {row['end']}"
+        yield row["name"], text
 
 
 def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
@@ -111,11 +111,11 @@ def _tracking(directory: ClusterDirectory, settings: WlmSettings) -> str:
     raise Unavailable("the node daemon closed the connection")
 
 
-def _bank_text(context: Context, directory: ClusterDirectory, settings: WlmSettings) -> str:
+def _credit_text(context: Context, directory: ClusterDirectory, settings: WlmSettings) -> str:
     from fairbank.setup.cluster_bank import PROJECT, find_year
 
     if not settings.bank.socket:
-        return "none: jobs need no credit"
+        return "no bank: jobs need no credit"
     allocation = find_year(directory.bank_settings)
     if allocation is None:
         return f"project {PROJECT} has no credit; fairbank cluster up grants some"
