@@ -152,5 +152,5 @@ def test_figures_are_printed_as_sdiag_does(controller: RecordingController, run:
     answer_with(controller, figures=figures)
     text = run("sdiag")
     assert f"sdiag output at Sat Nov 21 07:31:37 2026 ({NOW})\n" in text
-    assert "Jobs submitted: 12\nJobs started:   0\n" in text
+    assert "Jobs submitted: 12\nJobs started:   N/A\n" in text
     assert "\tLast cycle:   345\n" in text

@@ -14,7 +14,7 @@ from fairbank.core.hostlist import compress, expand
 from fairbank.report.slurm import json_forms, scontrol
 from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
-from fairbank.report.slurm.notation import time
+from fairbank.report.slurm.notation import NOT_APPLICABLE, time
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
@@ -233,7 +233,7 @@ Jobs completed: {jobs_completed}
 Jobs canceled:  {jobs_canceled}
 Jobs failed:    {jobs_failed}
 
-Job states ts:  {states_at}
+Job states ts:  {job_states_ts}
 Jobs pending:   {jobs_pending}
 Jobs running:   {jobs_running}
 
@@ -251,7 +251,7 @@ Backfilling stats
 \tTotal backfilled jobs (since last stats cycle start): {bf_last_backfilled_jobs}
 \tTotal backfilled heterogeneous job components: 0
 \tTotal cycles: {bf_cycle_counter}
-\tLast cycle when: {backfilled_at}
+\tLast cycle when: {bf_when_last_cycle}
 \tLast cycle: {bf_cycle_last}
 \tMax cycle:  {bf_cycle_max}
 \tMean cycle: {bf_cycle_mean}
@@ -264,10 +264,10 @@ Backfilling stats
 
 
 class _Figures(dict[str, Any]):
-    """Figures by name; 0 stands for what the controller does not count."""
+    """Figures by name, with a word for what the controller does not count."""
 
-    def __missing__(self, name: str) -> int:
-        return 0
+    def __missing__(self, name: str) -> str:
+        return NOT_APPLICABLE
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -276,19 +276,18 @@ def run(name: str, words: Sequence[str]) -> int:
         return 0
     with Controller() as controller:
         figures = _Figures(requests.statistics(controller))
-    now = int(figures["req_time"])
-    figures["states_at"] = _at(int(figures["job_states_ts"]) or now)
-    figures["backfilled_at"] = _at(int(figures["bf_when_last_cycle"]))
+    for name in ("req_time", "req_time_start", "job_states_ts", "bf_when_last_cycle"):
+        figures[name] = _at(figures.get(name))
     print(_LINE)
-    print(f"sdiag output at {_at(now)}")
-    print(f"Data since      {_at(int(figures['req_time_start']))}")
+    print(f"sdiag output at {figures['req_time']}")
+    print(f"Data since      {figures['req_time_start']}")
     print(_LINE)
     print(SDIAG.format_map(figures), end="")
     return 0
 
 
-def _at(seconds: int) -> str:
-    if not seconds:
-        return "N/A"
+def _at(seconds: int | None) -> str:
+    if seconds is None:
+        return NOT_APPLICABLE
     form = notation()._replace(time_format="%a %b %d %H:%M:%S %Y")
     return f"{time(seconds, form)} ({seconds})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from fairbank import __version__
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.wlm.controller.commands.figures import setting_lines, statistics
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.job_filter import (
     is_among,
@@ -82,6 +84,8 @@ class CommandAnswers:
             cmd.ScriptRequest: self._script,
             cmd.WaitRequest: self._wait,
             cmd.PingRequest: self._ping,
+            cmd.ConfigRequest: self._config,
+            cmd.StatisticsRequest: self._statistics,
             cmd.ProcessesRequest: self._processes,
             cmd.JobOfProcessRequest: self._job_of_process,
             cmd.ReconfigureRequest: self._reload,
@@ -269,6 +273,15 @@ class CommandAnswers:
             "up": int(time.time() - self._runner.started),
         }
 
+    async def _config(self, request: cmd.ConfigRequest, user: Submitter) -> Json:
+        host, uid = socket.gethostname(), os.getuid()
+        return {"settings": setting_lines(self._runner.settings, host, f"{_name_of(uid)}({uid})")}
+
+    async def _statistics(self, request: cmd.StatisticsRequest, user: Submitter) -> Json:
+        runner = self._runner
+        jobs = runner.state.jobs.values()
+        return statistics(runner.planner, jobs, int(runner.started), runner.now().wall)
+
     async def _reload(self, request: cmd.ReconfigureRequest, user: Submitter) -> Json:
         check_operator(self._runner.state.settings, user.caller, "change the settings")
         return {"notes": self._reconfigure()}
@@ -280,6 +293,13 @@ class CommandAnswers:
 
     def _is_operator(self, user: Submitter) -> bool:
         return is_operator(self._runner.state.settings, user.caller)
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _run_of(job: WlmJob) -> Any:

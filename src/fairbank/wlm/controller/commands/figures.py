@@ -1,0 +1,205 @@
+"""Settings and figures of the controller as scontrol show config and sdiag show them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.core.time import show_duration
+from fairbank.core.tres import BillingRule
+from fairbank.priority.settings import Algorithm, PrioritySettings
+from fairbank.report.slurm.notation import NULL, UNLIMITED
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.wlm.config.settings import (
+    AccountingSettings,
+    DaemonSettings,
+    JobSettings,
+    SchedulingSettings,
+    WlmSettings,
+)
+from fairbank.wlm.controller.planner import PassStatistics, Planner
+from fairbank.wlm.core.jobs import WlmJob
+
+Lines = Iterator[tuple[str, str]]
+SLURM_VERSION = "24.11.0"
+"""Release of Slurm whose forms the commands have."""
+
+
+def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[str, str]]:
+    """Return names and values of the settings, in Slurm's order.
+
+    Args:
+        settings: the settings.
+        host: name of the controller's host.
+        owner: user of the controller with uid, such as `root(0)`.
+    """
+    lines = [
+        *_daemon_lines(settings.cluster, host),
+        *_scheduling_lines(settings.scheduling),
+        *_priority_lines(settings.priority, settings.accounting.billing_rule),
+        *_accounting_lines(settings.accounting),
+        *_job_lines(settings.jobs),
+        ("AuthType", "auth/none"),  # the kernel names the user of a socket
+        ("SlurmUser", owner),
+        ("SLURM_VERSION", SLURM_VERSION),
+    ]
+    return sorted(lines, key=lambda line: line[0].lower())
+
+
+def _daemon_lines(cluster: DaemonSettings, host: str) -> Lines:
+    yield "ClusterName", cluster.cluster_name
+    yield "FirstJobId", str(cluster.first_job_id)
+    yield "MaxArraySize", str(cluster.max_array_size)
+    yield "MaxJobCount", str(cluster.max_job_count)
+    yield "MaxJobId", str(cluster.max_job_id)
+    yield "MessageTimeout", _seconds(cluster.message_timeout)
+    yield "MinJobAge", _seconds(cluster.min_job_age)
+    yield "PrivateData", _words(cluster.private_data, "none")
+    yield "ReturnToService", str(cluster.return_to_service)
+    yield "SlurmctldDebug", cluster.slurmctld_debug
+    yield "SlurmctldHost[0]", next(iter(cluster.slurmctld_host), host)
+    yield "SlurmctldTimeout", _seconds(cluster.slurmctld_timeout)
+    yield "SlurmdDebug", cluster.slurmd_debug
+    yield "SlurmdTimeout", _seconds(cluster.slurmd_timeout)
+
+
+def _scheduling_lines(scheduling: SchedulingSettings) -> Lines:
+    unit = "CR_CORE" if scheduling.by_core else "CR_CPU"
+    for name, per_cpu, per_node in (
+        ("DefMem", scheduling.memory_per_cpu, scheduling.memory_per_node),
+        ("MaxMem", scheduling.max_memory_per_cpu, scheduling.max_memory_per_node),
+    ):
+        if per_cpu is not None:
+            yield f"{name}PerCPU", str(per_cpu)
+        else:
+            yield f"{name}PerNode", UNLIMITED if per_node is None else str(per_node)
+    yield "EnforcePartLimits", scheduling.part_limits
+    yield (
+        "Licenses",
+        _words((f"{name}:{count}" for name, count in scheduling.licences.items()), NULL),
+    )
+    yield "PreemptMode", scheduling.preemption.mode.value
+    yield "PreemptType", scheduling.preemption.by.value
+    yield "SchedulerParameters", _parameters(scheduling.parameters)
+    yield "SchedulerType", f"sched/{'backfill' if scheduling.backfill else 'builtin'}"
+    yield "SelectType", f"select/{'linear' if scheduling.whole_nodes else 'cons_tres'}"
+    yield "SelectTypeParameters", f"{unit}_MEMORY" if scheduling.counts_memory else unit
+    yield "TaskPlugin", f"task/{'affinity' if scheduling.affinity else 'none'}"
+
+
+def _parameters(parameters: SchedulerParameters) -> str:
+    """Return the parameters that are not the default."""
+    default, words = SchedulerParameters(), list[str]()
+    for name in SchedulerParameters.__struct_fields__:
+        value = getattr(parameters, name)
+        if value != getattr(default, name):
+            words.append(name if value is True else f"{name}={value}")
+    return _words(words, NULL)
+
+
+def _priority_lines(priority: PrioritySettings, billing: BillingRule) -> Lines:
+    factors, share = priority.factors, priority.fair_share
+    weights = factors.weights
+    flags = [flag.value for flag in factors.flags]
+    flags += ["NO_FAIR_TREE"] if share.algorithm is Algorithm.CLASSIC else []
+    flags += [] if billing is BillingRule.SUM else [billing.name]
+    yield "FairShareDampeningFactor", str(share.dampening)
+    yield "PriorityCalcPeriod", show_duration(share.tick_seconds)
+    yield "PriorityDecayHalfLife", show_duration(share.half_life_seconds)
+    yield "PriorityFavorSmall", _yes(factors.favour_small)
+    yield "PriorityFlags", _words(flags, "")
+    yield "PriorityMaxAge", show_duration(factors.max_age_seconds)
+    yield "PriorityType", f"priority/{'multifactor' if priority.by_factors else 'basic'}"
+    yield "PriorityUsageResetPeriod", share.reset.value
+    yield "PriorityWeightAge", str(weights.age)
+    yield "PriorityWeightAssoc", str(weights.association)
+    yield "PriorityWeightFairShare", str(weights.fairshare)
+    yield "PriorityWeightJobSize", str(weights.job_size)
+    yield "PriorityWeightPartition", str(weights.partition)
+    yield "PriorityWeightQOS", str(weights.qos)
+    tres = (f"{name}={weight:.15g}" for name, weight in weights.tres.items())
+    yield "PriorityWeightTRES", ",".join(tres) or NULL
+
+
+def _accounting_lines(accounting: AccountingSettings) -> Lines:
+    enforced = {
+        "associations": accounting.needs_association,
+        "limits": accounting.enforced.limits,
+        "qos": accounting.needs_qos,
+        "safe": accounting.enforced.safe,
+    }
+    yield (
+        "AccountingStorageEnforce",
+        _words((word for word, is_set in enforced.items() if is_set), "none"),
+    )
+    yield "AccountingStorageTRES", ",".join(dict.fromkeys([*STATIC_TRES, *accounting.tres]))
+    # Priorities count age and fair share only beside slurmdbd, whose part the controller has.
+    yield "AccountingStorageType", "accounting_storage/slurmdbd"
+
+
+def _job_lines(jobs: JobSettings) -> Lines:
+    over = jobs.over_time_limit
+    yield "BatchStartTimeout", _seconds(jobs.batch_start_timeout)
+    yield "CompleteWait", _seconds(jobs.complete_wait)
+    yield "Epilog", jobs.epilog or NULL
+    yield "JobAcctGatherFrequency", str(jobs.job_acct_gather_frequency)
+    yield "JobFileAppend", str(int(jobs.job_file_append))
+    yield "JobRequeue", str(int(jobs.job_requeue))
+    yield "KillWait", _seconds(jobs.kill_wait)
+    yield "OverTimeLimit", UNLIMITED if over is None else f"{over // 60} min"
+    yield "Prolog", jobs.prolog or NULL
+    yield "RequeueExit", _words(map(str, sorted(jobs.requeue_exit)), NULL)
+    yield "RequeueExitHold", _words(map(str, sorted(jobs.requeue_exit_hold)), NULL)
+    yield "UnkillableStepProgram", jobs.unkillable_step_program or NULL
+    yield "UnkillableStepTimeout", _seconds(jobs.unkillable_step_timeout)
+
+
+def _seconds(seconds: int) -> str:
+    return f"{seconds} sec"
+
+
+def _yes(is_set: bool) -> str:
+    return "Yes" if is_set else "No"
+
+
+def _words(words: Iterable[str], without: str) -> str:
+    return ",".join(sorted(words)) or without
+
+
+def statistics(
+    planner: Planner, jobs: Iterable[WlmJob], started: int, now: int
+) -> Mapping[str, int]:
+    """Return the figures of sdiag, by their names in its JSON.
+
+    Args:
+        planner: the planner with the figures of its passes.
+        jobs: all jobs that are known.
+        started: start of the controller.
+        now: the current time.
+    """
+    states = Counter(job.state.base for job in jobs)
+    return {
+        "req_time": now,
+        "req_time_start": started,
+        "job_states_ts": now,
+        "jobs_pending": states["PENDING"],
+        "jobs_running": states["RUNNING"],
+        "schedule_cycle_mean_depth": _mean(planner.main.tested, planner.main),
+        "bf_depth_mean": _mean(planner.backfill.tested, planner.backfill),
+        **_passes("schedule_cycle", planner.main),
+        **_passes("bf_cycle", planner.backfill),
+    }
+
+
+def _passes(name: str, passes: PassStatistics) -> Mapping[str, int]:
+    return {
+        f"{name}_counter": passes.count,
+        f"{name}_last": passes.last,
+        f"{name}_max": passes.most,
+        f"{name}_mean": _mean(passes.total, passes),
+    }
+
+
+def _mean(total: int, passes: PassStatistics) -> int:
+    return total // max(passes.count, 1)

@@ -1,0 +1,134 @@
+"""Commands beside a real controller and node daemon: what they print is read by slurm/parsers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from fairbank.report.slurm import sinfo
+from fairbank.slurm.output import command_of, show_command
+from fairbank.slurm.parsers import config, sacct, sacctmgr, sprio, squeue, sshare
+from fairbank.slurm.parsers.columns import DELIMITER
+from fairbank.slurm.parsers.job_lines import read_pending
+from fairbank.slurm.parsers.machine import read_nodes, read_partitions
+from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
+
+PRIORITY = """
+[priority]
+priority_type = "priority/multifactor"
+priority_weight_age = 1000
+priority_weight_fairshare = 1000
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
+    """Return a cluster where job 1 has ended, job 2 runs, and job 3 waits for nodes."""
+    one = SmallCluster(tmp_path_factory.mktemp("cluster"), SETTINGS + PRIORITY)
+    one.start()
+    try:
+        printed(one, "sbatch", "--wait", "--job-name=first", "--wrap", "exit 3", code=3)
+        printed(one, "sbatch", "-n", "2", "--time=5", "--wrap", "sleep 600")
+        printed(one, "sbatch", "-N", "2", "-n", "2", "--time=5", "--wrap", "true")
+        one.wait_for_state(2, "RUNNING")
+        yield one
+    finally:
+        one.close()
+
+
+def printed(cluster: SmallCluster, *words: str, code: int = 0) -> str:
+    """Return the output of a command."""
+    environment = {**os.environ, "FAIRBANK_CLUSTER": str(cluster.directory), "TZ": "UTC"}
+    process = subprocess.run(
+        [sys.executable, "-m", "fairbank.wlm.commands", *words],
+        capture_output=True,
+        text=True,
+        cwd=cluster.directory,
+        env=environment,
+        check=False,
+    )
+    assert process.returncode == code, process.stderr
+    return process.stdout
+
+
+def test_queue_shows_running_and_waiting_jobs(cluster: SmallCluster) -> None:
+    head, waits, runs = printed(cluster, "squeue", "-o", "%i %t %D %R").splitlines()
+    assert head == "JOBID ST NODES NODELIST(REASON)"
+    assert waits in ("3 PD 2 (Resources)", "3 PD 2 (None)")
+    assert runs == "2 R 1 n1"
+    form = f"--format={squeue.QUEUE_FORMAT}"
+    jobs = squeue.QUEUE.read(printed(cluster, "squeue", "-a", "-h", "-t", "all", form)).rows
+    assert {job.job_id: job.state for job in jobs} == {
+        1: "FAILED", 2: "RUNNING", 3: "PENDING",
+    }  # fmt: skip
+    waiting = squeue.WAITING.read(printed(cluster, *command_of("squeue")))
+    assert [job.job_id for job in waiting.rows] in ([3], [])
+
+
+def test_nodes_and_partitions_are_shown_and_read_back(cluster: SmallCluster) -> None:
+    assert printed(cluster, "sinfo", "-h", "-o", "%P %D %t %N").splitlines() == [
+        "main* 1 alloc n1", "main* 1 idle n2",
+    ]  # fmt: skip
+    assert printed(cluster, "sinfo").splitlines()[0].split() == [
+        sinfo.COLUMNS[name].head
+        for name in ("Partition", "Available", "Time", "Nodes", "StateCompact", "NodeList")
+    ]
+    nodes = read_nodes(printed(cluster, *command_of("nodes"))).rows
+    assert [(node.name, node.cpus, node.memory) for node in nodes] == [
+        ("n1", 2, 1000), ("n2", 2, 1000),
+    ]  # fmt: skip
+    assert [
+        rules.name for rules in read_partitions(printed(cluster, *command_of("partitions"))).rows
+    ] == ["main"]
+
+
+def test_job_is_shown_and_read_back(cluster: SmallCluster) -> None:
+    text = printed(cluster, "scontrol", "show", "job", "1")
+    assert text.startswith("JobId=1 JobName=first\n")
+    assert "JobState=FAILED Reason=NonZeroExitCode" in text
+    assert "ExitCode=3:0" in text
+    pending = read_pending(printed(cluster, *command_of("jobs")))
+    assert [job.job_id for job in pending.rows] == [3]
+
+
+def test_accounting_of_an_ended_job_is_read_back(cluster: SmallCluster) -> None:
+    lines = printed(cluster, "sacct", "-n", "-P", "-j", "1", "-o", "jobid,state,exitcode")
+    assert lines == "1|FAILED|3:0\n1.batch|FAILED|3:0\n"
+    table = sacct.JOB_ENDS
+    columns = f"--format={','.join(table.columns)}"
+    words = ("sacct", "-a", "-D", "-n", "-P", f"--delimiter={DELIMITER}", "-j", "1", columns)
+    (end,) = table.read(printed(cluster, *words)).rows
+    assert (end.job_id, end.exit_code) == (1, (3, 0))
+    jobs = sacct.read_json(printed(cluster, "sacct", "-a", "-X", "--json").encode()).rows
+    assert {job.job_id: job.state for job in jobs} == {
+        1: "FAILED", 2: "RUNNING", 3: "PENDING",
+    }  # fmt: skip
+
+
+def test_settings_priorities_and_shares_are_read_back(cluster: SmallCluster) -> None:
+    settings = config.read_config(printed(cluster, *command_of("config")))
+    assert settings["ClusterName"] == "lab"
+    assert config.read_settings(settings).factors.weights.age == 1000
+    factors = sprio.read_factors(printed(cluster, *command_of("sprio")))
+    assert [line.row.job for line in factors.rows] == [3]
+    shares = sshare.read_shares(printed(cluster, *command_of("sshare")))
+    assert [row.account for row in shares.rows][:1] == ["root"]
+    assert shares.unreadable == ()
+    qos = sacctmgr.QOS.read(printed(cluster, *show_command(sacctmgr.QOS)))
+    assert [row.name for row in qos.rows] == ["normal"]
+
+
+def test_usage_and_processes_of_a_running_job_are_shown(cluster: SmallCluster) -> None:
+    pids = printed(cluster, "sstat", "-n", "-P", "-i", "-j", "2").rpartition("|")[2].strip()
+    assert all(pid.isdecimal() for pid in pids.split(","))
+    text = printed(cluster, "sdiag")
+    assert "Jobs running:   1\n" in text
+
+
+def test_unknown_job_is_an_error(cluster: SmallCluster) -> None:
+    assert printed(cluster, "squeue", "-j", "99", code=1) == ""
+    assert printed(cluster, "scontrol", "show", "job", "99", code=1) == ""
