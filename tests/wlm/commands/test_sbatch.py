@@ -268,6 +268,16 @@ def test_refusal_of_the_controller_ends_with_the_sentence_of_slurm(
     assert err.endswith(f"sbatch: error: Batch job submission failed: {sentence}\n")
 
 
+def test_remedy_follows_a_refusal_that_slurm_does_not_know(
+    command: RunCommand, controller: RecordingController
+) -> None:
+    error: FairbankError = InvalidInput("'x' is not a time", field="--begin", remedy="write now")
+    controller.answer = lambda request: error
+    assert command("sbatch", "-b", "x", "--wrap", "true").err == (
+        "sbatch: error: Batch job submission failed: 'x' is not a time\nsbatch: write now\n"
+    )
+
+
 def test_controller_that_does_not_run_is_named(
     command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -214,7 +214,14 @@ def test_ping_says_whether_the_controller_runs(
 
 
 def test_processes_of_jobs_are_listed(command: RunCommand, controller: RecordingController) -> None:
-    page = {"change": 1, "columns": [], "rows": [[7]], "after": None, "now": 0, "cluster": ""}
+    page = {
+        "change": 1,
+        "columns": [],
+        "rows": [[7, None, None]],
+        "after": None,
+        "now": 0,
+        "cluster": "",
+    }
     processes = {"processes": [[1234, 7, "batch"]]}
     controller.answer = lambda request: page if isinstance(request, RowsRequest) else processes
     table = (

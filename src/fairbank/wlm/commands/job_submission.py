@@ -39,7 +39,7 @@ def submit_job(name: str, line: SubmissionWords) -> int:
         except FairbankError as error:
             if name == "srun" and slurm_sentence(error) == _NEVER:
                 print("srun: request will never run", file=sys.stderr)
-            print_failure(name, "Batch job submission failed", error)
+            print_failure(name, error, f"{name}: error: Batch job submission failed: ")
             return 1
         if "test-only" in options:
             return _print_start(name, answer)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.core.hostlist import expand
+from fairbank.report.slurm.job_rows import JobLine
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
@@ -115,20 +116,20 @@ def _signal(text: str) -> int:
 
 
 def _ask(
-    controller: Controller, jobs: Sequence[str], matching: Mapping[str, Sequence[str]]
+    controller: Controller, jobs: Sequence[str], matching: Mapping[str, list[str]]
 ) -> list[str]:
     """Return those jobs that the user wants to cancel."""
     columns = ("job_id", "array_job", "task", "tasks_left", "name", "partition")
-    lines = requests.rows(
-        controller, "jobs", columns, matching={**matching, "jobs": list(jobs), "all": True}
-    )
-    chosen = []
-    for job_id, array, task, left, name, partition in lines.rows or ():
-        # The tasks of an array that have not started are one job.
-        job = f"{array}_[{left}]" if left else f"{job_id}" if task is None else f"{array}_{task}"
-        if _is_yes(f"Cancel job_id={job} name={name} partition={partition} [y/n]? "):
-            chosen.append(job)
-    return chosen
+    open_jobs = {"states": ["PENDING", "RUNNING"], **matching, "jobs": list(jobs), "all": True}
+    answer = requests.rows(controller, "jobs", columns, matching=open_jobs)
+    lines = [JobLine(**dict(zip(columns, row, strict=True))) for row in answer.rows or ()]
+    return [
+        line.label
+        for line in lines
+        if _is_yes(
+            f"Cancel job_id={line.label} name={line.name} partition={line.partition} [y/n]? "
+        )
+    ]
 
 
 def _is_yes(question: str) -> bool:
@@ -149,7 +150,7 @@ def _report(name: str, line: CommandLine, results: Sequence[requests.JobResult])
         if error is not None:
             code = max(code, _NO_ACCESS_CODE if isinstance(error, Forbidden) else 1)
             if not is_quiet:
-                print_failure(name, f"Kill job error on job id {job}", error)
+                print_failure(name, error, f"{name}: error: Kill job error on job id {job}: ")
     return code
 
 

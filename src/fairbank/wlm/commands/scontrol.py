@@ -10,11 +10,12 @@ from importlib import import_module
 from typing import NamedTuple
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.report.slurm.job_rows import JobLine
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import JobResult
 from fairbank.wlm.commands.arguments import CommandOption, read_command_line, split_jobs
-from fairbank.wlm.commands.slurm_errors import describe, slurm_sentence
+from fairbank.wlm.commands.slurm_errors import print_failure
 
 _OPTIONS = (
     CommandOption("all", "a", "", "show also what is hidden", "SCONTROL_ALL"),
@@ -84,19 +85,15 @@ def _fail(text: str) -> int:
 
 
 def _fail_with(before: str, error: FairbankError) -> int:
-    """Print the sentence of the controller, then Slurm's."""
-    if description := describe(error):
-        print(f"scontrol: {description}", file=sys.stderr)
-    return _fail(f"{before}{slurm_sentence(error)}")
+    print_failure("scontrol", error, before)
+    return 1
 
 
 def _report(results: Sequence[JobResult]) -> int:
     """Print what failed, and return the exit code."""
     failed = [(job, error) for job, error in results if error is not None]
     for job, error in failed:
-        if description := describe(error):
-            print(f"scontrol: {description}", file=sys.stderr)
-        print(f"{slurm_sentence(error)} for job {job}", file=sys.stderr)
+        print_failure("scontrol", error, "", f" for job {job}")
     return 1 if failed else 0
 
 
@@ -276,10 +273,11 @@ def _list_processes(controller: Controller, words: Sequence[str]) -> int:
     """Print the processes of a job, or of all running jobs."""
     jobs = list(words[:1])
     if not jobs:
-        running = requests.rows(
-            controller, "jobs", ["job_id"], matching={"states": ["RUNNING"], "all": True}
-        )
-        jobs = [str(job) for (job,) in running.rows or ()]
+        columns = ("job_id", "array_job", "task")
+        matching = {"states": ["RUNNING"], "all": True}
+        running = requests.rows(controller, "jobs", columns, matching=matching)
+        lines = [JobLine(**dict(zip(columns, row, strict=True))) for row in running.rows or ()]
+        jobs = [line.label for line in lines]
     print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for name in jobs:
         for pid, job, step in requests.processes(controller, name):

@@ -52,11 +52,11 @@ _BY_FIELD = {
 _BY_CLASS = {Forbidden: NO_ACCESS, Busy: "Resource temporarily unavailable"}
 
 
-def slurm_sentence(error: FairbankError) -> str:
-    """Return the sentence of Slurm for an error; that of the error if Slurm has none."""
+def slurm_sentence(error: FairbankError) -> str | None:
+    """Return the sentence of Slurm for an error; None if Slurm has none."""
     kind = type(error)
     by_field = _BY_FIELD.get((kind, (error.field or "").removeprefix("--")))
-    return by_field or _BY_CLASS.get(kind) or error.message
+    return by_field or _BY_CLASS.get(kind)
 
 
 def print_error(name: str, error: FairbankError) -> None:
@@ -69,20 +69,21 @@ def print_error(name: str, error: FairbankError) -> None:
         print(f"{name}: {error.remedy}", file=sys.stderr)
 
 
-def print_failure(name: str, before: str, error: FairbankError) -> None:
-    """Print an error, then the sentence of Slurm for it.
+def print_failure(name: str, error: FairbankError, before: str, after: str = "") -> None:
+    """Print an error of the controller, and the sentence of Slurm for it if there is one.
 
     Args:
         name: name of the command.
-        before: what failed, such as `Batch job submission failed`.
         error: the error.
+        before: start of the last line, such as `slurm_update error: `.
+        after: its end after a sentence of Slurm, such as ` for job 7`.
     """
-    if description := describe(error):
-        print(f"{name}: {description}", file=sys.stderr)
-    print(f"{name}: error: {before}: {slurm_sentence(error)}", file=sys.stderr)
-
-
-def describe(error: FairbankError) -> str:
-    """Return message and remedy of an error; empty if Slurm's sentence says as much."""
+    sentence = slurm_sentence(error)
+    if sentence is None:
+        print(f"{before}{error.message}", file=sys.stderr)
+        if error.remedy:
+            print(f"{name}: {error.remedy}", file=sys.stderr)
+        return
     remedy = f" ({error.remedy})" if error.remedy else ""
-    return f"{error.message}{remedy}" if remedy or slurm_sentence(error) != error.message else ""
+    print(f"{name}: {error.message}{remedy}", file=sys.stderr)
+    print(f"{before}{sentence}{after}", file=sys.stderr)

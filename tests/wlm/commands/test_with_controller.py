@@ -1,0 +1,235 @@
+"""Commands that change jobs and nodes, with the real controller and a node daemon."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands.program import run
+from tests.support.conditions import wait_until
+from tests.wlm.commands.conftest import Outcome, RunCommand
+from tests.wlm.controller.small_cluster import SmallCluster
+
+OUTPUT = "--output=out"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
+    one = SmallCluster(Path(tmp_path_factory.mktemp("cluster")))
+    one.start()
+    yield one
+    with Controller(one.directory) as controller:
+        requests.cancel(controller, matching={"states": ["PENDING", "RUNNING"]})
+    one.close()
+
+
+@pytest.fixture
+def real(
+    cluster: SmallCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> RunCommand:
+    """Return a function that runs a command in an empty directory beside the real controller."""
+    monkeypatch.setenv("FAIRBANK_CLUSTER", str(cluster.directory))
+    monkeypatch.chdir(tmp_path)
+
+    def execute(*words: str) -> Outcome:
+        code = run(words[0], words[1:])
+        return Outcome(code, *capfd.readouterr())
+
+    return execute
+
+
+def submit(real: RunCommand, *words: str, script: str = "sleep 300") -> str:
+    code, out, err = real("sbatch", "--parsable", *words, "--wrap", script)
+    assert code == 0, err
+    return out.strip()
+
+
+def states(job: str) -> dict[str, str]:
+    """Return the state of each task of a job that squeue would show, by its name."""
+    with Controller() as controller:
+        columns = ["job_id", "task", "state", "flag", "reason"]
+        lines = requests.rows(controller, "jobs", columns, matching={"jobs": [job], "all": True})
+    return {
+        f"{number}" if task is None else f"{job}_{task}": f"{state} {flag or reason}"
+        for number, task, state, flag, reason in lines.rows or ()
+    }
+
+
+def wait_for(job: str, state: str) -> None:
+    wait_until(lambda: all(text.startswith(state) for text in states(job).values()), state)
+
+
+# ------------------------------------------------------------------ sbatch
+
+
+def test_script_runs_with_options_arguments_and_environment(
+    real: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GREETING", "hello")
+    Path("job.sh").write_text(
+        "#!/bin/sh\n#SBATCH -J named -o %x-%j.txt\n"
+        'echo "$1|$2|$GREETING|$SLURM_JOB_NAME|$PWD|$(umask)"\n'
+    )
+    before = os.umask(0o027)
+    try:
+        code, out, err = real("sbatch", "--wait", "job.sh", "a b", "-c")
+    finally:
+        os.umask(before)
+    assert (code, err) == (0, "")
+    number = out.split()[-1]
+    lines = (tmp_path / f"named-{number}.txt").read_text()
+    assert lines == f"a b|-c|hello|named|{tmp_path}|0027\n"
+
+
+def test_wait_ends_with_the_exit_code_of_the_job(real: RunCommand) -> None:
+    assert real("sbatch", "-W", OUTPUT, "--wrap", "exit 3").code == 3
+    assert real("sbatch", "-W", OUTPUT, "--wrap", "kill -TERM $$").code == 1
+    script = "exit $SLURM_ARRAY_TASK_ID"
+    assert real("sbatch", "-W", OUTPUT, "-a", "0-2", "--wrap", script).code == 2
+
+
+def test_export_chooses_the_environment(
+    real: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KEPT", "1")
+    monkeypatch.setenv("LEFT_OUT", "1")
+    script = "env | grep -c -e ^KEPT=1$ -e ^LEFT_OUT= -e ^ADDED=2,3$"
+    assert real("sbatch", "-W", OUTPUT, "--export=KEPT,ADDED='2,3'", "--wrap", script).code == 0
+    assert (tmp_path / "out").read_text() == "2\n"
+
+
+def test_srun_batch_runs_a_program(real: RunCommand, tmp_path: Path) -> None:
+    code, out, err = real("srun", "--batch", "-o", "out", "printf", "%s;", "a b", "c")
+    assert (code, out) == (0, "")
+    assert err.endswith(" has been submitted\n")
+    wait_until((tmp_path / "out").is_file, "output")
+    wait_until(lambda: (tmp_path / "out").read_text() == "a b;c;", "output")
+
+
+def test_test_only_submits_nothing(real: RunCommand) -> None:
+    code, out, err = real("sbatch", "--test-only", "--wrap", "true")
+    assert (code, out) == (0, "")
+    assert re.search(r" using 1 processors on nodes n[12] in partition", err)
+    assert states(err.split()[2]) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("-p nope", "Invalid partition name specified"),
+        ("-c 100", "Requested node configuration is not available"),
+        ("-N 3", "Requested node configuration is not available"),
+        ("--reservation nope", "Requested reservation is invalid"),
+        ("-q nope", "Invalid qos specification"),
+        ("-d afterok:999", "Job dependency problem"),
+        ("-L nope:1", "Invalid license specification"),
+        ("-a 1-5000", "Invalid job array specification"),
+        ("-b never", "'never' is not a time"),
+    ],
+    ids=[
+        "partition", "cpus", "nodes", "reservation", "qos", "dependency", "license", "array",
+        "begin",
+    ],
+)  # fmt: skip
+def test_request_that_cannot_be_is_refused_in_words_of_slurm(
+    real: RunCommand, words: str, sentence: str
+) -> None:
+    code, out, err = real("sbatch", *words.split(), "--wrap", "true")
+    assert (code, out) == (1, "")
+    assert f"sbatch: error: Batch job submission failed: {sentence}\n" in err
+
+
+# ------------------------------------------------------------------ scancel, scontrol
+
+
+def test_jobs_are_cancelled_by_name_state_and_task(real: RunCommand) -> None:
+    array = submit(real, OUTPUT, "-H", "-a", "1-5")
+    assert real("scancel", f"{array}_[2-3,5]") == (0, "", "")
+    remaining = {name for name, text in states(array).items() if text.startswith("PENDING")}
+    assert remaining <= {array, f"{array}_1", f"{array}_4"}
+    job = submit(real, OUTPUT, "-J", "one")
+    assert real("scontrol", "wait_job", job) == (0, "", "")
+    assert real("scancel", "-n", "one", "-t", "PENDING") == (0, "", "")
+    assert states(job)[job].startswith("RUNNING")
+    assert real("scancel", "-n", "one") == (0, "", "")
+    assert real("scancel", array) == (0, "", "")
+    wait_for(job, "CANCELLED")
+    # Slurm's scancel has no error for a job that has ended.
+    assert real("scancel", job) == (0, "", "")
+    assert real("scontrol", "wait_job", job).code == 1
+
+
+def test_unknown_job_is_refused(real: RunCommand) -> None:
+    for words, last in (
+        (["scancel", "999"], "scancel: error: Kill job error on job id 999: "),
+        (["scontrol", "hold", "999"], ""),
+    ):
+        code, _, err = real(*words)
+        assert code == 1
+        sentence = "Invalid job id specified" + ("" if last else " for job 999")
+        assert err.endswith(f"{last}{sentence}\n")
+
+
+def test_signal_reaches_the_script(real: RunCommand, tmp_path: Path) -> None:
+    script = "trap 'echo got it; exit 0' USR1; touch ready; while :; do sleep 0.05; done"
+    job = submit(real, OUTPUT, script=script)
+    wait_until((tmp_path / "ready").exists, "the script")
+    assert real("scancel", "-b", "-s", "USR1", job) == (0, "", "")
+    wait_for(job, "COMPLETED")
+    assert (tmp_path / "out").read_text() == "got it\n"
+
+
+def test_job_is_held_released_and_requeued(real: RunCommand) -> None:
+    job = submit(real, OUTPUT, "-H", "-t", "5")
+    assert states(job)[job] == "PENDING JobHeldUser"
+    assert real("scontrol", "release", job).code == 0
+    assert real("scontrol", "wait_job", job).code == 0
+    code, _, err = real("scontrol", "hold", job)
+    assert code == 1
+    assert f"job {job} is RUNNING and cannot be held" in err
+    assert real("scontrol", "requeuehold", "State=SpecialExit", job).code == 0
+    wait_for(job, "PENDING SPECIAL_EXIT")
+    assert real("scancel", job).code == 0
+
+
+def test_script_of_a_job_is_written_as_it_was_submitted(real: RunCommand, tmp_path: Path) -> None:
+    content = b"#!/bin/sh\n# \xff\ntrue\n"
+    Path("job.sh").write_bytes(content)
+    number = real("sbatch", "--parsable", "-H", "job.sh").out.strip()
+    assert real("scontrol", "write", "batch_script", number, "copy").code == 0
+    assert (tmp_path / "copy").read_bytes() == content
+    real("scancel", number)
+
+
+def test_processes_of_a_job_are_shown(real: RunCommand, tmp_path: Path) -> None:
+    job = submit(real, OUTPUT, script="echo $$ > pid; exec sleep 300")
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the pid")
+    pid = (tmp_path / "pid").read_text().strip()
+    rows = [line.split() for line in real("scontrol", "listpids", job).out.splitlines()]
+    assert [pid, job, "batch", "-", "-"] in rows
+    assert real("scontrol", "listpids").out == real("scontrol", "listpids", job).out
+    assert real("scontrol", "pidinfo", pid).out.startswith(f"Slurm job id {job} ends at ")
+    assert real("scontrol", "pidinfo", str(os.getpid())).code == 1
+    real("scancel", job)
+
+
+def test_settings_are_read_again(real: RunCommand, cluster: SmallCluster) -> None:
+    assert real("scontrol", "ping").out.endswith(" is UP\n")
+    assert real("scontrol", "reconfigure").code == 0
+    good = cluster.settings.read_text()
+    cluster.settings.write_text(good + "\n[unknown]\nkey = 1\n")
+    try:
+        code, _, err = real("scontrol", "reconfigure")
+    finally:
+        cluster.settings.write_text(good)
+    assert code == 1
+    assert "unknown" in err
