@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import socket
 import struct
@@ -91,12 +92,41 @@ def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None
     assert requests.job_of_process(controller, pid)["job"] == str(number)
     assert requests.job_of_process(controller, 1)["job"] is None
     assert requests.notify(controller, [str(number)], "soon")[0].error is None
+    usage = requests.rows(
+        controller, "accounting", ["state", "resident"], matching={"jobs": [str(number)]}
+    ).rows
+    assert usage is not None
+    assert usage[0][0] == "RUNNING"
+    assert usage[0][1][1] == "n1"
     requests.cancel(controller, [str(number)])
     assert requests.wait(controller, number) != 0
 
 
 def wait_for_state(controller: Controller, number: int, state: str) -> None:
     wait_until(lambda: job(controller, number, "state", "flag") == [state, ""], f"{number} {state}")
+
+
+def test_changes_by_scontrol_are_shown(controller: Controller) -> None:
+    number = submit(controller, hold="", time="10")
+    (result,) = requests.update_job(controller, [str(number)], {"TimeLimit": "+5", "Nice": "9"})
+    assert result.error is None
+    assert job(controller, number, "limit", "nice") == [900, 9]
+    (result,) = requests.update_job(controller, [str(number)], {"Colour": "x"})
+    assert isinstance(result.error, InvalidInput)
+    requests.cancel(controller, [str(number)])
+    requests.update_node(controller, "n2", {"State": "DRAIN", "Reason": "a disk"})
+    columns = ["state", "reason", "reason_user"]
+    shown = requests.rows(controller, "nodes", columns, matching={"nodes": ["n2"]}).rows
+    assert shown == [["IDLE+DRAIN", "a disk", getpass.getuser()]]
+    requests.update_node(controller, "n2", {"State": "RESUME"})
+    fields = {"StartTime": "now+1hour", "Duration": "60", "Users": "root", "NodeCnt": "1"}
+    name = requests.create(controller, "reservation", fields)
+    requests.update(controller, "reservation", {"ReservationName": name, "Duration": "120"})
+    shown = requests.rows(controller, "reservations", ["name", "nodes", "users"]).rows
+    assert shown == [[name, "n1", "root"]]
+    requests.delete(controller, "reservation", {"ReservationName": name})
+    with pytest.raises(NotFound):
+        requests.delete(controller, "reservation", {"ReservationName": name})
 
 
 def test_cancel_by_filter_takes_only_what_fits(controller: Controller) -> None:
@@ -195,7 +225,7 @@ def test_test_only_tells_the_start_and_stores_nothing(controller: Controller) ->
         JobToSubmit(b"#!/bin/sh\n", {"test-only": "", "ntasks": "2"}, controller.directory),
     )
     assert answer.start is not None
-    assert (answer.nodes, answer.cpus) == (["n1"], 2)
+    assert (answer.nodes, answer.cpus, answer.partition) == (["n1"], 2, "main")
     assert requests.rows(controller, "jobs", ["job_id"]).rows == before
 
 

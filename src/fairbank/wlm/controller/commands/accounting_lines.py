@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from fairbank.cluster.job import Run
 from fairbank.core.hostlist import compress
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
@@ -19,7 +21,7 @@ from fairbank.wlm.controller.commands.job_lines import (
 )
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.protocol.messages import RunOutcome
+from fairbank.wlm.protocol.messages import RunUsage
 
 _KIBIBYTE = 1_024
 
@@ -29,7 +31,7 @@ class Accounted(NamedTuple):
 
     record: EndedRun
     is_over: bool
-    outcome: RunOutcome | None = None
+    usage: RunUsage | None = None
     admin_comment: str = ""
 
     @property
@@ -41,8 +43,8 @@ class Accounted(NamedTuple):
         return request.name
 
 
-def live_run(job: WlmJob, cluster: str) -> Accounted:
-    """Return the run of a job that waits or runs."""
+def live_run(job: WlmJob, cluster: str, usage: Mapping[Run, RunUsage]) -> Accounted:
+    """Return the run of a job that waits or runs, with its usage if it is known."""
     waits = job.state.base == "PENDING"
     record = EndedRun(
         identity=job.identity(cluster),
@@ -54,7 +56,8 @@ def live_run(job: WlmJob, cluster: str) -> Accounted:
         tasks=job.tasks,
         run=None if waits else job.run,
     )
-    return Accounted(record, is_over=False, admin_comment=job.admin_comment)
+    own = usage.get(record.identity)
+    return Accounted(record, is_over=False, usage=own, admin_comment=job.admin_comment)
 
 
 def accounting_line(
@@ -131,15 +134,15 @@ def accounting_line(
         std_in=files.input,
         std_out=files.output,
         std_err=files.error,
-        **_usage(accounted.outcome, nodes),
+        **_usage(accounted.usage, nodes),
     )
 
 
-def _usage(outcome: RunOutcome | None, nodes: tuple[str, ...]) -> dict[str, Any]:
+def _usage(usage: RunUsage | None, nodes: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields with the usage of the batch script, which has one task."""
-    if outcome is None:
+    if usage is None:
         return {}
-    usage, node = outcome.usage, nodes[0] if nodes else ""
+    node = nodes[0] if nodes else ""
     amounts = {
         "processor": int(usage.cpu_seconds),
         "virtual": usage.virtual_max_kib * _KIBIBYTE,

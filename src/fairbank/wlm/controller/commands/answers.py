@@ -7,7 +7,7 @@ import pwd
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, cast
 
 from fairbank import __version__
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
@@ -26,7 +26,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     node_updates,
     partition_update,
 )
-from fairbank.wlm.controller.commands.rows import rows_answer
+from fairbank.wlm.controller.commands.rows import NodeRequests, rows_answer
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
@@ -34,21 +34,13 @@ from fairbank.wlm.controller.state_store import digest
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
+from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
-
-if TYPE_CHECKING:
-    from fairbank.wlm.core.requests.submission import JobAccepted
 
 SIGKILL = 9
 
 Json = Mapping[str, Any]
-
-
-class NodeRequests(Protocol):
-    """Links to the nodes."""
-
-    async def ask(self, node: str, request: wire.Message) -> wire.Message: ...
 
 
 class CommandAnswers:
@@ -118,12 +110,13 @@ class CommandAnswers:
             await runner.put_script(environment)
         accepted = cast("JobAccepted", await runner.request(user.caller, body))
         expected = accepted.expected
+        named = tuple(filter(None, body.job.partitions))
         return {
             "job": accepted.number,
             "start": None if expected is None else expected.at,
             "nodes": [] if expected is None else expected.nodes,
             "cpus": body.job.wanted.cpus,
-            "partition": body.job.partitions[0],
+            "partition": (named or default_partition(runner.state.partitions))[0],
         }
 
     async def _cancel(self, request: cmd.CancelRequest, user: Submitter) -> Json:
@@ -263,7 +256,7 @@ class CommandAnswers:
     # ------------------------------------------------------------------ controller
 
     async def _rows(self, request: cmd.RowsRequest, user: Submitter) -> Json:
-        return await rows_answer(self._runner, request, user.caller)
+        return await rows_answer(self._runner, self._nodes, request, user.caller)
 
     async def _ping(self, request: cmd.PingRequest, user: Submitter) -> Json:
         return {

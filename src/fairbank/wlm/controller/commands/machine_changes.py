@@ -19,6 +19,7 @@ from fairbank.scheduling.placement import constraint
 from fairbank.wlm.config.entries import slurm_conf_keywords
 from fairbank.wlm.config.keyword import PARTITIONS, KeywordEffect
 from fairbank.wlm.controller.commands.field_names import find_field, required
+from fairbank.wlm.controller.commands.machine_lines import RESERVATION_FLAGS
 from fairbank.wlm.controller.commands.submissions import check_licenses
 from fairbank.wlm.core.events import UpdateNode, UpdatePartition
 from fairbank.wlm.core.jobs import Moment
@@ -36,13 +37,6 @@ _NODE_EVENTS = {
     "UNDRAIN": NodeEvent.RESUMED,
 }
 _OF_SETTINGS = "ActiveFeatures AvailableFeatures Comment CPUs Extra Gres RealMemory Weight".split()
-_FLAGS = {
-    "MAINT": "maintenance",
-    "FLEX": "flexible",
-    "ANY_NODES": "any_nodes",
-    "IGNORE_JOBS": "ignores_jobs",
-    "OVERLAP": "overlapping",
-}
 
 
 def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> list[UpdateNode]:
@@ -222,8 +216,8 @@ def _reservation_values(texts: Mapping[str, str], state: CoreState) -> dict[str,
         values["partition"] = texts["partitionname"]
     if "flags" in texts:
         words = [word for word in texts["flags"].upper().split(",") if word]
-        chosen = {find_field(word, _FLAGS) for word in words}
-        values |= {field: field in chosen for field in _FLAGS.values()}
+        chosen = {find_field(word, RESERVATION_FLAGS) for word in words}
+        values |= {field: field in chosen for field in RESERVATION_FLAGS.values()}
     return values
 
 

@@ -31,7 +31,7 @@ _CONDITIONS = {
 }
 _WITHOUT_JOBS = frozenset({N.UNKNOWN, N.DOWN, N.SILENT, N.FUTURE})
 """Conditions whose first word stands in place of what the jobs of the node make of it."""
-_FLAGS = {
+RESERVATION_FLAGS = {
     "MAINT": "maintenance",
     "FLEX": "flexible",
     "ANY_NODES": "any_nodes",
@@ -202,7 +202,9 @@ def reservation_lines(state: CoreState, now: Moment) -> Iterator[ReservationLine
             cores=sum(node.cores for node in nodes),
             features=reservation.features or None,
             partition=reservation.partition or None,
-            flags=",".join(word for word, field in _FLAGS.items() if getattr(reservation, field))
+            flags=",".join(
+                word for word, field in RESERVATION_FLAGS.items() if getattr(reservation, field)
+            )
             or None,
             tres=f"cpu={cpus}",
             users=",".join(sorted(reservation.users)) or None,

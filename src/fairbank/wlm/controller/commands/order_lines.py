@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import Conflict
-from fairbank.priority.fairshare.tree import FairTreeResult
+from fairbank.priority.fairshare.tree import FairTreeResult, Tree
 from fairbank.priority.settings import PrioritySettings
 from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
@@ -55,14 +55,8 @@ def share_lines(state: CoreState) -> Iterator[dict[str, Any]]:
     """
     _settings(state)
     tree, standings = fair_shares(state)
-    below = defaultdict[int, list[int]](list)
-    for place, parent in enumerate(tree.parent.tolist()):
-        below[parent].append(place)
-    waiting = [tree.root]
     levels = standings.level.tolist() if isinstance(standings, FairTreeResult) else None
-    while waiting:
-        at = waiting.pop()
-        waiting += reversed(below[at])
+    for at in rows_in_order(tree):
         row = tree.rows[at]
         is_root, is_on_parent = at == tree.root, bool(tree.stands_on_parent[at])
         level = None if levels is None or is_root or is_on_parent else float(levels[at])
@@ -85,6 +79,18 @@ def share_lines(state: CoreState) -> Iterator[dict[str, Any]]:
             name: "inf" if name == "level" and level == math.inf else getattr(shown, name)
             for name in shown.__struct_fields__
         }
+
+
+def rows_in_order(tree: Tree) -> Iterator[int]:
+    """Yield the rows of a tree, each account before what is below it."""
+    below = defaultdict[int, list[int]](list)
+    for row, parent in enumerate(tree.parent.tolist()):
+        below[parent].append(row)
+    waiting = [tree.root]
+    while waiting:
+        row = waiting.pop()
+        waiting += reversed(below[row])
+        yield row
 
 
 def _settings(state: CoreState) -> PrioritySettings:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import grp
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from fairbank.cluster.job import Run
 from fairbank.cluster.share import ShareRow
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.jobqueue.arrays import parse_selection
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
@@ -28,16 +30,23 @@ from fairbank.wlm.controller.commands.machine_lines import (
 )
 from fairbank.wlm.controller.commands.order_lines import priority_lines, share_lines
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.state_store import RunFilter
+from fairbank.wlm.controller.state_store import AccountedRun, RunFilter
 from fairbank.wlm.core.effects import Table
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.requests.rights import PrivateKind, may_see
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
+from fairbank.wlm.protocol.messages import Message, PollUsage, RunUsage, UsageReport
 
 Cell = Any
 Keyed = tuple[Sequence[int], object]
 """Line with its key, which grows from line to line."""
+
+
+class NodeRequests(Protocol):
+    """Links to the nodes."""
+
+    async def ask(self, node: str, request: Message) -> Message: ...
 
 
 class RowPage(NamedTuple):
@@ -77,6 +86,8 @@ _TABLES: Mapping[str, Sequence[Table]] = {
 """Tables of the state from which the rows of a kind follow; those of the settings from none."""
 
 
+_USAGE = frozenset({"processor", "virtual", "resident", "total_cpu"})
+"""Columns of accounting that nodes know."""
 _PRIVATE: Mapping[str, PrivateKind] = {
     "jobs": "jobs",
     "nodes": "nodes",
@@ -85,17 +96,20 @@ _PRIVATE: Mapping[str, PrivateKind] = {
     "accounting": "jobs",
     "priorities": "jobs",
     "shares": "usage",
+    "associations": "accounts",
+    "users": "users",
 }
 """Words of PrivateData that hide rows."""
 
 
 async def rows_answer(
-    runner: CoreRunner, request: RowsRequest, caller: Caller
+    runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, caller: Caller
 ) -> Mapping[str, Any]:
     """Return a page of rows, without what the user may not see.
 
     Args:
         runner: runner of the core.
+        nodes: links to the nodes, for the usage of running jobs.
         request: kind, columns, filter and cursor.
         caller: the user.
 
@@ -117,7 +131,7 @@ async def rows_answer(
         return {"change": change, "unchanged": True}
     after = _cursor(request.after)
     page = (
-        await _accounting(runner, request.filter, after)
+        await _accounting(runner, nodes, request, after)
         if kind == "accounting"
         else _page(_lines(runner, request, after), after)
     )
@@ -279,21 +293,25 @@ _LIVE = 2**62
 """First part of the keys of jobs that wait or run, which come after all ended runs."""
 
 
-async def _accounting(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) -> RowPage:
+async def _accounting(
+    runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, after: tuple[int, ...]
+) -> RowPage:
     """Return a page of runs: those that have ended, by their ends, then the others."""
+    wanted, has_usage = request.filter, not _USAGE.isdisjoint(request.columns)
     await runner.committed()  # an end is in the state before it is in the accounting
     state, now = runner.state, runner.now()
     numbers = sorted({parse_selection(text).number for text in wanted.jobs})
     first = after[0] if after else 0
     if first < _LIVE:
         ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first, PAGE))
-        runs = [Accounted(one.record, is_over=True, outcome=one.outcome) for one in ended]
+        runs = [Accounted(one.record, is_over=True, usage=_usage_of(one)) for one in ended]
         if not wanted.duplicates:
             runs = await _last_runs(runner, runs, ended[-1].number if ended else 0)
         shown = [accounting_line(run, state, now, group_name) for run in _chosen(runs, wanted)]
         return RowPage(shown, str(ended[-1].number) if len(ended) == PAGE else str(_LIVE))
+    usage = await _live_usage(runner, nodes) if has_usage else {}
     live = [
-        live_run(job, state.settings.cluster)
+        live_run(job, state.settings.cluster, usage)
         for job in selected_jobs(state, RowFilter(jobs=wanted.jobs))
         if not job.state.has_ended
     ]
@@ -302,6 +320,22 @@ async def _accounting(runner: CoreRunner, wanted: RowFilter, after: tuple[int, .
         for run in _chosen(live, wanted)
     )
     return _page(lines, after)
+
+
+def _usage_of(run: AccountedRun) -> RunUsage | None:
+    return None if run.outcome is None else run.outcome.usage
+
+
+async def _live_usage(runner: CoreRunner, nodes: NodeRequests) -> dict[Run, RunUsage]:
+    """Return the usage of the scripts that run now, as far as their nodes answer."""
+    runs = (job.active_run for job in runner.state.jobs.values())
+    usage: dict[Run, RunUsage] = {}
+    for node in sorted({run.batch_node for run in runs if run is not None}):
+        with suppress(FairbankError):
+            answer = await nodes.ask(node, PollUsage())
+            if isinstance(answer, UsageReport):
+                usage.update(answer.runs)
+    return usage
 
 
 async def _last_runs(runner: CoreRunner, runs: Sequence[Accounted], number: int) -> list[Accounted]:

@@ -115,7 +115,7 @@ def _check_size(state: CoreState, body: SubmitJob) -> None:
 def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJob:
     """Return the request with the default partition, time limit, priority and TRES."""
     state, job = tx.state, body.job
-    names = tuple(name for name in job.partitions if name) or _default_partition(state.partitions)
+    names = tuple(name for name in job.partitions if name) or default_partition(state.partitions)
     unknown = [name for name in names if name not in state.partitions]
     if unknown:
         raise NotFound(
@@ -155,7 +155,8 @@ def requested_tres(wanted: ResourceRequest) -> dict[str, int]:
     return {"cpu": wanted.cpus, "node": wanted.nodes}
 
 
-def _default_partition(partitions: Mapping[str, PartitionRules]) -> tuple[str, ...]:
+def default_partition(partitions: Mapping[str, PartitionRules]) -> tuple[str, ...]:
+    """Return the partition of jobs that name none. Raises InvalidInput if there is none."""
     for rules in partitions.values():
         if rules.is_default:
             return (rules.name,)
