@@ -74,6 +74,13 @@ def test_qos_have_limits_and_rules_of_preemption() -> None:
     }
 
 
+def test_associations_have_the_qos_of_the_next_account_above() -> None:
+    text = QOS + ACCOUNTS.replace("shares = 3", 'shares = 3\nqos = "low,high"')
+    allowed = toml(text + MACHINE_TOML).accounting.allowed_qos
+    assert set(allowed.values()) == {("low", "high")}
+    assert set(allowed) == {("physics", "", ""), ("optics", "", ""), ("optics", "ada", "main")}
+
+
 def test_associations_have_limits_and_shares_below_root() -> None:
     accounting = toml(ACCOUNTS + MACHINE_TOML).accounting
     assert accounting.shares == (
@@ -105,6 +112,7 @@ def test_associations_have_limits_and_shares_below_root() -> None:
         ("[[associations]]\naccount = 'a'\nuser = 'u'", "line 2, account: there is no account a"),
         ("[[associations]]\naccount = 'a'\nparent = 'b'", "line 3, parent: there is no account b"),
         ("[[associations]]\naccount = 'a'\nparent = 'a'", "line 2, account: row 2 (account a)"),
+        ("[[associations]]\naccount = 'a'\nqos = 'q'", "line 3, qos: there is no QOS q"),
         ("[[associations]]\naccount = 'a'\nshares = -1", "line 3, shares: '-1' is not a whole"),
         ("[[associations]]\naccount = 'a'\n" * 2, "line 4, account: this association is there"),
     ],

@@ -235,6 +235,19 @@ def test_job_above_a_limit_is_refused_only_by_deny_on_limit(denies: bool) -> Non
         assert world.reason(answer) == "QOSMaxWallDurationPerJobLimit"
 
 
+def test_qos_must_be_one_that_the_account_may_use() -> None:
+    world = World(allowed_qos={("bio", "alice", ""): ("low", "normal")})
+    assert world.submit(qos="low", held=True) == 1
+    refused = world.submit(qos="high")
+    assert (type(refused), refused.field, refused.remedy) == (
+        Forbidden,
+        "qos",
+        "use one of: low, normal",
+    )
+    assert isinstance(world.request(ev.UpdateJob(jobs=named(1), qos="high")), Forbidden)
+    assert world.submit(BOB, qos="high") == 2
+
+
 def test_changed_account_must_be_one_of_the_user() -> None:
     world = World(associations=accounts_of_alice(bio="root"))
     number = world.submit(held=True)
@@ -251,7 +264,7 @@ def test_groups_and_users_of_a_partition_refuse_others_always() -> None:
     assert world.submit(groups=("staff", "users")) == 1
     assert isinstance(world.submit(groups=("users",)), Forbidden)
     assert isinstance(world.submit(partitions=("admin",)), Forbidden)
-    assert world.submit(partitions=("admin",), is_privileged=True) == 2
+    assert world.submit(OPERATOR, partitions=("admin",)) == 2
 
 
 def test_partition_that_is_down_accepts_jobs_and_starts_none() -> None:

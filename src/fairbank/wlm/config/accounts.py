@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.associations import AssociationKey
+from fairbank.priority.associations import AssociationKey, account_chain
 from fairbank.priority.fairshare.tree import ShareAssociation, build_tree
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
@@ -110,8 +110,39 @@ def with_associations(accounting: AccountingSettings, items: Sequence[Item]) -> 
         except InvalidInput as bad:
             raise items[0].error(bad.message, bad.remedy) from bad
     return msgspec.structs.replace(
-        accounting, associations=tuple(records.values()), shares=tuple(shares)
+        accounting,
+        associations=tuple(records.values()),
+        shares=tuple(shares),
+        allowed_qos=_allowed_qos(records, items, {qos.name for qos in accounting.qos}),
     )
+
+
+def _allowed_qos(
+    records: Mapping[AssociationKey, LimitRecord], items: Sequence[Item], known: Set[str]
+) -> dict[AssociationKey, tuple[str, ...]]:
+    """Return the QOS of the associations: their own, else those of the next account above.
+
+    Raises InvalidInput for an unknown QOS.
+    """
+    own: dict[AssociationKey, tuple[str, ...]] = {}
+    for key, item in zip(records, items, strict=True):
+        if missing := set(item.values.get("qos", ())) - known:
+            raise item.error(f"there is no QOS {min(missing)}", "add it as [[qos]]", "qos")
+        own[key] = item.values.get("qos", ())
+    return {
+        key: qos
+        for key, record in records.items()
+        if (qos := own[key] or _qos_above(records, own, record.parent))
+    }
+
+
+def _qos_above(
+    records: Mapping[AssociationKey, LimitRecord],
+    own: Mapping[AssociationKey, tuple[str, ...]],
+    account: str,
+) -> tuple[str, ...]:
+    above = (own[one.name, "", ""] for one in account_chain(records, account))
+    return next(filter(None, above), ())
 
 
 def _association(item: Item) -> LimitRecord:

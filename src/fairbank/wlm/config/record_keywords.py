@@ -114,6 +114,7 @@ _ACCOUNTS = (
     Keyword("partition", ASSOCIATIONS, f.NAME, "partition"),
     Keyword("parent", ASSOCIATIONS, f.NAME, "parent"),
     Keyword("shares", ASSOCIATIONS, c.SHARES, "shares"),
+    Keyword("qos", ASSOCIATIONS, f.NAMES, "qos", note="the first is the default"),
     *(
         _limit(kind, ASSOCIATIONS)
         for kind in LimitKind

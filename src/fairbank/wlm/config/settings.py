@@ -10,6 +10,7 @@ from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.core.submission.values import resource_limits
 from fairbank.core.tres import BillingRule
+from fairbank.priority.associations import AssociationKey
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.usage import LimitRecord, QosLimits
@@ -88,8 +89,10 @@ class AccountingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of accounts, QOS and their limits.
 
     `needs_association`: a job needs an account that its user may use. `needs_qos`: it needs a QOS
-    that its account may use. `tres` are counted beside Slurm's own. Shares and limits are in the
-    order of the file; a QOS has its rules of preemption in `SchedulingSettings`.
+    that its account may use: one of `allowed_qos`, of which the first is the default; an
+    association that has none, nor an account above it, may use all. `tres` are counted beside
+    Slurm's own. Shares and limits are in the order of the file; a QOS has its rules of preemption
+    in `SchedulingSettings`.
     """
 
     enforced: Enforced = Enforced(limits=False)
@@ -101,6 +104,7 @@ class AccountingSettings(msgspec.Struct, frozen=True, kw_only=True):
     qos_flags: Mapping[str, frozenset[str]] = {}
     usage_thresholds: Mapping[str, float] = {}
     associations: tuple[LimitRecord, ...] = ()
+    allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}
     shares: tuple[ShareAssociation, ...] = ()
 
 

@@ -58,6 +58,7 @@ def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[
         below[row.account if row.user else row.parent].append(row)
 
     def lines_of(row: ShareAssociation, depth: int) -> Iterator[AssociationLine]:
+        qos = accounting.allowed_qos.get((row.account, row.user, row.partition), ("",))
         yield AssociationLine(
             row.account,
             row.user,
@@ -66,6 +67,8 @@ def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[
             parent="" if row.user else row.parent,
             depth=depth - bool(row.user),
             number=numbers[row],
+            qos=",".join(qos),
+            default_qos=qos[0],
             shares=PARENT if row.shares == ON_PARENT else row.shares,
             **_limits(limits.get((row.account, row.user, row.partition)), AssociationLine),
         )

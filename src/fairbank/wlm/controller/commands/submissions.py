@@ -17,6 +17,7 @@ from fairbank.core.submission.resources import node_range, requested_tasks
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import resource_limits
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
+from fairbank.priority.associations import own_association
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
 from fairbank.wlm.config.settings import WlmSettings
@@ -141,7 +142,12 @@ def _pending_job(
     zone: tzinfo,
 ) -> PendingJob:
     partitions = tuple(filter(None, values.get("partition", "").split(",")))
-    qos = values.get("qos", "")
+    user = submitter.caller.name
+    account = values.get("account") or _default_account(user, settings)
+    usable = own_association(
+        settings.accounting.allowed_qos, account, user, partitions[0] if partitions else ""
+    ) or ("",)
+    qos = values.get("qos") or usable[0]
     times = {
         name: parse_moment(values[name], now, zone, field=f"--{name}")
         for name in ("begin", "deadline")
@@ -151,8 +157,8 @@ def _pending_job(
         raise InvalidInput("the deadline is over", field="--deadline", remedy="a later time")
     return PendingJob(
         number=0,
-        user=submitter.caller.name,
-        account=values.get("account") or _default_account(submitter.caller.name, settings),
+        user=user,
+        account=account,
         qos=qos,
         partitions=partitions or ("",),
         wanted=resource_request(values),
@@ -165,7 +171,6 @@ def _pending_job(
         deadline=deadline,
         licences=values.get("licenses", {}),
         qos_flags=settings.accounting.qos_flags.get(qos, frozenset()),
-        is_privileged=submitter.caller.uid == 0,
         submit_host=request.host,
     )
 

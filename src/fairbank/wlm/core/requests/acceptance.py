@@ -84,6 +84,14 @@ def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
             field="account",
             remedy="sacctmgr show associations lists yours",
         )
+    allowed = own_association(state.settings.allowed_qos, request.account, request.user, name)
+    if allowed and request.qos and request.qos not in allowed:
+        raise Forbidden(
+            f"jobs of user {request.user} and account {request.account!r} may not use QOS"
+            f" {request.qos}",
+            field="qos",
+            remedy=f"use one of: {', '.join(allowed)}",
+        )
     if rules.state in (PartitionState.INACTIVE, PartitionState.DRAIN):
         raise Conflict(
             f"partition {name} accepts no jobs: it is {rules.state.value}",
