@@ -12,6 +12,7 @@ from tools.reference.pages.refusals import refusals_page
 from tools.reference.pages.routes import routes_page
 from tools.reference.pages.settings import settings_page, site_page
 from tools.reference.pages.states import states_page
+from tools.reference.pages.wlm_commands import wlm_commands_page
 from tools.reference.pages.wlm_settings import wlm_settings_page
 from tools.reference.pages.wlm_states import wlm_states_page
 
@@ -19,6 +20,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings_page,
     "slurm": site_page,
     "client": client_page,
+    "wlm-commands": wlm_commands_page,
     "wlm-settings": wlm_settings_page,
     "agent": agent_page,
     "routes": routes_page,

@@ -21,7 +21,7 @@ _NO_ACCESS_CODE = 210
 _SIGNAL_MAX = 64
 _STATES = {"PENDING", "RUNNING", "SUSPENDED"}
 _SHORT_STATES = {"PD": "PENDING", "R": "RUNNING", "S": "SUSPENDED"}
-_OPTIONS = (
+OPTIONS = (
     CommandOption("account", "A", "NAME", "jobs of this account", "SCANCEL_ACCOUNT"),
     CommandOption("batch", "b", "", "signal only the batch script", "SCANCEL_BATCH"),
     CommandOption("full", "f", "", "signal all processes, as always", "SCANCEL_FULL"),
@@ -46,7 +46,7 @@ _FILTERS = {
 
 def run(name: str, words: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    line = read_command_line(name, "[OPTIONS] [JOB...]", _OPTIONS, words)
+    line = read_command_line(name, "[OPTIONS] [JOB...]", OPTIONS, words)
     if line is None:
         return 0
     jobs, matching = line.jobs(), _filter(line)

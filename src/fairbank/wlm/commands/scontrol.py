@@ -17,7 +17,7 @@ from fairbank.wlm.client.requests import JobResult
 from fairbank.wlm.commands.arguments import CommandOption, read_command_line, split_jobs
 from fairbank.wlm.commands.slurm_errors import print_failure
 
-_OPTIONS = (
+OPTIONS = (
     CommandOption("all", "a", "", "show also what is hidden", "SCONTROL_ALL"),
     CommandOption("details", "d", "", "show more details"),
     CommandOption("json", "", "[VERSION]", "show it as JSON"),
@@ -48,7 +48,7 @@ def run(name: str, words: Sequence[str]) -> int:
         f"  {keyword} {command.operands}".rstrip() for keyword, command in _COMMANDS.items()
     )
     words = ["--help" if word == "help" and at == 0 else word for at, word in enumerate(words)]
-    line = read_command_line(name, f"{usage}\n  show ENTITY [NAME]", _OPTIONS, words)
+    line = read_command_line(name, f"{usage}\n  show ENTITY [NAME]", OPTIONS, words)
     if line is None:
         return 0
     if not line.words:
