@@ -8,10 +8,9 @@ from fairbank.report.slurm import sacct, sacctmgr, sinfo, squeue
 from fairbank.report.slurm.layout import Columns
 from fairbank.wlm.commands import scancel, scontrol
 from fairbank.wlm.commands.arguments import HELP, CommandOption
-from fairbank.wlm.commands.tables import priorities
+from fairbank.wlm.commands.tables import priorities, show
 from fairbank.wlm.commands.tables import sacct as accounting
 from fairbank.wlm.commands.tables import sacctmgr as accounts
-from fairbank.wlm.commands.tables import show
 from fairbank.wlm.commands.tables import sinfo as machine
 from fairbank.wlm.commands.tables import squeue as queue
 
