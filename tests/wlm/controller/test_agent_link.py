@@ -14,6 +14,7 @@ import pytest
 from fairbank.agent.protocol import EpilogEvent
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.tres import parse_weights
+from fairbank.slurm.parsers.squeue import COMMENT_PREFIX
 from fairbank.wlm.controller import agent_link
 from fairbank.wlm.controller.agent_link import AgentLink, plugin_message
 from fairbank.wlm.core import events as ev
@@ -143,7 +144,9 @@ def test_job_without_credit_is_held_with_the_remedy(site: Site, agent: RunningAg
         async with world.linked(agent.socket):
             number = world.submit_one(cpus=2)
             await until(lambda: world.reason(number) == "Allocation_exhausted", "the refusal")
-            assert "short by 1 SU" in world.job(number).admin_comment
+            comment = world.job(number).admin_comment
+            assert comment.startswith(COMMENT_PREFIX)
+            assert "short by 1 SU" in comment
 
     asyncio.run(live())
 

@@ -38,7 +38,8 @@ from fairbank.wlm.core.state import CoreState
 PATIENCE = 30
 """Seconds for which a run waits for its verdict, as with the plug-in."""
 _PAUSE = 1.0  # seconds between two attempts to connect, and between two searches for late verdicts
-_NO_ANSWER_TEXT = "the bank's agent does not answer; the job is released when it does"
+_COMMENT = "Fairbank: "  # as plugins/prep begins a comment; the agent releases only such jobs
+_NO_ANSWER_TEXT = f"{_COMMENT}the bank's agent does not answer; the job is released when it does"
 
 _log = logging.getLogger(__name__)
 
@@ -190,10 +191,8 @@ class AgentLink(asyncio.Protocol):
         if question is None:  # answered already
             return
         if isinstance(answer, Verdict):
-            run = question.run.run
-            self._handle(
-                VerdictGiven(answer.number, run, answer.action, answer.reason, answer.text)
-            )
+            run, text = question.run.run, answer.text and f"{_COMMENT}{answer.text}"
+            self._handle(VerdictGiven(answer.number, run, answer.action, answer.reason, text))
         else:
             self._handle(MessageAcknowledged(answer.number))
 
