@@ -106,6 +106,18 @@ def wait_for_state(controller: Controller, number: int, state: str) -> None:
     wait_until(lambda: job(controller, number, "state", "flag") == [state, ""], f"{number} {state}")
 
 
+def test_only_the_last_run_of_a_requeued_job_is_accounted(controller: Controller) -> None:
+    number = submit(controller, '[ "$SLURM_RESTART_COUNT" = 1 ] || exec sleep 1000')
+    wait_for_state(controller, number, "RUNNING")
+    (result,) = requests.requeue(controller, [str(number)])
+    assert result.error is None
+    assert requests.wait(controller, number) == 0
+    for duplicates, states in ((False, ["COMPLETED"]), (True, ["REQUEUED", "COMPLETED"])):
+        matching = {"jobs": [str(number)], "duplicates": duplicates}
+        rows = requests.rows(controller, "accounting", ["state"], matching=matching).rows
+        assert rows == [[state] for state in states]
+
+
 def test_changes_by_scontrol_are_shown(controller: Controller) -> None:
     number = submit(controller, hold="", time="10")
     (result,) = requests.update_job(controller, [str(number)], {"TimeLimit": "+5", "Nice": "9"})
