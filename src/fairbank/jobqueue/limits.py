@@ -18,7 +18,7 @@ from fairbank.core.tres import BillingRule, billing
 from fairbank.priority.associations import AssociationKey, account_chain, own_association
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.start import limit_tests
-from fairbank.priority.limits.submission import refusing_limit
+from fairbank.priority.limits.submission import ending_limit, refusing_limit
 from fairbank.priority.limits.usage import (
     Counts,
     LimitedJob,
@@ -179,6 +179,16 @@ class QueueLimits(StartLimits):
         limited = self._limited_job(job, partition, None)
         return refusing_limit(limited, self._inputs.enforced, tasks)
 
+    def ending_limit(self, job: PendingJob, minutes: int) -> LimitTest | None:
+        """Return the limit that ends a running job, or None.
+
+        Args:
+            job: one of the running jobs.
+            minutes: minutes that it ran up to now.
+        """
+        limited = self._with_limits(job, self._running[job.number], is_placed=True)
+        return ending_limit(limited, minutes, self._inputs.enforced)
+
     def record_start(self, job: PendingJob, where: Placement) -> None:
         self._count(job.number, self._counted(job, where.partition, where))
         self._licences.subtract(job.licences)
@@ -221,7 +231,11 @@ class QueueLimits(StartLimits):
         """Return the job with its limits and their usage; before its nodes are known, what it
         requests.
         """
-        counted, rules = self._counted(job, partition, where), self._rules(partition)
+        counted = self._counted(job, partition, where)
+        return self._with_limits(job, counted, is_placed=where is not None)
+
+    def _with_limits(self, job: PendingJob, counted: CountedJob, *, is_placed: bool) -> LimitedJob:
+        rules = self._rules(counted.partition)
         links = []
         for record in self._chain(counted):
             owner = ("association", record.name, record.user, record.partition)
@@ -230,7 +244,7 @@ class QueueLimits(StartLimits):
         return LimitedJob(
             counts=counted.tres,
             nodes=counted.nodes,
-            is_placed=where is not None,
+            is_placed=is_placed,
             chain=tuple(links),
             limit_minutes=None if job.limit is None else job.limit // 60,
             partition_max_minutes=(

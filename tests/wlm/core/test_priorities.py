@@ -9,6 +9,9 @@ import pytest
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.fairshare.tree import ShareAssociation
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits, LimitRecord
 from fairbank.priority.settings import (
     FairShare,
     MultifactorSettings,
@@ -157,3 +160,35 @@ def test_restart_keeps_usage_and_priorities() -> None:
     before = dict(made.core.state.usage)
     made.restart()
     assert made.core.state.usage == before
+
+
+@pytest.mark.parametrize("is_safe", [False, True])
+def test_job_is_ended_when_the_minutes_of_its_account_are_used_up(is_safe: bool) -> None:
+    limits = AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 60}})
+    records = [
+        LimitRecord(name="root"),
+        LimitRecord(name="lab", parent="root", limits=limits),
+        LimitRecord(name="bio", parent="lab"),
+        LimitRecord(name="bio", user="alice", parent="bio"),
+    ]
+    made = World(
+        priority=PrioritySettings(fair_share=FairShare(half_life_seconds=0, reset=Reset.DAILY)),
+        associations={(one.name, one.user, one.partition): one for one in records},
+        enforced=Enforced(limits=True, safe=is_safe),
+    )
+    made.restart()
+    number = made.run_one(cpus=4, limit=14 * 60)
+    made.advance(600)  # 40 CPU minutes
+    waiting = made.submit(cpus=4, limit=7 * 60)
+    made.settle()
+    assert made.state(waiting) == ("PENDING" if is_safe else "RUNNING CONFIGURING")
+    if is_safe:
+        assert made.reason(waiting) == "AssocGrpCPUMinutesLimit"
+        return
+    made.begin_all()
+    made.advance(300)  # 80 CPU minutes
+    assert made.state(waiting) == "TIMEOUT COMPLETING"
+    assert made.state(number) == "TIMEOUT COMPLETING"
+    later = made.submit(cpus=1)
+    made.settle()
+    assert made.reason(later) == "AssocGrpCPUMinutesLimit"

@@ -248,6 +248,16 @@ def test_qos_must_be_one_that_the_account_may_use() -> None:
     assert world.submit(BOB, qos="high") == 2
 
 
+def test_job_has_the_flags_of_its_qos_also_after_a_change() -> None:
+    flags = {"long": frozenset({"PartitionTimeLimit"})}
+    world = World(SMALL, qos_flags=flags, part_limits="ALL")
+    number = world.submit(qos="long", limit=900, held=True)
+    assert world.job(number).request.qos_flags == flags["long"]
+    assert isinstance(world.request(ev.UpdateJob(jobs=named(number), qos="normal")), Forbidden)
+    assert world.request(ev.UpdateJob(jobs=named(number), qos="normal", limit=600)) is None
+    assert not world.job(number).request.qos_flags
+
+
 def test_changed_account_must_be_one_of_the_user() -> None:
     world = World(associations=accounts_of_alice(bio="root"))
     number = world.submit(held=True)

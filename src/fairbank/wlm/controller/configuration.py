@@ -55,6 +55,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         qos={qos.name: qos for qos in accounting.qos},
         billing_rule=accounting.billing_rule,
         licences={name: Licence(name, total, total) for name, total in scheduling.licences.items()},
+        qos_flags=accounting.qos_flags,
         allowed_qos=accounting.allowed_qos if accounting.needs_qos else {},
         part_limits=scheduling.part_limits,
         parameters=scheduling.parameters,

@@ -40,6 +40,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     enforced              AccountingStorageEnforce
     associations          accounts and users with their limits; empty: any account will do
     part_limits           EnforcePartLimits: NO, ANY or ALL
+    qos_flags             flags of QOS, in Slurm's words
     allowed_qos           QOS that the jobs of associations may have; others: any
     parameters            SchedulerParameters
     priority              priority/multifactor with its settings; None: priority/basic
@@ -72,6 +73,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     billing_rule: BillingRule = BillingRule.SUM
     licences: Mapping[str, Licence] = {}
     part_limits: str = "NO"
+    qos_flags: Mapping[str, frozenset[str]] = {}
     allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}
     parameters: SchedulerParameters = SchedulerParameters()
     priority: PrioritySettings | None = None

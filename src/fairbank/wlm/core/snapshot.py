@@ -18,6 +18,7 @@ from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.scheduling.snapshot import RunningJob
+from fairbank.wlm.core.factors.usage import used_associations
 from fairbank.wlm.core.jobs import ExpectedStart, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 
@@ -87,6 +88,19 @@ def refusing_limit(
     return QueueLimits(inputs).refusing_limit(request, request.partitions[0], tasks)
 
 
+def ending_limits(state: CoreState, now: Moment) -> list[tuple[WlmJob, LimitTest]]:
+    """Return the running jobs that a limit of accounting ends, each with the limit."""
+    if not state.settings.enforced.limits:
+        return []
+    limits = QueueLimits(_limit_inputs(state, now))
+    tests = [
+        (job, limits.ending_limit(job.request, (now.mono - run.started.mono) // 60))
+        for job in _with_nodes(state)
+        if (run := job.active_run) is not None and run.started is not None
+    ]
+    return [(job, test) for job, test in tests if test is not None]
+
+
 def _with_nodes(state: CoreState) -> Iterator[WlmJob]:
     """Yield the jobs that hold nodes, also those that are being cleaned up."""
     numbers = {job.number for node in state.nodes for job in state.jobs_on(node)}
@@ -138,7 +152,7 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
     return LimitInputs(
         enforced=settings.enforced,
         running=counted,
-        associations=settings.associations,
+        associations=used_associations(state),
         qos=settings.qos,
         partitions=state.partitions,
         billing_rule=settings.billing_rule,

@@ -26,7 +26,7 @@ from fairbank.wlm.core.events import TimerFired, TimerKind
 from fairbank.wlm.core.factors.priorities import tick
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob
-from fairbank.wlm.core.snapshot import occupied_nodes
+from fairbank.wlm.core.snapshot import ending_limits, occupied_nodes
 from fairbank.wlm.core.starts import arm_limit, arm_start
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
@@ -39,6 +39,9 @@ def fire(tx: Transition, timer: TimerFired) -> None:
     """Do what is due; a timer that is not needed any more changes nothing."""
     if timer.kind is TimerKind.PRIORITY:
         tick(tx)
+        for ended, test in ending_limits(tx.state, tx.now):
+            tx.log("info", f"job {ended.name} is ended: {test}")
+            end_job(tx, ended, JobEvent.TIMEOUT, "TimeLimit", status=LATE_END)
         return
     if timer.kind is TimerKind.COMPLETION:
         tx.request_plan()

@@ -23,7 +23,7 @@ from tests.wlm.core.world import ALICE, START, World
 SETTINGS = WlmSettings(
     accounting=AccountingSettings(
         associations=(LimitRecord(name="physics", user="alice"),),
-        qos_flags={"high": frozenset({"DenyOnLimit"})},
+        allowed_qos={("physics", "alice", ""): ("normal", "high")},
     )
 )
 REQUEST = SubmitRequest(
@@ -96,7 +96,9 @@ def build(options: Mapping[str, str], settings: WlmSettings = SETTINGS, **fields
         ({"deadline": "now+1hour"}, "job", {"deadline": START.wall + 3_600}),
         ({"deadline": "2001-01-01"}, "error", "--deadline"),
         ({"begin": "teatime"}, "error", "--begin"),
-        ({"qos": "high"}, "job", {"qos": "high", "qos_flags": frozenset({"DenyOnLimit"})}),
+        ({"qos": "high"}, "job", {"qos": "high"}),
+        ({}, "job", {"qos": "normal"}),
+        ({"account": "chem"}, "job", {"qos": ""}),
         ({"qos": "low"}, "error", "--qos"),
         ({"licenses": "matlab:2"}, "job", {"licences": {"matlab": 2}}),
         ({"licenses": "matlab:3"}, "error", "--licenses"),

@@ -170,7 +170,6 @@ def _pending_job(
         groups=submitter.groups,
         deadline=deadline,
         licences=values.get("licenses", {}),
-        qos_flags=settings.accounting.qos_flags.get(qos, frozenset()),
         submit_host=request.host,
     )
 

@@ -6,13 +6,14 @@ end, whether or not limits are enforced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 import numpy as np
+from msgspec.structs import replace
 
 from fairbank.core.tres import billing
-from fairbank.priority.associations import AssociationKey, own_association
+from fairbank.priority.associations import AssociationKey, account_chain, own_association
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay, Reset, last_reset
 from fairbank.priority.fairshare.usage import DecayedUsage, nothing_used
@@ -24,6 +25,7 @@ from fairbank.priority.fairshare.usage_ticks import (
     end_jobs,
     reset_usage,
 )
+from fairbank.priority.limits.usage import LimitRecord, LimitUsage
 from fairbank.wlm.core.jobs import AssociationUsage, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
@@ -96,6 +98,21 @@ def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
         now=now,
     )
     _put(tx, keys, ledger)
+
+
+def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
+    """Return the associations with what they have used, accounts with all below them."""
+    records = dict(state.settings.associations)
+    for key, usage in state.usage.items() if state.settings.enforced.limits else ():
+        account, user, partition = key.split(" ")
+        own = own_association(records, account, user, partition)
+        for one in () if own is None else (own, *account_chain(records, own.parent)):
+            before = one.used.seconds
+            more = {name: before.get(name, 0.0) + used for name, used in usage.tres.items()}
+            seconds = {**before, **more}
+            used = LimitUsage(seconds=seconds, wall_seconds=one.used.wall_seconds + usage.wall)
+            records[one.name, one.user, one.partition] = replace(one, used=used)
+    return records
 
 
 def row_key(association: AssociationKey) -> str:

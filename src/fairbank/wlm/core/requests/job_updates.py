@@ -95,6 +95,9 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
     request = msgspec.structs.replace(
         job.request, **{name: changes[name] for name in _OF_REQUEST if name in changes}
     )
+    if "qos" in changes:
+        flags = tx.state.settings.qos_flags.get(request.qos, frozenset())
+        request = msgspec.structs.replace(request, qos_flags=flags)
     if "wanted" in changes:
         tres = {**request.tres, **requested_tres(request.wanted)}
         request = msgspec.structs.replace(request, tres=tres)

@@ -136,6 +136,7 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
         partitions=names,
         wanted=wanted,
         limit=limit or None,
+        qos_flags=state.settings.qos_flags.get(job.qos, frozenset()),
         is_privileged=is_operator(state.settings, caller),
         priority=job.priority
         or max(tx.count("priority", FIRST_PRIORITY, -1) - body.submission.nice, 1),
