@@ -1,0 +1,254 @@
+"""Cluster of `fairbank cluster up` with its bank: its processes, its jobs and its disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fairbank.agent.control import agent_status
+from fairbank.bank.query import Page, RunQuery
+from fairbank.bank.run import RESOLVED, RunRecord
+from fairbank.core.errors import NotFound, Unavailable
+from fairbank.setup.bank_settings import opened_store
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.client.requests import JobToSubmit
+from fairbank.wlm.controller.state_store import AccountedRun, RunFilter, StateStore
+from fairbank.wlm.core.effects import StoredRow
+from fairbank.wlm.stepd.processes import process_table
+from fairbank.wlm.stepd.step import StepStart, read_start
+from tests.support.conditions import wait_until
+
+SETTINGS = """
+[cluster]
+cluster_name = "lab"
+slurmctld_host = "lab"
+return_to_service = 2
+
+[jobs]
+kill_wait = 1
+
+[[nodes]]
+node_name = "n[1-4]"
+cpus = 4
+real_memory = 1000
+
+[[partitions]]
+partition_name = "main"
+nodes = "ALL"
+default = true
+default_time = "10:00"
+
+[scheduling]
+def_mem_per_cpu = 10
+"""
+_ENDED_SECONDS = 120.0
+
+T = TypeVar("T")
+
+
+class LiveCluster:
+    """Cluster in a directory. Its daemons are processes, which a test may kill."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "cluster"
+        settings = directory / "wlm.toml"
+        settings.write_text(SETTINGS)
+        self._environment = {
+            name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ
+        }
+        self._environment |= {
+            "FAIRBANK_CLUSTER": str(self.directory),
+            "FAIRBANK_CONFIG": str(self.directory / "bank" / "fairbank.toml"),
+            "PATH": f"{self.directory / 'bin'}:{os.environ['PATH']}",
+        }
+        self.controller = Controller(self.directory)
+        self.fairbank("cluster", "up", "--config", str(settings))
+
+    def fairbank(self, *words: str, code: int = 0) -> str:
+        """Run a command of Fairbank, which must end with this exit code; return its output."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "fairbank.cli", *words],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr, self.logs())
+        return done.stdout
+
+    def up(self) -> None:
+        self.fairbank("cluster", "up")
+
+    def down(self) -> None:
+        self.controller.close()
+        self.fairbank("cluster", "down")
+
+    def close(self) -> None:
+        """End what is left: the daemons and the processes of jobs."""
+        for daemon in ("supervisor", *self.daemons()):
+            self.kill(self.daemons().get(daemon) if daemon != "supervisor" else self.supervisor)
+        for pid in self.processes():
+            self.kill(pid)
+        wait_until(lambda: not self.processes(), "the end of all processes")
+
+    def logs(self) -> str:
+        """Return the ends of the logs."""
+        return "\n".join(
+            f"{log.name}:\n{log.read_text(errors='replace')[-1_500:]}"
+            for log in sorted((self.directory / "log").glob("*.log"))
+        )
+
+    # ------------------------------------------------------------------ processes
+
+    def _written(self) -> Mapping[str, Any]:
+        try:
+            state: Mapping[str, Any] = json.loads((self.directory / "supervisor.json").read_bytes())
+        except FileNotFoundError:
+            return {"pid": None, "daemons": []}
+        return state
+
+    @property
+    def supervisor(self) -> int | None:
+        pid: int | None = self._written()["pid"]
+        return pid
+
+    def daemons(self) -> Mapping[str, int | None]:
+        """Return the process ids of the daemons by name; None for one that is started again."""
+        return {row["name"]: row["pid"] for row in self._written()["daemons"]}
+
+    def launcher(self) -> int | None:
+        """Return the launcher: the oldest child of the node daemon."""
+        node, table = self.daemons().get("node"), process_table().values()
+        children = [process for process in table if node is not None and process.parent == node]
+        return min(children, key=lambda one: one.start).pid if children else None
+
+    def steps(self) -> Iterator[StepStart]:
+        """Yield the step daemons that live."""
+        table = process_table()
+        for directory in (self.directory / "nodes").glob("*/jobs/*"):
+            try:
+                start = read_start(str(directory))
+            except OSError:
+                continue
+            process = table.get(start.daemon) if start else None
+            if start and process and process.start == start.daemon_start:
+                yield start
+
+    def processes(self) -> list[int]:
+        """Return the processes of this cluster: daemons, steps and whatever jobs have started."""
+        name, pids = os.fsencode(self.directory), list[int]()
+        for pid, process in process_table().items():
+            try:
+                known = Path(f"/proc/{pid}/environ").read_bytes()
+                known += Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if name in known and not process.is_zombie and pid != os.getpid():
+                pids.append(pid)
+        return pids
+
+    def kill(self, pid: int | None) -> bool:
+        """Kill a process; return False if there is none."""
+        try:
+            if pid is None:
+                return False
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return True
+
+    # ------------------------------------------------------------------ jobs
+
+    def persist(self, request: Callable[[], T], what: str) -> T:
+        """Repeat a request until the controller answers it: it may be killed meanwhile."""
+        answers: list[T] = []
+
+        def has_answer() -> bool:
+            try:
+                answers.append(request())
+            except Unavailable:
+                return False
+            return True
+
+        wait_until(has_answer, what)
+        return answers[0]
+
+    def submit(self, script: str, **options: str) -> int:
+        """Submit a job with options of sbatch, and return its id."""
+        job = JobToSubmit(
+            script=f"#!/bin/sh\n{script}".encode(),
+            options={"open-mode": "append"}
+            | {name.replace("_", "-"): value for name, value in options.items()},
+            directory=str(self.directory.parent),
+            environment=(b"PATH=" + os.fsencode(os.environ["PATH"]),),
+        )
+        accepted = self.persist(
+            lambda: requests.submit(self.controller, job), "an accepted submission"
+        )
+        return accepted.job
+
+    def change(self, what: Callable[..., object], job: int) -> None:
+        """Make a request about a job; it may be refused, because the job has ended."""
+
+        def request() -> None:
+            try:
+                what(self.controller, [str(job)])
+            except NotFound:
+                pass
+
+        self.persist(request, "an answer")
+
+    def states(self) -> Mapping[str, str]:
+        """Return the states of the jobs that the controller knows, by id."""
+        wanted = {"tasks": True, "all": True}
+        listed = self.persist(
+            lambda: requests.rows(self.controller, "jobs", ["job_id", "state"], matching=wanted),
+            "the jobs",
+        )
+        return {str(number): state for number, state in listed.rows or ()}
+
+    def settle(self) -> None:
+        """Wait until all jobs have ended and the bank knows it."""
+        ended = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
+
+        def open_jobs() -> dict[str, str]:
+            return {job: state for job, state in self.states().items() if state not in ended}
+
+        try:
+            wait_until(lambda: not open_jobs(), "all ends", seconds=_ENDED_SECONDS)
+            wait_until(self._has_reported, "reports to the bank", seconds=_ENDED_SECONDS)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {open_jobs()}\n{self.logs()}") from error
+
+    def _has_reported(self) -> bool:
+        try:
+            status = agent_status(str(self.directory / "bank" / "agent.sock"))
+        except Unavailable:
+            return False
+        has_open_runs = any(row.state not in RESOLVED for row in self.bank_runs().values())
+        return not status["outbox"]["reports"] and not has_open_runs
+
+    # ------------------------------------------------------------------ the disk
+
+    def stored(self) -> tuple[list[StoredRow], list[AccountedRun]]:
+        """Return the rows and the accounting of the state file; the controller must not run."""
+        store = StateStore(self.directory / "state.sqlite")
+        try:
+            return list(store.rows()), store.ended_runs(RunFilter(limit=100_000))
+        finally:
+            store.close()
+
+    def bank_runs(self) -> dict[str, RunRecord]:
+        """Return the runs that the bank has, by their identity."""
+        settings = str(self.directory / "bank" / "fairbank.toml")
+        with opened_store(settings) as store, store.reading() as reader:
+            rows = reader.runs(RunQuery(), Page(100_000))
+        assert len({str(row.reported.run) for row in rows}) == len(rows)
+        return {str(row.reported.run): row for row in rows}
