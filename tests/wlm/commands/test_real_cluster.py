@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from fairbank.slurm.parsers import config, sacct, sacctmgr, sprio, squeue, sshar
 from fairbank.slurm.parsers.columns import DELIMITER
 from fairbank.slurm.parsers.job_lines import read_pending
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
+from fairbank.wlm.commands.program import MODULES
 from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
 
 PRIORITY = """
@@ -132,3 +134,33 @@ def test_usage_and_processes_of_a_running_job_are_shown(cluster: SmallCluster) -
 def test_unknown_job_is_an_error(cluster: SmallCluster) -> None:
     assert printed(cluster, "squeue", "-j", "99", code=1) == ""
     assert printed(cluster, "scontrol", "show", "job", "99", code=1) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["why", "3"], "Job 3 waits for 2 nodes"),
+        (["why", "2"], "Job 2 of "),
+        (["prio"], " 3 main"),
+        (["share"], "root"),
+        (["queue"], "1 job waiting"),
+    ],
+    ids=["why-waiting", "why-running", "prio", "share", "queue"],
+)
+def test_fairbank_works_beside_it(cluster: SmallCluster, words: list[str], part: str) -> None:
+    programs, links = Path(sys.executable).parent, cluster.directory / "bin"
+    links.mkdir(exist_ok=True)
+    for name in MODULES:
+        if not (links / name).exists():
+            (links / name).symlink_to(programs / "fairbank-slurm")
+    environment = {
+        **os.environ,
+        "FAIRBANK_CLUSTER": str(cluster.directory),
+        "HOME": str(cluster.directory),
+        "PATH": f"{links}:{os.environ['PATH']}",
+        "TZ": "UTC",
+    }
+    command = [str(programs / "fairbank"), *words]
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert process.returncode == 0, process.stderr
+    assert part in process.stdout

@@ -7,6 +7,7 @@ import pytest
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.slurm.output import show_command
 from fairbank.slurm.parsers import sacctmgr as parser
+from fairbank.slurm.parsers.limits import QOS_LIMITS
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.row_answers import Run, answer_with, run
 
@@ -106,6 +107,6 @@ def test_accounting_is_read_back(run: Run) -> None:
         parsed = table.read(run(*show_command(table, "cluster=lab")))
         assert [row.account for row in parsed.rows] == ["root", "wg_astro", "wg_astro"]
         assert parsed.unreadable == ()
-    for columns in (parser.QOS, parser.QOS_FACTORS):
+    for columns in (parser.QOS, parser.QOS_FACTORS, QOS_LIMITS):
         rows = columns.read(run(*show_command(columns))).rows
         assert [row.name for row in rows] == ["normal", "high"]

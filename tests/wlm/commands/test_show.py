@@ -7,13 +7,18 @@ from collections.abc import Sequence
 
 import pytest
 
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import Notation
+from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine
 from fairbank.slurm.parsers import config
+from fairbank.slurm.parsers.limits import read_association_limits, read_qos_usage
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
 from fairbank.wlm.commands.arguments import CommandLine
+from fairbank.wlm.commands.tables.priorities import ShareLine
 from fairbank.wlm.commands.tables.show import show
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, run
@@ -120,6 +125,40 @@ def test_config_is_read_back(controller: RecordingController, shown: Shown) -> N
     assert lines[1] == "ClusterName             = lab"
     assert lines[-1] == "Slurmctld(primary) at ws17 is UP"
     assert config.read_config(text)["ClusterName"] == "lab"
+
+
+def test_limits_are_shown_with_their_usage(controller: RecordingController, shown: Shown) -> None:
+    running = JobLine(1, user="alice", account="wg", qos="high", state="RUNNING",
+                      allocated_tres="cpu=4,mem=2G")  # fmt: skip
+    waiting = JobLine(2, user="alice", account="wg", accrued=NOW)
+    answer_with(
+        controller,
+        associations=[
+            AssociationLine("root", cluster="lab", number=1),
+            AssociationLine(
+                "wg", cluster="lab", parent="root", number=2, grp_jobs=5,
+                grp_tres="cpu=10,mem=4096M", grp_tres_mins="cpu=1000", max_wall=3600,
+            ),
+            AssociationLine("wg", "alice", cluster="lab", number=3, max_jobs=2),
+        ],
+        qos=[QosLine("normal", 1), QosLine("high", 2, grp_tres="cpu=8")],
+        shares=[ShareLine("wg", used="cpu=70")],
+        jobs=[running, waiting],
+    )  # fmt: skip
+    text = shown("assoc_mgr", "flags=assoc,qos", options=["oneliner"])
+    root, wg, alice = read_association_limits(text).rows
+    assert (root.parent, wg.parent, alice.parent, alice.user) == ("", "root", "wg", "alice")
+    assert wg.limits == AssociationLimits(
+        tres={LimitKind.GRP_TRES: {"cpu": 10, "mem": 4096}, LimitKind.GRP_TRES_MINS: {"cpu": 1000}},
+        jobs={LimitKind.GRP_JOBS: 5},
+        wall={LimitKind.MAX_WALL: 60},
+    )
+    assert wg.used.seconds == {"cpu": 4200.0}
+    assert alice.limits.jobs == {LimitKind.MAX_JOBS: 2}
+    assert "GrpJobs=5(1) GrpJobsAccrue=N(1) GrpSubmitJobs=N(2)" in text
+    assert "GrpTRES=cpu=10(4),mem=4096(2048)" in text
+    assert [qos.name for qos in read_qos_usage(text).rows] == ["normal", "high"]
+    assert "ID=1\n" not in shown("assoc_mgr", "account=wg", "flags=assoc")
 
 
 def test_host_lists_are_written_and_expanded(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,11 +63,16 @@ def _words(text: str | None) -> list[str]:
 def _tres(text: str | None) -> list[dict[str, Any]]:
     """Return TRES with their counts; memory is in MiB."""
     rows = []
-    for item in _words(text):
-        name, _, count = item.partition("=")
+    for name, count in tres_counts(text).items():
         kind, _, rest = name.partition("/")
-        rows.append({"type": kind, "name": rest, "id": 0, "count": _count(count)})
+        rows.append({"type": kind, "name": rest, "id": 0, "count": count})
     return rows
+
+
+def tres_counts(text: str | None) -> dict[str, int]:
+    """Return the counts of TRES such as `cpu=4,mem=2G`; memory is in MiB."""
+    pairs = (item.partition("=") for item in _words(text))
+    return {name: _count(count) for name, _, count in pairs}
 
 
 def _count(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fairbank.report.slurm.layout import SlurmColumn, table
-from fairbank.report.slurm.notation import Notation, Written, constant, duration, plain
+from fairbank.report.slurm.notation import Notation, Written, duration, plain
 
 
 class AssociationLine(NamedTuple):
@@ -62,6 +62,7 @@ class QosLine(NamedTuple):
     grace_seconds: int = 0
     preempts: str = ""
     preempt_mode: str = "cluster"
+    exempt_seconds: int | None = None
     flags: str = ""
     usage_threshold: float | None = None
     usage_factor: float = 1.0
@@ -79,6 +80,8 @@ class QosLine(NamedTuple):
     max_tres_mins: str = ""
     max_tres_pu: str = ""
     max_tres_pa: str = ""
+    max_tres_run_mins_pu: str = ""
+    max_tres_run_mins_pa: str = ""
     max_jobs_pu: int | None = None
     max_jobs_pa: int | None = None
     max_jobs_accrue_pu: int | None = None
@@ -159,7 +162,7 @@ QOS = table(
     _column("Priority", "priority", 10),
     SlurmColumn("GraceTime", "grace_seconds", duration, width=10),
     _column("Preempt", "preempts", 10),
-    SlurmColumn("PreemptExemptTime", "name", constant(None), width=19),
+    SlurmColumn("PreemptExemptTime", "exempt_seconds", _wall, width=19),
     _column("PreemptMode", "preempt_mode", 11),
     _column("Flags", "flags", 40),
     _column("UsageThreshold", "usage_threshold", 11, "UsageThres"),
@@ -173,6 +176,8 @@ QOS = table(
     _column("MaxJobsPA", "max_jobs_pa", 9),
     _column("MaxJobsAccruePA", "max_jobs_accrue_pa", 15),
     _column("MaxSubmitJobsPA", "max_submit_pa", 11, "MaxSubmitPA"),
+    _column("MaxTRESRunMinsPA", "max_tres_run_mins_pa", 15),
+    _column("MaxTRESRunMinsPU", "max_tres_run_mins_pu", 15),
     _column("MinTRES", "min_tres", 13),
     _column("LimitFactor", "limit_factor", 11),
 )
@@ -190,8 +195,8 @@ USER_FORMAT = "User,DefaultAccount,AdminLevel"
 QOS_FORMAT = (
     "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThreshold,"
     "UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmitJobs,GrpWall,MaxTRES,"
-    "MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitJobsPU,MaxTRESPA,MaxJobsPA,"
-    "MaxSubmitJobsPA,MinTRES,LimitFactor"
+    "MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitJobsPU,MaxTRESPA,"
+    "MaxTRESRunMinsPA,MaxTRESRunMinsPU,MaxJobsPA,MaxSubmitJobsPA,MinTRES,LimitFactor"
 )
 CLUSTER_FORMAT = "Cluster,ControlHost,QOS"
 TRES_FORMAT = "Type,Name,ID"

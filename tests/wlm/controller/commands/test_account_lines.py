@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.priority.limits.reasons import LimitKind
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.wlm.config.settings import AccountingSettings
 from fairbank.wlm.controller.commands.account_lines import (
@@ -41,7 +42,7 @@ def test_qos_have_limits_and_preemption() -> None:
     assert (high.name, high.priority, high.preempts) == ("high", 10, "low")
     assert (high.max_tres_pu, high.grp_jobs, high.max_wall) == ("cpu=16,mem=65536M", 4, 2 * 86_400)
     assert (high.usage_factor, high.usage_threshold) == (2.0, 0.1)
-    assert (low.preempt_mode, low.priority, low.max_wall) == ("cancel", 0, None)
+    assert (low.preempt_mode, low.exempt_seconds, low.max_wall) == ("cancel", 300, None)
 
 
 def test_root_and_the_default_qos_need_no_settings() -> None:
@@ -52,6 +53,10 @@ def test_root_and_the_default_qos_need_no_settings() -> None:
     assert [*user_lines(AccountingSettings())] == []
     names = [line.name for line in qos_lines(AccountingSettings(), settings.scheduling.preemption)]
     assert names == ["normal"]
+
+
+def test_each_limit_has_a_field() -> None:
+    assert set(LIMIT_FIELDS) == set(LimitKind)
 
 
 @pytest.mark.parametrize("field", LIMIT_FIELDS.values())

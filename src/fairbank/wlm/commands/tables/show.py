@@ -23,6 +23,7 @@ from fairbank.wlm.commands.arguments import (
     read_command_line,
     split_jobs,
 )
+from fairbank.wlm.commands.tables.assoc_mgr import show_limits
 from fairbank.wlm.commands.tables.rows import ShownRows, fetch, notation
 
 
@@ -85,6 +86,8 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
         return 1
     entity, has_name, name = words[0].partition("=")
     names = [name, *words[1:]] if has_name else list(words[1:])
+    if entity.lower() == "assoc_mgr":
+        return show_limits(line, names)
     if len(names) > 1:
         print(f"too many arguments for keyword:show:{entity}", file=sys.stderr)
         return 1

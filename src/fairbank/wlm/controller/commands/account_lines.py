@@ -38,9 +38,11 @@ LIMIT_FIELDS: Mapping[LimitKind, str] = {
     _KIND.MAX_JOBS_PER_ACCOUNT: "max_jobs_pa",
     _KIND.MAX_SUBMIT_JOBS_PER_USER: "max_submit_pu",
     _KIND.MAX_SUBMIT_JOBS_PER_ACCOUNT: "max_submit_pa",
+    _KIND.MAX_TRES_RUN_MINS_PER_USER: "max_tres_run_mins_pu",
+    _KIND.MAX_TRES_RUN_MINS_PER_ACCOUNT: "max_tres_run_mins_pa",
     _KIND.MIN_TRES: "min_tres",
 }
-"""Fields of the lines by limits; those that sacctmgr does not show by default are left out."""
+"""Fields of the lines by limits."""
 
 
 def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[AssociationLine]:
@@ -104,6 +106,7 @@ def qos_lines(accounting: AccountingSettings, preemption: Preemption) -> Iterato
             preempts="" if rules is None else ",".join(sorted(rules.preempts)),
             preempt_mode="cluster" if mode is None else mode.name.lower(),
             flags=",".join(sorted(accounting.qos_flags.get(one.name, ()))),
+            exempt_seconds=rules.exempt_seconds or None if rules else None,
             usage_threshold=accounting.usage_thresholds.get(one.name),
             usage_factor=one.usage_factor,
             limit_factor=one.limit_factor,
@@ -118,7 +121,7 @@ def _limits(limits: AssociationLimits | None, line: type) -> dict[str, Any]:
     values: dict[LimitKind, Any] = {kind: _tres(counts) for kind, counts in limits.tres.items()}
     values |= limits.jobs
     values |= {kind: minutes * 60 for kind, minutes in limits.wall.items()}
-    shown = {LIMIT_FIELDS[kind]: value for kind, value in values.items() if kind in LIMIT_FIELDS}
+    shown = {LIMIT_FIELDS[kind]: value for kind, value in values.items()}
     return {name: value for name, value in shown.items() if hasattr(line, name)}
 
 
