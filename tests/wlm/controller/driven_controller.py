@@ -82,7 +82,7 @@ async def carry_out(runner: CoreRunner, request: dict[str, Any]) -> Any:
         case "connected":
             return sorted(runner.state.registered)
         case "runs":
-            runs = await runner.ended_runs(RunFilter(jobs=request.get("jobs", ())))
+            runs = await runner.ended_runs(RunFilter(jobs=request.get("jobs", ()), limit=100_000))
             return [run._asdict() for run in runs]
         case "settings":
             return [runner.settings.jobs.kill_wait, [*runner.state.partitions]]

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fairbank.wlm.stepd.processes import process_table
 from tests.support.conditions import wait_until
 
 SETTINGS = """
@@ -91,6 +92,12 @@ class SmallCluster:
 
     def kill_node(self) -> None:
         _kill(self._node, signal.SIGKILL)
+
+    def launcher(self) -> int:
+        """Return the process id of the launcher: the first child of the node daemon."""
+        assert self._node is not None
+        node = self._node.pid
+        return min(process.pid for process in process_table().values() if process.parent == node)
 
     def close(self) -> None:
         """End the jobs and the daemons."""
