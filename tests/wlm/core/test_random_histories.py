@@ -40,11 +40,12 @@ KINDS = ["afterok", "afternotok", "afterany", "after", "aftercorr", "singleton"]
 STEPS = ["begin", "begin", "begin", "end", "end", "fail", "clear", "clear", "clear", "launch",
          "prolog", "unkillable", "repeat"]  # fmt: skip
 ACTIONS = ["hold", "release", "cancel", "requeue", "requeuehold", "special", "top", "limit",
-           "signal", "priority", "eligible"]  # fmt: skip
+           "signal", "notify", "priority", "eligible"]  # fmt: skip
 VERDICTS = st.sampled_from(["run", "run", "hold", "cancel"])
 WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8]))
 FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
-          "partition", "partition", "reserve", "reserve", "unreserve", "compute_plan",
+          "partition", "partition", "create", "delete", "reserve", "reserve", "unreserve",
+          "compute_plan",
           "carry_out_old_plan", "carry_out_old_plan", "restart", "crash", "agent"]  # fmt: skip
 FACTORS = PrioritySettings(
     factors=MultifactorSettings(weights=PriorityWeights(age=1_000, fairshare=1_000, job_size=100))
@@ -65,8 +66,11 @@ class Histories(RuleBasedStateMachine):
         preempts=st.sampled_from([PreemptMode.OFF, PreemptMode.CANCEL, PreemptMode.REQUEUE]),
         grace=st.sampled_from([0, 30]),
         service=st.integers(0, 2),
+        complete_wait=st.sampled_from([0, 0, 20]),
     )
-    def begin(self, has_bank: bool, preempts: PreemptMode, grace: int, service: int) -> None:
+    def begin(
+        self, has_bank: bool, preempts: PreemptMode, grace: int, service: int, complete_wait: int
+    ) -> None:
         by = PreemptBy.NONE if preempts is PreemptMode.OFF else PreemptBy.PARTITION
         main = (
             MAIN
@@ -82,6 +86,7 @@ class Histories(RuleBasedStateMachine):
             has_bank=has_bank,
             preemption=Preemption(by=by, mode=preempts),
             return_to_service=service,
+            complete_wait=complete_wait,
             requeue_exit=frozenset({7}),
             requeue_exit_hold=frozenset({8}),
             min_job_age=300,
@@ -102,7 +107,7 @@ class Histories(RuleBasedStateMachine):
         cpus=st.integers(1, 4),
         nodes=st.sampled_from([1, 1, 1, 2, 3]),
         limit=st.sampled_from([60, 600, 3_600]),
-        partition=st.sampled_from(["", "", "urgent", "nowhere"]),
+        partition=st.sampled_from(["", "", "urgent", "night"]),
         delay=st.sampled_from([0, 0, 0, 100]),
         deadline=st.sampled_from([None, None, None, 700]),
         array=st.sampled_from([None, None, None, "0-3%2", "1,5"]),
@@ -168,6 +173,7 @@ class Histories(RuleBasedStateMachine):
             "top": ev.TopJob(which),
             "limit": ev.UpdateJob(jobs=which, limit=300),
             "signal": ev.SendSignal(which, 10),
+            "notify": ev.SendNotice(which, "save now"),
             "priority": ev.UpdateJob(jobs=which, priority=1_000),
             "eligible": ev.UpdateJob(jobs=which, eligible=world.now.wall + 50),
         }
@@ -266,6 +272,10 @@ class Histories(RuleBasedStateMachine):
                 self._administer(node, event, OPERATOR if pick % 4 else ALICE)
             case "partition":
                 self._change_partition(state, "main" if pick % 2 else "urgent")
+            case "create":
+                self.world.request(ev.UpdatePartition(PartitionRules(name="night")), OPERATOR)
+            case "delete":
+                self.world.request(ev.DeletePartition("night"), OPERATOR)
             case "reserve":
                 self._reserve(node, 6 * pick)
             case "unreserve":

@@ -258,6 +258,29 @@ def test_job_has_the_flags_of_its_qos_also_after_a_change() -> None:
     assert not world.job(number).request.qos_flags
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"associations": {("chem", "alice", ""): LimitRecord(name="chem")}}, "InvalidAccount"),
+        ({"allowed_qos": {("bio", "alice", ""): ("low",)}}, "InvalidQOS"),
+    ],
+    ids=["account", "QOS"],
+)
+def test_job_waits_whose_account_or_qos_is_gone_after_a_change_of_settings(
+    changes: dict[str, Any], reason: str
+) -> None:
+    world = World(nodes=1, associations=accounts_of_alice(bio="root"))
+    running = world.run_one(cpus=4)
+    waiting = world.submit(cpus=4)
+    world.settings = structs.replace(world.settings, **changes)
+    world.restart()
+    world.settle()
+    assert (world.state(waiting), world.reason(waiting)) == ("PENDING", reason)
+    world.end(running)
+    world.settle()
+    assert world.state(waiting) == "PENDING"
+
+
 def test_changed_account_must_be_one_of_the_user() -> None:
     world = World(associations=accounts_of_alice(bio="root"))
     number = world.submit(held=True)
@@ -565,15 +588,16 @@ def test_job_takes_another_reservation_in_place_of_the_deleted_one() -> None:
     assert world.state(number) == "RUNNING CONFIGURING"
 
 
-def test_reservation_ends_with_its_time_and_stays_while_a_job_runs_in_it() -> None:
+def test_reservation_ends_with_its_time_and_with_the_job_that_runs_in_it() -> None:
     world = World(nodes=1)
     reserve(world)
-    running = world.run_one(reservation="exam", cpus=4)
+    running = world.run_one(reservation="exam", cpus=4, limit=5_000)
     assert isinstance(world.request(ev.DeleteReservation("exam"), OPERATOR), Conflict)
     waiting = world.submit(reservation="exam")
     world.advance(1_000)
     assert not world.core.state.reservations
     assert world.state(waiting) == "PENDING RESV_DEL_HOLD"
+    assert world.state(running) == "TIMEOUT COMPLETING"
     world.clear(running)
     world.request(ev.RequeueJob(named(running)))
     assert world.reason(running) == "ReservationDeleted"

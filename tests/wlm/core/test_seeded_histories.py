@@ -25,7 +25,7 @@ def draw_submission(rng: Random) -> dict[str, Any]:
         "cpus": rng.randint(1, 4),
         "nodes": rng.choice([1, 1, 1, 2, 3]),
         "limit": rng.choice([60, 600, 3_600]),
-        "partition": rng.choice(["", "", "urgent", "nowhere"]),
+        "partition": rng.choice(["", "", "urgent", "night"]),
         "delay": rng.choice([0, 0, 0, 100]),
         "deadline": rng.choice([None, None, None, 700]),
         "array": rng.choice([None, None, None, "0-3%2", "1,5"]),
@@ -83,6 +83,7 @@ def play(seed: int, steps: int) -> None:
         preempts=rng.choice([PreemptMode.OFF, PreemptMode.CANCEL, PreemptMode.REQUEUE]),
         grace=rng.choice([0, 30]),
         service=rng.randrange(3),
+        complete_wait=rng.choice([0, 0, 20]),
     )
     for _ in range(steps):
         take_step(history, rng)

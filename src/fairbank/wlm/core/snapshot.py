@@ -10,6 +10,7 @@ import msgspec
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.jobqueue.arrays import queued_tasks, record_number
 from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
+from fairbank.priority.associations import own_association
 from fairbank.priority.limits.usage import LimitTest
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
@@ -112,14 +113,27 @@ def _queued_jobs(state: CoreState) -> Iterator[PendingJob]:
     for job in state.jobs.values():
         if not job.state.is_waiting:
             continue
-        held = job.hold_reason
         request = job.request
+        held = job.hold_reason or _account_reason(state, request)
         if held is not None:
             request = msgspec.structs.replace(request, held=held)
         if job.tasks:
             yield from queued_tasks(request, job.tasks)
         else:
             yield request
+
+
+def _account_reason(state: CoreState, request: PendingJob) -> str | None:
+    """Return the reason of a job whose account or QOS its user may not use any more."""
+    if not state.settings.associations:
+        return None
+    for partition in request.partitions:
+        key = request.account, request.user, partition
+        if own_association(state.settings.associations, *key) is not None:
+            allowed = own_association(state.settings.allowed_qos, *key)
+            is_allowed = not allowed or not request.qos or request.qos in allowed
+            return None if is_allowed else "InvalidQOS"
+    return "InvalidAccount"
 
 
 def remaining_seconds(job: WlmJob, run: WlmRun, now: Moment) -> int:
@@ -134,6 +148,9 @@ def remaining_seconds(job: WlmJob, run: WlmRun, now: Moment) -> int:
 def _active(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> Active:
     placement = run.allocation.placement(state.table, run.left)
     ends = now.wall + remaining_seconds(job, run, now)
+    reservation = state.reservations.get(job.request.reservation or "")
+    if reservation is not None and not reservation.flexible:
+        ends = min(ends, max(reservation.end, now.wall + 1))
     begun = run.started or run.allocated
     started = now.wall - (now.mono - begun.mono)
     return RunningJob(ends, job.number, placement, job.request, started)

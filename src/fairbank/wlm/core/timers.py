@@ -20,6 +20,7 @@ from fairbank.wlm.core.ends import (
     forget_job,
     preempt_job,
     remove_reservation,
+    requeue_job,
     test_dependencies,
 )
 from fairbank.wlm.core.events import TimerFired, TimerKind
@@ -47,9 +48,7 @@ def fire(tx: Transition, timer: TimerFired) -> None:
         tx.request_plan()
         return
     if timer.kind is TimerKind.RESERVATION:
-        for name, reservation in list(tx.state.reservations.items()):
-            if reservation.is_over(tx.now.wall):
-                remove_reservation(tx, name)
+        _end_reservations(tx)
         arm_reservations(tx)
         tx.request_plan()
         return
@@ -76,6 +75,21 @@ def arm_all(tx: Transition) -> None:
     arm_reservations(tx)
     if tx.state.settings.priority is not None:
         tx.set_timer(TimerKind.PRIORITY, 0, tx.now.mono)
+
+
+def _end_reservations(tx: Transition) -> None:
+    """Remove the reservations that are over, and end the jobs that run in them."""
+    for name, reservation in list(tx.state.reservations.items()):
+        if not reservation.is_over(tx.now.wall):
+            continue
+        remove_reservation(tx, name)
+        for job in list(tx.state.jobs.values()):
+            if job.request.reservation != name or reservation.flexible or job.active_run is None:
+                continue
+            if job.state is JobState.RUNNING:
+                end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=LATE_END)
+            else:
+                requeue_job(tx, job)
 
 
 def arm_reservations(tx: Transition) -> None:
