@@ -12,13 +12,23 @@ from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.notation import Notation
 from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
-from fairbank.wlm.controller.commands.job_lines import job_line, split_tasks
+from fairbank.wlm.controller.commands.job_lines import (
+    FIELDS,
+    ShownJob,
+    job_cells,
+    job_line,
+    shown_tasks,
+)
 from fairbank.wlm.core import events as ev
 from tests.wlm.core.world import ALICE, OPERATOR, START, World, named, submission
 
 
+def shown_job(world: World, number: int) -> ShownJob:
+    return ShownJob(world.core.state, world.job(number), world.now, lambda gid: f"group{gid}")
+
+
 def line(world: World, number: int) -> JobLine:
-    return job_line(world.core.state, world.job(number), world.now, lambda gid: f"group{gid}")
+    return job_line(shown_job(world, number))
 
 
 def read_back(shown: JobLine) -> SlurmJob:
@@ -65,7 +75,8 @@ def test_pending_job_is_read_back(
     body = submission(limit=limit, eligible=START.wall + delay, array=array, held=held)
     job = msgspec.structs.replace(body.job, wanted=wanted)
     number = world.request(msgspec.structs.replace(body, job=job)).number
-    record, shown = world.job(number), line(world, number)
+    record, job_shown = world.job(number), shown_job(world, number)
+    shown = job_line(job_shown)
     read = read_back(shown)
     memory = None if wanted.memory_per_cpu else wanted.memory_per_node
     expected = {
@@ -79,7 +90,8 @@ def test_pending_job_is_read_back(
     assert read.reason == record.shown_reason(START.wall)
     assert read.tasks == (record.tasks if len(record.tasks) > 1 else ())
     assert (shown.label, shown.limit) == (record.name, limit or NO_LIMIT)
-    assert [one.task for one in split_tasks(record, shown)] == [*(record.tasks or [None])]
+    tasks = [job_cells(one, ["task"]) for one in shown_tasks(job_shown)]
+    assert tasks == [[task] for task in record.tasks or [None]]
 
 
 def test_running_job_has_its_nodes_and_shares() -> None:
@@ -144,3 +156,10 @@ def test_open_dependencies_are_shown_with_their_state(dependency: str, shown: st
     number = world.submit(dependency=dependency.format(parent))
     assert line(world, number).dependency == shown.format(parent)
     assert read_back(line(world, number)).dependencies.items
+
+
+def test_columns_that_are_not_known_have_their_default() -> None:
+    world = World()
+    number = world.submit()
+    assert FIELDS.keys() <= set(JobLine._fields)
+    assert job_cells(shown_job(world, number), ["job_id", "session"]) == [number, 0]

@@ -22,10 +22,19 @@ class SelectedFacts(NamedTuple):
     states: Collection[str]
 
 
-def selected_jobs(state: CoreState, wanted: RowFilter) -> Iterator[WlmJob]:
-    """Yield the jobs that fit a filter, by number. Raises InvalidInput for what is no job."""
+def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterator[WlmJob]:
+    """Yield the jobs that fit a filter, by number.
+
+    Args:
+        state: the state of the cluster.
+        wanted: the filter.
+        first: lowest number.
+
+    Raises:
+        InvalidInput: a text is no job.
+    """
     selections = [parse_selection(text) for text in wanted.jobs]
-    for number in sorted(state.jobs):
+    for number in sorted(number for number in state.jobs if number >= first):
         job = state.jobs[number]
         run = None if job.state.base == "PENDING" else job.run
         facts = SelectedFacts(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import cached_property
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.partition_rules import PartitionRules
@@ -20,7 +21,7 @@ from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.wlm.core.jobs import HeldBy, Moment, NodeGrant, Submission, WlmJob
+from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, Moment, NodeGrant, Submission, WlmJob
 from fairbank.wlm.core.state import CoreState
 
 DEFAULT_QOS = "normal"
@@ -37,109 +38,176 @@ class Files(NamedTuple):
     error: str
 
 
-def job_line(state: CoreState, job: WlmJob, now: Moment, group: GroupName) -> JobLine:
-    """Return the line of a job, or of the tasks of an array that have not started.
+class ShownJob:
+    """Job, tasks of an array that have not started, or with `task` one of these.
 
-    Args:
-        state: the state of the cluster.
-        job: one of its jobs.
-        now: the current time.
-        group: function from a gid to the name of the group.
+    Its fields are computed one by one: a command asks for few, and there may be thousands of jobs.
     """
-    request, submission, run = job.request, job.submission, job.run
-    waits = job.state.base == "PENDING"
-    shown_run = None if waits else run
-    where = request.partitions[0] if shown_run is None else shown_run.allocation.partition
-    rules = state.partitions.get(where)
-    wanted = with_defaults(request.wanted, rules)
-    rule = state.settings.billing_rule
-    allocation = None if shown_run is None else shown_run.allocation
-    nodes = () if allocation is None else allocation.nodes
-    expected = state.expected_starts.get(job.number) if waits else None
-    started = shown_run.started.wall if shown_run is not None and shown_run.started else None
-    start = expected.at if expected is not None else started
-    ended = None if job.ended is None else job.ended.wall
-    files = job_files(request, submission, nodes[0] if nodes else "")
-    is_held_by_bank = waits and job.held_by is HeldBy.BANK
-    return JobLine(
-        job_id=job.number,
-        name=submission.name,
-        user=request.user,
-        uid=submission.uid,
-        group=group(submission.gid),
-        gid=submission.gid,
-        account=request.account or None,
-        partition=",".join(request.partitions) if allocation is None else allocation.partition,
-        qos=request.qos or DEFAULT_QOS,
-        priority=0 if waits and job.held_by is not None else request.priority,
-        nice=submission.nice,
-        state=job.state.base,
-        flag=job.state.shown if job.state.shown != job.state.base else "",
-        reason="JobHeldAdmin" if is_held_by_bank else job.shown_reason(now.wall),
-        description=job.reason if is_held_by_bank else "",
-        dependency=dependency_text(job.dependencies) or None,
-        array_job=request.array,
-        task=request.task if request.task >= 0 else None,
-        tasks_left=str(ArrayTasks(task_ranges(job.tasks), request.throttle)) if job.tasks else "",
-        throttle=request.throttle,
-        submitted=request.submitted,
-        eligible=max(request.eligible, request.submitted),
-        accrued=max(request.eligible, request.submitted) if request.eligible <= now.wall else None,
-        started=start,
-        ends=ended or (start + request.limit if start and request.limit else None),
-        deadline=request.deadline,
-        elapsed=_elapsed(job, now),
-        waited=max((started or ended or now.wall) - request.submitted, 0),
-        limit=_limit(state, job),
-        least_limit=request.time_min,
-        nodes=compress(nodes),
-        planned_nodes=None if expected is None else compress(expected.nodes),
-        required_nodes=compress(wanted.required) or None,
-        excluded_nodes=compress(wanted.excluded) or None,
-        batch_host=nodes[0] if nodes else None,
-        submit_host=request.submit_host or None,
-        node_count=len(nodes) or wanted.nodes,
-        most_nodes=0 if nodes else wanted.max_nodes or 0,
-        cpus=wanted.cpus if allocation is None else sum(g.cpus for g in allocation.grants),
-        tasks=wanted.least_tasks,
-        cpus_per_task=wanted.cpus_per_task,
-        tasks_per_node=wanted.tasks_per_node or 0,
-        least_cpus=max(wanted.cpus_per_node, wanted.cpus_per_task),
-        least_memory=wanted.memory_per_cpu or wanted.memory_per_node or 0,
-        memory_is_per_cpu=wanted.memory_per_cpu is not None,
-        least_tmp=wanted.tmp,
-        requested_tres=tres_text(requested_counts(wanted), rules, rule),
-        allocated_tres=None if allocation is None else tres_text(allocation.tres, rules, rule),
-        shares=() if allocation is None else tuple(map(_share, allocation.grants)),
-        features=wanted.constraint or None,
-        preferred_features=wanted.prefer or None,
-        reservation=request.reservation,
-        licenses=",".join(f"{name}:{count}" for name, count in request.licences.items()) or None,
-        sharing="NO" if wanted.exclusive else "YES" if wanted.shared else "OK",
-        contiguous=wanted.contiguous,
-        requeue=submission.may_requeue,
-        restarts=job.restarts,
-        exit_code=exit_code(0 if shown_run is None else shown_run.status),
-        command=submission.command or None,
-        work_dir=submission.directory,
-        std_in=files.input,
-        std_out=files.output,
-        std_err=files.error,
-        comment=submission.comment or None,
-        admin_comment=job.admin_comment or None,
-        extra=submission.extra or None,
-        wckey=submission.wckey or None,
-        mail_user=(submission.mail_user or request.user) if submission.mail_types else None,
-        mail_type=",".join(sorted(submission.mail_types)) or None,
-    )
+
+    def __init__(
+        self, state: CoreState, job: WlmJob, now: Moment, group: GroupName, task: int | None = None
+    ) -> None:
+        self.state, self.job, self.now, self.group = state, job, now, group
+        self.request, self.submission = job.request, job.submission
+        self.waits = job.state.base == "PENDING"
+        self.run = None if self.waits else job.run
+        self.allocation = None if self.run is None else self.run.allocation
+        self.nodes = () if self.allocation is None else self.allocation.nodes
+        self.is_record = bool(job.tasks) and task is None
+        self.task = task if task is not None else job.request.task
+        self.user = job.request.user
+
+    @cached_property
+    def rules(self) -> PartitionRules | None:
+        partitions, allocation = self.request.partitions, self.allocation
+        return self.state.partitions.get(
+            partitions[0] if allocation is None else allocation.partition
+        )
+
+    @cached_property
+    def wanted(self) -> ResourceRequest:
+        return with_defaults(self.request.wanted, self.rules)
+
+    @cached_property
+    def files(self) -> Files:
+        return job_files(self.request, self.submission, self.nodes[0] if self.nodes else "")
+
+    @property
+    def expected(self) -> ExpectedStart | None:
+        return self.state.expected_starts.get(self.job.number) if self.waits else None
+
+    @property
+    def begun(self) -> int | None:
+        """Begin of its script."""
+        started = None if self.run is None else self.run.started
+        return None if started is None else started.wall
+
+    @property
+    def start(self) -> int | None:
+        """Start, or that which is expected."""
+        return self.begun if self.expected is None else self.expected.at
+
+    @property
+    def end(self) -> int | None:
+        """End, or that by its time limit."""
+        if self.job.ended is not None:
+            return self.job.ended.wall
+        limit, start = self.request.limit, self.start
+        return None if start is None or limit is None else start + limit
+
+    @property
+    def eligible(self) -> int:
+        return max(self.request.eligible, self.request.submitted)
+
+    @property
+    def is_held_by_bank(self) -> bool:
+        return self.waits and self.job.held_by is HeldBy.BANK
+
+    def tres(self, counts: Mapping[str, int]) -> str:
+        return tres_text(counts, self.rules, self.state.settings.billing_rule)
 
 
-def split_tasks(job: WlmJob, line: JobLine) -> Iterator[JobLine]:
-    """Yield the line as one for each task of its array that has not started."""
-    if not job.tasks:
-        yield line
-    for task in job.tasks:
-        yield line._replace(task=task, tasks_left="")
+def job_line(shown: ShownJob) -> JobLine:
+    """Return all fields of a job."""
+    return JobLine(**{name: show(shown) for name, show in FIELDS.items()})
+
+
+def shown_tasks(job: ShownJob) -> Iterator[ShownJob]:
+    """Yield the job, or each task of its array that has not started."""
+    if not job.job.tasks:
+        yield job
+    for task in job.job.tasks:
+        yield ShownJob(job.state, job.job, job.now, job.group, task)
+
+
+FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
+    "job_id": lambda s: s.job.number,
+    "name": lambda s: s.submission.name,
+    "user": lambda s: s.user,
+    "uid": lambda s: s.submission.uid,
+    "group": lambda s: s.group(s.submission.gid),
+    "gid": lambda s: s.submission.gid,
+    "account": lambda s: s.request.account or None,
+    "partition": lambda s: (
+        ",".join(s.request.partitions) if s.allocation is None else s.allocation.partition
+    ),
+    "qos": lambda s: s.request.qos or DEFAULT_QOS,
+    "priority": lambda s: 0 if s.waits and s.job.held_by is not None else s.request.priority,
+    "nice": lambda s: s.submission.nice,
+    "state": lambda s: s.job.state.base,
+    "flag": lambda s: s.job.state.shown if s.job.state.flags else "",
+    "reason": lambda s: "JobHeldAdmin" if s.is_held_by_bank else s.job.shown_reason(s.now.wall),
+    "description": lambda s: s.job.reason if s.is_held_by_bank else "",
+    "dependency": lambda s: dependency_text(s.job.dependencies) or None,
+    "array_job": lambda s: s.request.array,
+    "task": lambda s: s.task if s.task >= 0 and not s.is_record else None,
+    "tasks_left": lambda s: (
+        str(ArrayTasks(task_ranges(s.job.tasks), s.request.throttle)) if s.is_record else ""
+    ),
+    "throttle": lambda s: s.request.throttle,
+    "submitted": lambda s: s.request.submitted,
+    "eligible": lambda s: s.eligible,
+    "accrued": lambda s: s.eligible if s.eligible <= s.now.wall else None,
+    "started": lambda s: s.start,
+    "ends": lambda s: s.end,
+    "deadline": lambda s: s.request.deadline,
+    "elapsed": lambda s: _elapsed(s.job, s.now),
+    "waited": lambda s: max((s.begun or s.now.wall) - s.request.submitted, 0),
+    "limit": lambda s: _limit(s.state, s.job),
+    "least_limit": lambda s: s.request.time_min,
+    "nodes": lambda s: compress(s.nodes),
+    "planned_nodes": lambda s: None if s.expected is None else compress(s.expected.nodes),
+    "required_nodes": lambda s: compress(s.wanted.required) or None,
+    "excluded_nodes": lambda s: compress(s.wanted.excluded) or None,
+    "batch_host": lambda s: s.nodes[0] if s.nodes else None,
+    "submit_host": lambda s: s.request.submit_host or None,
+    "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
+    "most_nodes": lambda s: 0 if s.nodes else s.wanted.max_nodes or 0,
+    "cpus": lambda s: s.wanted.cpus if s.allocation is None else s.allocation.tres["cpu"],
+    "tasks": lambda s: s.wanted.least_tasks,
+    "cpus_per_task": lambda s: s.wanted.cpus_per_task,
+    "tasks_per_node": lambda s: s.wanted.tasks_per_node or 0,
+    "least_cpus": lambda s: max(s.wanted.cpus_per_node, s.wanted.cpus_per_task),
+    "least_memory": lambda s: s.wanted.memory_per_cpu or s.wanted.memory_per_node or 0,
+    "memory_is_per_cpu": lambda s: s.wanted.memory_per_cpu is not None,
+    "least_tmp": lambda s: s.wanted.tmp,
+    "requested_tres": lambda s: s.tres(requested_counts(s.wanted)),
+    "allocated_tres": lambda s: None if s.allocation is None else s.tres(s.allocation.tres),
+    "shares": lambda s: () if s.allocation is None else tuple(map(_share, s.allocation.grants)),
+    "features": lambda s: s.wanted.constraint or None,
+    "preferred_features": lambda s: s.wanted.prefer or None,
+    "reservation": lambda s: s.request.reservation,
+    "licenses": lambda s: licenses_text(s.request.licences),
+    "sharing": lambda s: "NO" if s.wanted.exclusive else "YES" if s.wanted.shared else "OK",
+    "contiguous": lambda s: s.wanted.contiguous,
+    "requeue": lambda s: s.submission.may_requeue,
+    "restarts": lambda s: s.job.restarts,
+    "exit_code": lambda s: exit_code(0 if s.run is None else s.run.status),
+    "command": lambda s: s.submission.command or None,
+    "work_dir": lambda s: s.submission.directory,
+    "std_in": lambda s: s.files.input,
+    "std_out": lambda s: s.files.output,
+    "std_err": lambda s: s.files.error,
+    "comment": lambda s: s.submission.comment or None,
+    "admin_comment": lambda s: s.job.admin_comment or None,
+    "extra": lambda s: s.submission.extra or None,
+    "wckey": lambda s: s.submission.wckey or None,
+    "mail_user": lambda s: (s.submission.mail_user or s.user) if s.submission.mail_types else None,
+    "mail_type": lambda s: ",".join(sorted(s.submission.mail_types)) or None,
+}
+"""Fields of `JobLine`. All others have its default."""
+
+
+def job_cells(shown: ShownJob, columns: Iterable[str]) -> list[Any]:
+    """Return some fields of a job."""
+    return [
+        FIELDS[name](shown) if name in FIELDS else JobLine._field_defaults[name] for name in columns
+    ]
+
+
+def licenses_text(counts: Mapping[str, int]) -> str | None:
+    """Return licenses such as `matlab:2,ansys:1`; None if there are none."""
+    return ",".join(f"{name}:{count}" for name, count in counts.items()) or None
 
 
 def with_defaults(wanted: ResourceRequest, rules: PartitionRules | None) -> ResourceRequest:

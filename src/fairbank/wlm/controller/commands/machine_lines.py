@@ -13,7 +13,7 @@ from fairbank.core.hostlist import compress
 from fairbank.core.tres import Weights
 from fairbank.core.units import exact_decimal
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
-from fairbank.wlm.controller.commands.job_lines import tres_text
+from fairbank.wlm.controller.commands.job_lines import licenses_text, tres_text
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition as N
 from fairbank.wlm.core.state import CoreState, NodeStatus
@@ -210,7 +210,7 @@ def reservation_lines(state: CoreState, now: Moment) -> Iterator[ReservationLine
             users=",".join(sorted(reservation.users)) or None,
             groups=",".join(sorted(reservation.groups)) or None,
             accounts=",".join(sorted(reservation.accounts)) or None,
-            licenses=",".join(f"{name}:{n}" for name, n in reservation.licences.items()) or None,
+            licenses=licenses_text(reservation.licences),
             is_active=reservation.is_active(now.wall),
         )
 

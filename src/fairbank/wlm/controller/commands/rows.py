@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -21,7 +22,7 @@ from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.wlm.controller.commands.account_lines import association_lines, qos_lines, user_lines
 from fairbank.wlm.controller.commands.accounting_lines import Accounted, accounting_line, live_run
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
-from fairbank.wlm.controller.commands.job_lines import job_line, split_tasks
+from fairbank.wlm.controller.commands.job_lines import ShownJob, job_cells, shown_tasks
 from fairbank.wlm.controller.commands.machine_lines import (
     license_lines,
     node_lines,
@@ -156,6 +157,8 @@ def _is_visible(state: CoreState, caller: Caller, kind: str, line: Any) -> bool:
 
 
 def _cells(line: Any, columns: Sequence[str]) -> list[Cell]:
+    if isinstance(line, ShownJob):
+        return job_cells(line, columns)
     if isinstance(line, dict):
         return [line[name] for name in columns]
     return [getattr(line, name) for name in columns]
@@ -191,26 +194,23 @@ def _job_lines(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) ->
     state, now = runner.state, runner.now()
     first = after[0] if after else 0
     tasks = _tasks(wanted)
-    for job in selected_jobs(state, wanted):
-        if job.number < first:
-            continue
-        line = job_line(state, job, now, group_name)
-        lines = split_tasks(job, line) if wanted.tasks else [line]
-        for place, one in enumerate(lines):
-            if not wanted.tasks or tasks is None or one.task is None or _is_named(one, tasks):
+    for job in selected_jobs(state, wanted, first):
+        shown = ShownJob(state, job, now, group_name)
+        for place, one in enumerate(shown_tasks(shown) if wanted.tasks else [shown]):
+            array = one.request.array
+            if not wanted.tasks or tasks is None or array is None or one.task in tasks[array]:
                 yield (job.number, place), one
 
 
-def _tasks(wanted: RowFilter) -> Mapping[int, frozenset[int]] | None:
+def _tasks(wanted: RowFilter) -> Mapping[int, set[int]] | None:
     """Return the tasks that a filter names, by array; None if it names a whole job."""
     selections = [parse_selection(text) for text in wanted.jobs]
     if not selections or any(selection.tasks is None for selection in selections):
         return None
-    return {number: frozenset(tasks or ()) for number, tasks in selections}
-
-
-def _is_named(line: JobLine, tasks: Mapping[int, frozenset[int]]) -> bool:
-    return line.task in tasks.get(line.array_number, ())
+    tasks = defaultdict[int, set[int]](set)
+    for number, named in selections:
+        tasks[number].update(named or ())
+    return tasks
 
 
 def _nodes(runner: CoreRunner, wanted: RowFilter) -> Iterator[NodeLine]:
