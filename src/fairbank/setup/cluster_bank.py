@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from fairbank.bank.query import AllocationQuery, Page, ProjectQuery
 from fairbank.bank.refusals import Refusal, remedies, sentence
 from fairbank.bank.requests import CreateProject, Open, Request, SetMember, SubmittedRequest
 from fairbank.bank.rules import Done
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Conflict, FairbankError
 from fairbank.core.settings_file import toml_string
 from fairbank.core.time import Instant, parse_moment
@@ -21,36 +23,54 @@ from fairbank.service.ledger import Ledger
 from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
 from fairbank.setup.init import SETTINGS, init
 from fairbank.store.contract import Store
+from fairbank.wlm.config.settings import WlmSettings
 
 PROJECT, RESOURCE, CATEGORY = "default", "cpu", "research"
 _YEAR_HOURS = 8_760
 
 
-def create_bank(directory: Path, cluster: str, partitions: Iterable[str], *, again: bool) -> Path:
+def create_bank(directory: Path, settings: WlmSettings, *, again: bool) -> Path:
     """Create settings and store, or migrate an older store. Return the settings.
 
     Each CPU costs 1 SU per hour, in all partitions.
 
     Args:
         directory: directory of the bank.
-        cluster: name of the cluster, and of the bank.
-        partitions: names of its partitions.
+        settings: settings of the cluster, whose name the bank has.
         again: write the settings again, because the cluster has changed.
     """
-    settings = directory / SETTINGS
+    file, cluster = directory / SETTINGS, settings.cluster.cluster_name
     if again:
-        settings.unlink(missing_ok=True)
-    tables = [f"[clusters.{toml_string(cluster)}]", f"agents = [{os.getuid()}]", ""]
-    for name in partitions:
-        tables += [
-            f"[clusters.{toml_string(cluster)}.partitions.{toml_string(name)}]",
+        file.unlink(missing_ok=True)
+    table = f"clusters.{toml_string(cluster)}"
+    lines = [
+        f"[{table}]",
+        f"agents = [{os.getuid()}]",
+        f'adding = "{settings.accounting.billing_rule.value}"',
+    ]
+    for rules in settings.partitions:
+        lines += [
+            "",
+            f"[{table}.partitions.{toml_string(rules.name)}]",
             f'resource = "{RESOURCE}"',
             'weights = "CPU=1.0"',
-            "",
+            *_sizes(rules, settings.nodes),
         ]
     with suppress(Conflict):  # nothing is missing
-        init(str(directory), None, cluster, "\n".join(tables))
-    return settings
+        init(str(directory), None, cluster, "\n".join(lines) + "\n")
+    return file
+
+
+def _sizes(rules: PartitionRules, nodes: Iterable[Node]) -> Iterator[str]:
+    """Yield the lines with the size of the nodes, if it is one, and the default memory."""
+    alike = {
+        (node.cpus, node.memory) for node in nodes if not rules.nodes or node.name in rules.nodes
+    }
+    if len(alike) == 1:
+        ((cpus, memory),) = alike
+        yield from (f"node_cpus = {cpus}", f"node_memory = {memory}", 'node_gres = ""')
+    if rules.memory_per_cpu is not None:
+        yield f"def_mem_per_cpu = {rules.memory_per_cpu}"
 
 
 def find_year(settings: Path) -> Allocation | None:

@@ -5,20 +5,30 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
+
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.requests import Amend, SubmittedRequest
 from fairbank.bank.rules import Done
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.time import DAY
 from fairbank.service.ledger import Ledger
 from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
 from fairbank.setup.cluster_bank import PROJECT, create_bank, find_year, grant_year
+from fairbank.wlm.config.default_file import MachineSize, default_file
+from fairbank.wlm.config.loader import load_settings
 from tests.support.conditions import wait_until
+
+MACHINE = load_settings(
+    "wlm.toml", lambda name: default_file("ws17", MachineSize(16, 16_000)).encode()
+).settings
 
 
 def test_bank_has_the_users_project_with_a_year_of_all_cpus(tmp_path: Path) -> None:
-    settings = create_bank(tmp_path, "ws17", ["main"], again=False)
+    settings = create_bank(tmp_path, MACHINE, again=False)
     assert find_year(settings) is None
     year = grant_year(settings, 16)
     assert (year.terms.resource, year.available) == ("cpu", 16 * 8_760 * 60)
@@ -30,7 +40,7 @@ def test_bank_has_the_users_project_with_a_year_of_all_cpus(tmp_path: Path) -> N
 
 
 def test_credit_is_renewed_only_when_it_has_ended(tmp_path: Path) -> None:
-    settings = create_bank(tmp_path, "ws17", ["main"], again=False)
+    settings = create_bank(tmp_path, MACHINE, again=False)
     first = grant_year(settings, 2)
     assert grant_year(settings, 2) == find_year(settings) == first
     end = Amend(
@@ -48,10 +58,15 @@ def test_credit_is_renewed_only_when_it_has_ended(tmp_path: Path) -> None:
 
 
 def test_settings_follow_the_cluster_and_keep_the_ledger(tmp_path: Path) -> None:
-    year = grant_year(create_bank(tmp_path, "ws17", ["main"], again=False), 1)
-    create_bank(tmp_path, "other", ["main"], again=False)
-    assert set(settings_of(str(tmp_path / "fairbank.toml")).clusters) == {"ws17"}
-    settings = create_bank(tmp_path, "big-1", ["main", "long.q"], again=True)
-    (cluster,) = settings_of(str(settings)).clusters.items()
-    assert (cluster[0], set(cluster[1].partitions)) == ("big-1", {"main", "long.q"})
+    year = grant_year(create_bank(tmp_path, MACHINE, again=False), 1)
+    mixed = (*MACHINE.nodes, Node(name="old", cpus=1, memory=500))
+    partitions = (*MACHINE.partitions, PartitionRules(name="long.q", nodes=("ws17",)))
+    changed = msgspec.structs.replace(MACHINE, nodes=mixed, partitions=partitions)
+    create_bank(tmp_path, changed, again=False)
+    settings = create_bank(tmp_path, MACHINE, again=False)
+    assert set(settings_of(str(settings)).clusters["ws17"].partitions) == {"main"}
+    create_bank(tmp_path, changed, again=True)
+    main, long = settings_of(str(settings)).clusters["ws17"].partitions.values()
+    assert (main.node_cpus, main.def_mem_per_cpu) == (None, 1_000)
+    assert (long.node_cpus, long.node_memory, long.def_mem_per_cpu) == (16, 16_000, None)
     assert find_year(settings) == year

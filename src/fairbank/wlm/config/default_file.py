@@ -78,6 +78,7 @@ def default_file(
         "default = true",
         'default_time = "1-00:00:00"',
         'max_time = "30-00:00:00"',
+        'tres_billing_weights = "CPU=1.0"',
         *(["", account_tables(account, user)] if account else []),
     ]
     return "\n".join(lines) + "\n"

@@ -129,9 +129,7 @@ def _write_files(
         sockets = files.write_node_settings(directory, settings)
         has_bank = bool(settings.bank.socket)
         if has_bank:
-            partitions = [rules.name for rules in settings.partitions]
-            cluster = settings.cluster.cluster_name
-            create_bank(directory.bank, cluster, partitions, again=has_changed)
+            create_bank(directory.bank, settings, again=has_changed)
             files.write_agent_settings(directory)
         files.write_daemons(directory, sockets, has_bank=has_bank)
         files.write_links(directory)
