@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Corrupt
+from fairbank.core.tres import parse_weights
 from fairbank.priority.limits.usage import LimitRecord
 from fairbank.wlm.config.settings import (
     AccountingSettings,
@@ -75,6 +77,8 @@ def test_stored_state_is_what_the_core_had(tmp_path: Path) -> None:
         for table, values in world.core.state.tables.items()
         for key, value in values.items()
     ]
+    weights = parse_weights("CPU=1.5,Mem=0.3G")
+    rows.append(StoredRow("partitions", "priced", PartitionRules(name="priced", weights=weights)))
     store = StateStore(path)
     # The last row of a key counts, and so does a deletion.
     gone = [StoredRow("messages", "99", rows[0].value), StoredRow("messages", "99", None)]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +75,21 @@ _RUNS_OF_JOBS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes U
     WHERE number > ?1 AND ended >= ?2 AND (job IN (SELECT value FROM json_each(?4))
     OR array IN (SELECT value FROM json_each(?4))) ORDER BY number LIMIT ?3"""
 _DONE = ("jobs", "messages")  # tables whose rows are deleted when they are of no use any more
-_encode = msgspec.json.Encoder().encode
+
+
+def _to_text(value: object) -> str:
+    if isinstance(value, Fraction):  # weights of a partition
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be stored")
+
+
+def _from_text(kind: type, value: Any) -> object:
+    if kind is Fraction:
+        return Fraction(value)
+    raise NotImplementedError(f"{kind.__name__} cannot be read")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_to_text).encode
 
 
 class CommitData(NamedTuple):
@@ -194,7 +209,7 @@ class StateStore:
 
     def _decode(self, data: bytes, kind: Any) -> Any:
         try:
-            return msgspec.json.decode(data, type=kind)
+            return msgspec.json.decode(data, type=kind, dec_hook=_from_text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             text = f"{self._path} has a row that cannot be read: {error}"
             raise Corrupt(
