@@ -116,9 +116,6 @@ def test_env_warns_of_a_slurm_on_path(
 
 
 def test_job_without_credit_waits_for_a_deposit(cluster: RunningCluster) -> None:
-    settings = cluster.directory / "bank" / "agent.toml"
-    settings.write_text(settings.read_text().replace("every = 10", "every = 0.5"))
-    os.kill(cluster.states()["agent"]["pid"], signal.SIGTERM)
     lines = cluster.run("balance", "--csv", "-n", "-o", "AVAILABLE").stdout
     spare = int(float(lines.split(",")[0])) - 1
     cluster.run("withdraw", "1", str(spare), "--reason", "test", "--yes")
@@ -127,6 +124,10 @@ def test_job_without_credit_waits_for_a_deposit(cluster: RunningCluster) -> None
     wait_until(lambda: cluster.slurm(*reason) == "Allocation_exhausted\n", "the refusal")
     assert "fairbank deposit 1 " in cluster.run("why", number).stdout
     cluster.run("deposit", "1", str(spare), "--reason", "test", "--yes")
+    # A new agent looks for held jobs at once, this one a little later.
+    settings = cluster.directory / "bank" / "agent.toml"
+    settings.write_text(settings.read_text().replace("every = 10", "every = 0.5"))
+    os.kill(cluster.states()["agent"]["pid"], signal.SIGTERM)
     wait_until(lambda: not cluster.slurm("squeue", "-h"), "the job to end")
     reconciled = cluster.run("reconcile")
     assert (reconciled.returncode, "agree" in reconciled.stdout) == (0, True), reconciled

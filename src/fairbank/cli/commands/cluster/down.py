@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CLOSED = "closed_partitions.json"
 _BUSY = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED")
 _NAMED_MAX = 10
+_ATTEMPTS, _RESTART_SECONDS = 2, 10.0
 _ENDING_SECONDS = 60.0
 """Time for epilogs, after KillWait and UnkillableStepTimeout."""
 
@@ -41,27 +42,46 @@ def _down(context: Context, options: Namespace) -> int:
         directory.remove_traces()
         context.print_text(f"the cluster in {directory.path} is not up")
         return 0
-    with Controller(directory.path) as controller:
+    for _ in range(_ATTEMPTS):
         try:
-            jobs = busy_jobs(controller)
-            if jobs and not options.now:
-                raise Conflict(
-                    f"{_count(jobs)}: {_names(jobs)}",
-                    remedy="wait for their end, or end them: fairbank cluster down --now",
-                )
-            if jobs:
-                _close_partitions(controller, directory.path / CLOSED)
-                _end_jobs(controller, directory, jobs)
+            with Controller(directory.path) as controller:
+                _check_jobs(controller, directory, now=options.now)
+            break
         except Unavailable as error:
             if not options.now:
                 raise
-            context.note(f"Running jobs go on: {error.message}")
+            silence = error.message
+            _await_controller(directory)
+    else:
+        context.note(f"Running jobs go on: {silence}")
     directory.stop()
     context.print_text(f"the cluster in {directory.path} is down")
     return 0
 
 
-def busy_jobs(controller: Controller) -> dict[str, str]:
+def _check_jobs(controller: Controller, directory: ClusterDirectory, *, now: bool) -> None:
+    """Raise Conflict if jobs run, or end them."""
+    jobs = _busy_jobs(controller)
+    if jobs and not now:
+        raise Conflict(
+            f"{_count(jobs)}: {_names(jobs)}",
+            remedy="wait for their end, or end them: fairbank cluster down --now",
+        )
+    if jobs:
+        _close_partitions(controller, directory.path / CLOSED)
+        _end_jobs(controller, directory, jobs)
+
+
+def _await_controller(directory: ClusterDirectory) -> None:
+    """Wait some seconds for a controller: its supervisor starts one that has died again."""
+    from fairbank.rest.server.unix_socket import is_listening
+
+    deadline = time.monotonic() + _RESTART_SECONDS
+    while not is_listening(directory.controller_socket) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _busy_jobs(controller: Controller) -> dict[str, str]:
     """Return id and name of the jobs with processes."""
     answer = controller.request(
         "rows", of="jobs", columns=["job_id", "name"], filter={"states": _BUSY, "all": True}
@@ -112,7 +132,7 @@ def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[st
     seconds = settings.kill_wait + settings.unkillable_step_timeout + _ENDING_SECONDS
     deadline = time.monotonic() + seconds
     controller.request("cancel", jobs=list(jobs))
-    while jobs := busy_jobs(controller):
+    while jobs := _busy_jobs(controller):
         if time.monotonic() > deadline:
             what = f"{_count(jobs)} on: {_names(jobs)}"
             raise Conflict(what, remedy="scontrol show node shows processes that cannot be ended")
