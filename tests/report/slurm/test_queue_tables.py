@@ -16,7 +16,14 @@ from fairbank.report.slurm import sinfo, squeue
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.layout import Columns, lines, parse_letters, parse_names
 from fairbank.report.slurm.machine_rows import PartitionLine
-from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, Notation, date_line
+from fairbank.report.slurm.notation import (
+    JOB_FLAGS,
+    JOB_STATES,
+    RELATIVE,
+    Notation,
+    date_line,
+    time,
+)
 from fairbank.report.slurm.sinfo import Counts, NodeGroup
 from fairbank.slurm.parsers import squeue as parser
 from fairbank.slurm.parsers.squeue import HeldJob, StartingJob, WaitingJob
@@ -420,6 +427,19 @@ def test_times_have_the_zone_and_form_of_the_user() -> None:
     row = JobLine(1, submitted=MORNING)
     assert list(lines([row], form, Notation(zone), header=False)) == ["2026-11-21T09:30:27"]
     assert list(lines([row], form, Notation(zone, "%H:%M"), header=False)) == ["09:30"]
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (0, "07:30:27"), (-1, "Ystday 07:30"), (1, "Tomorr 07:30"), (3, "Tue 07:30"),
+        (7, "28 Nov 07:30"), (-20, "1 Nov 07:30"), (400, "26 Dec 2027"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_relative_times_leave_out_what_is_near(days: int, text: str) -> None:
+    form = Notation(time_format=RELATIVE, now=MORNING + 3600)
+    assert time(MORNING + days * 86_400, form) == text
 
 
 def test_tables_need_no_package_but_the_standard_library() -> None:

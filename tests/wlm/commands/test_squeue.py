@@ -88,6 +88,13 @@ def test_selection_is_sent(controller: RecordingController, run: Run) -> None:
     assert sent.jobs == ("7_[1-3,5]", "8")
 
 
+def test_every_column_is_printed(run: Run) -> None:
+    form = ",".join(f"{name}:0|" for name in squeue.COLUMNS)
+    lines = run("squeue", "-O", form).splitlines()
+    assert {line.count("|") for line in lines} == {len(squeue.COLUMNS)}
+    assert len(lines) == len(QUEUE) + 1
+
+
 def test_states_default_to_those_of_jobs_that_have_not_ended(
     controller: RecordingController, run: Run
 ) -> None:

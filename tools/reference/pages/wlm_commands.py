@@ -22,7 +22,8 @@ and `srun --batch` see their `--help`.
 
 - `--help`, `--usage` and `--version` exist in every command.
 - A variable stands for its option, and the command line counts more. Times are in the time zone of
-  `TZ`. `SLURM_TIME_FORMAT` is their form, as for strftime(3).
+  `TZ`. `SLURM_TIME_FORMAT` is their form: `standard`, `relative`, or one
+  of strftime(3).
 - squeue takes its columns from `SQUEUE_FORMAT` or `SQUEUE_FORMAT2`, sinfo from `SINFO_FORMAT` or
   `SINFO_FORMAT2`, unless an option selects columns.
 - `--json` of squeue, sinfo, sacct and scontrol show has the shape of Slurm's, with the fields of

@@ -94,6 +94,11 @@ NODE_SIGNS = "*~#!%$@^-+"
 """Signs after the state of a node: not responding, powered off, powering up, and so on."""
 
 
+RELATIVE = "relative"
+"""Form of times that leaves out what is near."""
+_NEAR_DAYS = {-1: "Ystday %H:%M", 0: "%H:%M:%S", 1: "Tomorr %H:%M"}
+
+
 class Notation(NamedTuple):
     """Form in which a command writes values: time zone, times, and whether it shortens numbers.
 
@@ -102,7 +107,9 @@ class Notation(NamedTuple):
 
     zone: tzinfo | None = UTC
     time_format: str = "%Y-%m-%dT%H:%M:%S"
-    """Form of SLURM_TIME_FORMAT."""
+    """Form of SLURM_TIME_FORMAT, or RELATIVE."""
+    now: int = 0
+    """Time to which relative times refer."""
     shortens: bool = True
     """False with --noconvert."""
     unit: str = ""
@@ -170,7 +177,16 @@ def time(at: int | None, notation: Notation) -> str:
     """Return the time in the zone of the user; Unknown if it has not come."""
     if at is None:
         return UNKNOWN
-    return datetime.fromtimestamp(at, notation.zone).strftime(notation.time_format)
+    when = datetime.fromtimestamp(at, notation.zone)
+    if notation.time_format != RELATIVE:
+        return when.strftime(notation.time_format)
+    today = datetime.fromtimestamp(notation.now, notation.zone).date()
+    days = (when.date() - today).days
+    if days in _NEAR_DAYS:
+        return when.strftime(_NEAR_DAYS[days])
+    if abs(days) > 365:
+        return when.strftime("%-d %b %Y")
+    return when.strftime("%a %H:%M" if 1 < days < 7 else "%-d %b %H:%M")
 
 
 def date_line(now: int, notation: Notation) -> str:

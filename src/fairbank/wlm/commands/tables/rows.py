@@ -88,7 +88,7 @@ def _row_type(line: type, columns: Sequence[str]) -> Callable[[Sequence[Any]], A
 def notation(*, shortens: bool = True) -> Notation:
     """Return how values are written: in the zone of TZ, times in the form of SLURM_TIME_FORMAT."""
     form = os.environ.get("SLURM_TIME_FORMAT", "standard")
-    default = Notation(zone=None, shortens=shortens)
+    default = Notation(zone=None, shortens=shortens, now=int(time.time()))
     return default if form in ("", "standard") else default._replace(time_format=form)
 
 
