@@ -672,3 +672,19 @@ def test_start_message_has_what_the_node_needs() -> None:
     (start,) = world.nodes["n0"].starts.values()
     assert isinstance(start, StartRun)
     assert (start.request.number, start.submission.script, start.seconds) == (number, "digest", 660)
+
+
+def test_memory_limits_no_start_where_it_is_not_counted() -> None:
+    world = World(nodes=1, counts_memory=False)
+    jobs = [world.run_one(memory=900), world.run_one(memory=2_000)]
+    assert [world.job(job).request.wanted.memory_per_node for job in jobs] == [900, 2_000]
+
+
+def test_every_job_gets_whole_nodes_with_linear_selection() -> None:
+    world = World(nodes=1, cpus=4, whole_nodes=True)
+    first = world.job(world.run_one())
+    assert first.run is not None
+    assert first.run.allocation.grants[0].cpus == 4
+    second = world.submit()
+    world.settle()
+    assert world.reason(second) == "Resources"

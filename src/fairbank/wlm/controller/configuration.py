@@ -48,6 +48,8 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         holds_after_prolog=scheduling.holds_after_prolog,
         return_to_service=cluster.return_to_service,
         batch_start_timeout=jobs.batch_start_timeout,
+        counts_memory=scheduling.counts_memory,
+        whole_nodes=scheduling.whole_nodes,
         preemption=scheduling.preemption,
         enforced=accounting.enforced,
         # Where associations are not enforced, a job needs none.

@@ -8,6 +8,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from fairbank.cluster.licence import Licence
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.tres import BillingRule
 from fairbank.priority.associations import AssociationKey
 from fairbank.priority.fairshare.tree import ShareAssociation
@@ -36,6 +37,8 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     return_to_service     ReturnToService
     batch_start_timeout   BatchStartTimeout
     kill_invalid          kill_invalid_depend
+    counts_memory         SelectTypeParameters has _Memory; else memory limits no start
+    whole_nodes           SelectType=select/linear: every job gets whole nodes
     preemption            PreemptType and PreemptMode
     enforced              AccountingStorageEnforce
     associations          accounts and users with their limits; empty: any account will do
@@ -66,6 +69,8 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     return_to_service: int = 0
     batch_start_timeout: int = 10
     kill_invalid: bool = False
+    counts_memory: bool = True
+    whole_nodes: bool = False
     preemption: Preemption = Preemption()
     enforced: Enforced = Enforced(limits=False)
     associations: Mapping[AssociationKey, LimitRecord] = {}
@@ -79,6 +84,14 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     priority: PrioritySettings | None = None
     shares: tuple[ShareAssociation, ...] = ()
     zone: tzinfo = UTC
+
+    def placed_request(self, wanted: ResourceRequest) -> ResourceRequest:
+        """Return the request as a placement has to fulfil it, by SelectType and its parameters."""
+        if not self.counts_memory:  # 1 MiB is always free
+            wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
+        if self.whole_nodes:
+            wanted = msgspec.structs.replace(wanted, exclusive=True, shared=False)
+        return wanted
 
     def run_seconds(self, limit: int | None) -> int | None:
         """Return after how many seconds a run with a time limit is ended; None: never."""

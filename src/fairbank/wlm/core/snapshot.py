@@ -115,8 +115,9 @@ def _queued_jobs(state: CoreState) -> Iterator[PendingJob]:
             continue
         request = job.request
         held = job.hold_reason or _account_reason(state, request)
-        if held is not None:
-            request = msgspec.structs.replace(request, held=held)
+        wanted = state.settings.placed_request(request.wanted)
+        if held is not None or wanted is not request.wanted:
+            request = msgspec.structs.replace(request, held=held, wanted=wanted)
         if job.tasks:
             yield from queued_tasks(request, job.tasks)
         else:

@@ -93,7 +93,7 @@ def _may_start(
         or request.eligible > now
         or (job.tasks and planned.task not in job.tasks)
         or partition not in request.partitions
-        or request.wanted != planned.wanted
+        or tx.state.settings.placed_request(request.wanted) != planned.wanted
         or request.reservation != planned.reservation
         or exclusion_reason(request, nodes.cluster, partition, by_least_time=True) is not None
     ):

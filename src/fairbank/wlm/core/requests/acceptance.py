@@ -50,7 +50,8 @@ def check_request(state: CoreState, request: PendingJob) -> None:
         )
     state.table.named((*request.wanted.required, *request.wanted.excluded), field="nodelist")
     nodes = Nodes(state.acceptance_table)
-    errors = [error for name in request.partitions if (error := _refusal(nodes, request, name))]
+    placed = replace(request, wanted=state.settings.placed_request(request.wanted))
+    errors = [error for name in request.partitions if (error := _refusal(nodes, placed, name))]
     # With ALL every partition must be able to run it, else one of them.
     needed = 1 if state.settings.part_limits == "ALL" else len(request.partitions)
     if len(errors) >= needed:
