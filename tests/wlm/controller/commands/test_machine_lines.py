@@ -26,7 +26,12 @@ from fairbank.report.slurm.sacct import SACCT
 from fairbank.slurm.parsers import machine
 from fairbank.slurm.parsers.columns import DELIMITER
 from fairbank.slurm.parsers.sacct import JOBS
-from fairbank.wlm.controller.commands.accounting_lines import Accounted, accounting_line, live_run
+from fairbank.wlm.controller.commands.accounting_lines import (
+    Accounted,
+    ShownRun,
+    accounting_line,
+    live_run,
+)
 from fairbank.wlm.controller.commands.machine_lines import (
     node_lines,
     partition_lines,
@@ -138,7 +143,7 @@ def test_reservation_is_read_back_and_marks_its_nodes() -> None:
 
 
 def read_accounting(accounted: Accounted, world: World) -> Any:
-    line = accounting_line(accounted, world.core.state, world.now, str)
+    line = accounting_line(ShownRun(accounted, world.core.state, world.now, str))
     fields = parse_fields(",".join(JOBS.columns), SACCT)
     cells = cells_of([line], fields, Notation())
     text = "\n".join(field_lines(cells, fields, delimiter=DELIMITER, header=False))
@@ -165,7 +170,9 @@ def test_running_pending_and_requeued_runs_are_shown() -> None:
     running, waiting = world.run_one(), world.submit(held=True, array="1-3")
     world.advance(30)
     lines = [
-        accounting_line(live_run(world.job(number), "lab", {}), world.core.state, world.now, str)
+        accounting_line(
+            ShownRun(live_run(world.job(number), "lab", {}), world.core.state, world.now, str)
+        )
         for number in (running, waiting)
     ]
     assert [(line.label, line.state, line.elapsed, line.ended) for line in lines] == [
@@ -174,5 +181,6 @@ def test_running_pending_and_requeued_runs_are_shown() -> None:
     ]
     world.request(ev.RequeueJob(named(running)))
     (record,) = world.accounting.values()
-    line = accounting_line(Accounted(record, is_over=True), world.core.state, world.now, str)
+    shown = ShownRun(Accounted(record, is_over=True), world.core.state, world.now, str)
+    line = accounting_line(shown)
     assert (line.state, line.elapsed, line.ended) == ("REQUEUED", 30, world.now.wall)

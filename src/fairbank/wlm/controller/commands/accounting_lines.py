@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
-from fairbank.core.hostlist import compress
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
 from fairbank.wlm.controller.commands.job_lines import (
-    DEFAULT_QOS,
+    COMMON_FIELDS,
     GroupName,
-    exit_code,
-    job_files,
-    licenses_text,
+    ShownRequest,
     requested_counts,
-    tres_text,
-    with_defaults,
 )
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
@@ -61,93 +56,83 @@ def live_run(job: WlmJob, cluster: str, usage: Mapping[Run, RunUsage]) -> Accoun
     return Accounted(record, is_over=False, usage=own, admin_comment=job.admin_comment)
 
 
-def accounting_line(
-    accounted: Accounted, state: CoreState, now: Moment, group: GroupName
-) -> AccountingLine:
-    """Return the line of a run.
+class ShownRun(ShownRequest):
+    """Run for accounting, with what several of its fields need."""
 
-    Args:
-        accounted: the run.
-        state: the state of the cluster.
-        now: the current time.
-        group: function from a gid to the name of the group.
-    """
-    record = accounted.record
-    request, submission, run = record.request, record.submission, record.run
-    allocation = None if run is None else run.allocation
-    nodes = () if allocation is None else allocation.nodes
-    where = request.partitions[0] if allocation is None else allocation.partition
-    rules, rule = state.partitions.get(where), state.settings.billing_rule
-    wanted = with_defaults(request.wanted, rules)
-    wanted_counts = requested_counts(wanted)
-    tres = {} if allocation is None else allocation.tres
-    started = None if run is None or run.started is None else run.started
-    eligible = max(request.eligible, record.identity.submitted)
-    files = job_files(request, submission, nodes[0] if nodes else "")
-    elapsed = 0
-    if run is not None and started is not None:
-        elapsed = run.elapsed if accounted.is_over else max(now.mono - started.mono, 0)
-    return AccountingLine(
-        job_id=request.number,
-        label=accounted.label,
-        name=submission.name,
-        user=request.user,
-        uid=submission.uid,
-        group=group(submission.gid),
-        gid=submission.gid,
-        account=request.account or None,
-        cluster=record.identity.cluster,
-        partition=",".join(request.partitions) if allocation is None else where,
-        qos=request.qos or DEFAULT_QOS,
-        requested_qos=request.qos or None,
-        wckey=submission.wckey or None,
-        priority=request.priority,
-        state=record.state,
-        cancelled_by=record.canceller,
-        reason=record.reason,
-        exit_code=exit_code(0 if run is None else run.status),
-        derived_exit_code=(0, 0),
-        restarts=record.identity.restart,
-        submitted=record.identity.submitted,
-        eligible=eligible,
-        started=None if started is None else started.wall,
-        ended=record.ended if accounted.is_over else None,
-        elapsed=elapsed,
-        planned=None if started is None else max(started.wall - eligible, 0),
-        limit=request.limit if request.limit is not None else NO_LIMIT,
-        nodes=compress(nodes),
-        node_count=len(nodes) or wanted.nodes,
-        allocated_nodes=len(nodes),
-        requested_nodes=wanted.nodes,
-        cpus=tres.get("cpu", 0),
-        requested_cpus=wanted.cpus,
-        requested_memory=wanted_counts["mem"],
-        tasks=1,
-        requested_tres=tres_text(wanted_counts, rules, rule),
-        allocated_tres=tres_text(tres, rules, rule) if tres else None,
-        features=wanted.constraint or None,
-        licenses=licenses_text(request.licences),
-        reservation=request.reservation,
-        comment=submission.comment or None,
-        admin_comment=accounted.admin_comment or None,
-        extra=submission.extra or None,
-        work_dir=submission.directory,
-        std_in=files.input,
-        std_out=files.output,
-        std_err=files.error,
-        **_usage(accounted.usage, nodes),
-    )
+    def __init__(
+        self, accounted: Accounted, state: CoreState, now: Moment, group: GroupName
+    ) -> None:
+        record = accounted.record
+        super().__init__(state, record.request, record.submission, record.run, group)
+        self.accounted, self.record, self.now = accounted, record, now
+        self.allocated = {} if self.allocation is None else self.allocation.tres
+
+    @property
+    def eligible(self) -> int:
+        return max(self.request.eligible, self.record.identity.submitted)
+
+    @property
+    def elapsed(self) -> int:
+        """Seconds from its start to its end, or to now."""
+        if self.run is None or self.run.started is None:
+            return 0
+        if self.accounted.is_over:
+            return self.run.elapsed
+        return max(self.now.mono - self.run.started.mono, 0)
+
+    def usage(self, amount: Callable[[RunUsage], int]) -> TaskUsage | None:
+        """Return a usage of the batch script, which has one task."""
+        if self.accounted.usage is None:
+            return None
+        most = amount(self.accounted.usage)
+        return TaskUsage(most, self.nodes[0] if self.nodes else "", 0, most)
 
 
-def _usage(usage: RunUsage | None, nodes: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields with the usage of the batch script, which has one task."""
-    if usage is None:
-        return {}
-    node = nodes[0] if nodes else ""
-    amounts = {
-        "processor": int(usage.cpu_seconds),
-        "virtual": usage.virtual_max_kib * _KIBIBYTE,
-        "resident": usage.resident_max_kib * _KIBIBYTE,
-    }
-    fields = {name: TaskUsage(most, node, 0, most) for name, most in amounts.items()}
-    return {"total_cpu": int(usage.cpu_seconds * 1_000), **fields}
+FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
+    **COMMON_FIELDS,
+    "job_id": lambda s: s.request.number,
+    "label": lambda s: s.accounted.label,
+    "cluster": lambda s: s.record.identity.cluster,
+    "requested_qos": lambda s: s.request.qos or None,
+    "priority": lambda s: s.request.priority,
+    "state": lambda s: s.record.state,
+    "cancelled_by": lambda s: s.record.canceller,
+    "reason": lambda s: s.record.reason,
+    "derived_exit_code": lambda s: (0, 0),
+    "restarts": lambda s: s.record.identity.restart,
+    "submitted": lambda s: s.record.identity.submitted,
+    "eligible": lambda s: s.eligible,
+    "started": lambda s: s.begun,
+    "ended": lambda s: s.record.ended if s.accounted.is_over else None,
+    "elapsed": lambda s: s.elapsed,
+    "planned": lambda s: None if s.begun is None else max(s.begun - s.eligible, 0),
+    "limit": lambda s: NO_LIMIT if s.request.limit is None else s.request.limit,
+    "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
+    "allocated_nodes": lambda s: len(s.nodes),
+    "requested_nodes": lambda s: s.wanted.nodes,
+    "cpus": lambda s: s.allocated.get("cpu", 0),
+    "requested_cpus": lambda s: s.wanted.cpus,
+    "requested_memory": lambda s: requested_counts(s.wanted)["mem"],
+    "tasks": lambda s: 1,
+    "admin_comment": lambda s: s.accounted.admin_comment or None,
+    "total_cpu": lambda s: (
+        None if s.accounted.usage is None else int(s.accounted.usage.cpu_seconds * 1_000)
+    ),
+    "processor": lambda s: s.usage(lambda usage: int(usage.cpu_seconds)),
+    "virtual": lambda s: s.usage(lambda usage: usage.virtual_max_kib * _KIBIBYTE),
+    "resident": lambda s: s.usage(lambda usage: usage.resident_max_kib * _KIBIBYTE),
+}
+"""Fields of `AccountingLine`. All others have its default."""
+
+
+def accounting_line(shown: ShownRun) -> AccountingLine:
+    """Return all fields of a run."""
+    return AccountingLine(**{name: show(shown) for name, show in FIELDS.items()})
+
+
+def run_cells(shown: ShownRun, columns: Iterable[str]) -> list[Any]:
+    """Return some fields of a run."""
+    return [
+        FIELDS[name](shown) if name in FIELDS else AccountingLine._field_defaults[name]
+        for name in columns
+    ]

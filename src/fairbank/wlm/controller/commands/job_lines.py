@@ -21,7 +21,15 @@ from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, Moment, NodeGrant, Submission, WlmJob
+from fairbank.wlm.core.jobs import (
+    ExpectedStart,
+    HeldBy,
+    Moment,
+    NodeGrant,
+    Submission,
+    WlmJob,
+    WlmRun,
+)
 from fairbank.wlm.core.state import CoreState
 
 DEFAULT_QOS = "normal"
@@ -38,49 +46,66 @@ class Files(NamedTuple):
     error: str
 
 
-class ShownJob:
-    """Job, tasks of an array that have not started, or with `task` one of these.
+class ShownRequest:
+    """Request of a job, and the run that has or had nodes: what queue and accounting both show.
 
     Its fields are computed one by one: a command asks for few, and there may be thousands of jobs.
     """
 
     def __init__(
-        self, state: CoreState, job: WlmJob, now: Moment, group: GroupName, task: int | None = None
+        self,
+        state: CoreState,
+        request: PendingJob,
+        submission: Submission,
+        run: WlmRun | None,
+        group: GroupName,
     ) -> None:
-        self.state, self.job, self.now, self.group = state, job, now, group
-        self.request, self.submission = job.request, job.submission
-        self.waits = job.state.base == "PENDING"
-        self.run = None if self.waits else job.run
-        self.allocation = None if self.run is None else self.run.allocation
+        self.state, self.request, self.submission = state, request, submission
+        self.run, self.group, self.user = run, group, request.user
+        self.allocation = None if run is None else run.allocation
         self.nodes = () if self.allocation is None else self.allocation.nodes
-        self.is_record = bool(job.tasks) and task is None
-        self.task = task if task is not None else job.request.task
-        self.user = job.request.user
 
     @cached_property
     def rules(self) -> PartitionRules | None:
-        partitions, allocation = self.request.partitions, self.allocation
-        return self.state.partitions.get(
-            partitions[0] if allocation is None else allocation.partition
-        )
+        where = self.request.partitions[0] if self.run is None else self.run.allocation.partition
+        return self.state.partitions.get(where)
 
     @cached_property
     def wanted(self) -> ResourceRequest:
-        return with_defaults(self.request.wanted, self.rules)
+        """Resources, with the default memory of the partition."""
+        wanted, rules = self.request.wanted, self.rules
+        return wanted if rules is None else rules.with_default_memory(wanted)
 
     @cached_property
     def files(self) -> Files:
         return job_files(self.request, self.submission, self.nodes[0] if self.nodes else "")
 
     @property
-    def expected(self) -> ExpectedStart | None:
-        return self.state.expected_starts.get(self.job.number) if self.waits else None
-
-    @property
     def begun(self) -> int | None:
-        """Begin of its script."""
+        """Begin of the script."""
         started = None if self.run is None else self.run.started
         return None if started is None else started.wall
+
+    def tres(self, counts: Mapping[str, int]) -> str:
+        return tres_text(counts, self.rules, self.state.settings.billing_rule)
+
+
+class ShownJob(ShownRequest):
+    """Job, tasks of an array that have not started, or with `task` one of these."""
+
+    def __init__(
+        self, state: CoreState, job: WlmJob, now: Moment, group: GroupName, task: int | None = None
+    ) -> None:
+        self.waits = job.state.base == "PENDING"
+        run = None if self.waits else job.run
+        super().__init__(state, job.request, job.submission, run, group)
+        self.job, self.now = job, now
+        self.is_record = bool(job.tasks) and task is None
+        self.task = task if task is not None else job.request.task
+
+    @property
+    def expected(self) -> ExpectedStart | None:
+        return self.state.expected_starts.get(self.job.number) if self.waits else None
 
     @property
     def start(self) -> int | None:
@@ -103,9 +128,6 @@ class ShownJob:
     def is_held_by_bank(self) -> bool:
         return self.waits and self.job.held_by is HeldBy.BANK
 
-    def tres(self, counts: Mapping[str, int]) -> str:
-        return tres_text(counts, self.rules, self.state.settings.billing_rule)
-
 
 def job_line(shown: ShownJob) -> JobLine:
     """Return all fields of a job."""
@@ -120,8 +142,7 @@ def shown_tasks(job: ShownJob) -> Iterator[ShownJob]:
         yield ShownJob(job.state, job.job, job.now, job.group, task)
 
 
-FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
-    "job_id": lambda s: s.job.number,
+COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
     "name": lambda s: s.submission.name,
     "user": lambda s: s.user,
     "uid": lambda s: s.submission.uid,
@@ -132,6 +153,25 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
         ",".join(s.request.partitions) if s.allocation is None else s.allocation.partition
     ),
     "qos": lambda s: s.request.qos or DEFAULT_QOS,
+    "nodes": lambda s: compress(s.nodes),
+    "requested_tres": lambda s: s.tres(requested_counts(s.wanted)),
+    "allocated_tres": lambda s: None if s.allocation is None else s.tres(s.allocation.tres),
+    "features": lambda s: s.wanted.constraint or None,
+    "reservation": lambda s: s.request.reservation,
+    "licenses": lambda s: licenses_text(s.request.licences),
+    "exit_code": lambda s: exit_code(0 if s.run is None else s.run.status),
+    "work_dir": lambda s: s.submission.directory,
+    "std_in": lambda s: s.files.input,
+    "std_out": lambda s: s.files.output,
+    "std_err": lambda s: s.files.error,
+    "comment": lambda s: s.submission.comment or None,
+    "extra": lambda s: s.submission.extra or None,
+    "wckey": lambda s: s.submission.wckey or None,
+}
+"""Fields that a job has in the queue and in accounting."""
+FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
+    **COMMON_FIELDS,
+    "job_id": lambda s: s.job.number,
     "priority": lambda s: 0 if s.waits and s.job.held_by is not None else s.request.priority,
     "nice": lambda s: s.submission.nice,
     "state": lambda s: s.job.state.base,
@@ -155,7 +195,6 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "waited": lambda s: max((s.begun or s.now.wall) - s.request.submitted, 0),
     "limit": lambda s: _limit(s.state, s.job),
     "least_limit": lambda s: s.request.time_min,
-    "nodes": lambda s: compress(s.nodes),
     "planned_nodes": lambda s: None if s.expected is None else compress(s.expected.nodes),
     "required_nodes": lambda s: compress(s.wanted.required) or None,
     "excluded_nodes": lambda s: compress(s.wanted.excluded) or None,
@@ -171,27 +210,14 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "least_memory": lambda s: s.wanted.memory_per_cpu or s.wanted.memory_per_node or 0,
     "memory_is_per_cpu": lambda s: s.wanted.memory_per_cpu is not None,
     "least_tmp": lambda s: s.wanted.tmp,
-    "requested_tres": lambda s: s.tres(requested_counts(s.wanted)),
-    "allocated_tres": lambda s: None if s.allocation is None else s.tres(s.allocation.tres),
     "shares": lambda s: () if s.allocation is None else tuple(map(_share, s.allocation.grants)),
-    "features": lambda s: s.wanted.constraint or None,
     "preferred_features": lambda s: s.wanted.prefer or None,
-    "reservation": lambda s: s.request.reservation,
-    "licenses": lambda s: licenses_text(s.request.licences),
     "sharing": lambda s: "NO" if s.wanted.exclusive else "YES" if s.wanted.shared else "OK",
     "contiguous": lambda s: s.wanted.contiguous,
     "requeue": lambda s: s.submission.may_requeue,
     "restarts": lambda s: s.job.restarts,
-    "exit_code": lambda s: exit_code(0 if s.run is None else s.run.status),
     "command": lambda s: s.submission.command or None,
-    "work_dir": lambda s: s.submission.directory,
-    "std_in": lambda s: s.files.input,
-    "std_out": lambda s: s.files.output,
-    "std_err": lambda s: s.files.error,
-    "comment": lambda s: s.submission.comment or None,
     "admin_comment": lambda s: s.job.admin_comment or None,
-    "extra": lambda s: s.submission.extra or None,
-    "wckey": lambda s: s.submission.wckey or None,
     "mail_user": lambda s: (s.submission.mail_user or s.user) if s.submission.mail_types else None,
     "mail_type": lambda s: ",".join(sorted(s.submission.mail_types)) or None,
 }
@@ -208,11 +234,6 @@ def job_cells(shown: ShownJob, columns: Iterable[str]) -> list[Any]:
 def licenses_text(counts: Mapping[str, int]) -> str | None:
     """Return licenses such as `matlab:2,ansys:1`; None if there are none."""
     return ",".join(f"{name}:{count}" for name, count in counts.items()) or None
-
-
-def with_defaults(wanted: ResourceRequest, rules: PartitionRules | None) -> ResourceRequest:
-    """Return the request with the default memory of its partition."""
-    return wanted if rules is None else rules.with_default_memory(wanted)
 
 
 def dependency_text(dependencies: Dependencies) -> str:

@@ -20,7 +20,12 @@ from fairbank.report.slurm.sacct import AccountingLine
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.wlm.controller.commands.account_lines import association_lines, qos_lines, user_lines
-from fairbank.wlm.controller.commands.accounting_lines import Accounted, accounting_line, live_run
+from fairbank.wlm.controller.commands.accounting_lines import (
+    Accounted,
+    ShownRun,
+    live_run,
+    run_cells,
+)
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
 from fairbank.wlm.controller.commands.job_lines import ShownJob, job_cells, shown_tasks
 from fairbank.wlm.controller.commands.machine_lines import (
@@ -159,6 +164,8 @@ def _is_visible(state: CoreState, caller: Caller, kind: str, line: Any) -> bool:
 def _cells(line: Any, columns: Sequence[str]) -> list[Cell]:
     if isinstance(line, ShownJob):
         return job_cells(line, columns)
+    if isinstance(line, ShownRun):
+        return run_cells(line, columns)
     if isinstance(line, dict):
         return [line[name] for name in columns]
     return [getattr(line, name) for name in columns]
@@ -307,7 +314,7 @@ async def _accounting(
         runs = [Accounted(one.record, is_over=True, usage=_usage_of(one)) for one in ended]
         if not wanted.duplicates:
             runs = await _last_runs(runner, runs, ended[-1].number if ended else 0)
-        shown = [accounting_line(run, state, now, group_name) for run in _chosen(runs, wanted)]
+        shown = [ShownRun(run, state, now, group_name) for run in _chosen(runs, wanted)]
         return RowPage(shown, str(ended[-1].number) if len(ended) == PAGE else str(_LIVE))
     usage = await _live_usage(runner, nodes) if has_usage else {}
     live = [
@@ -316,7 +323,7 @@ async def _accounting(
         if not job.state.has_ended
     ]
     lines = (
-        ((_LIVE + run.record.request.number,), accounting_line(run, state, now, group_name))
+        ((_LIVE + run.record.request.number,), ShownRun(run, state, now, group_name))
         for run in _chosen(live, wanted)
     )
     return _page(lines, after)
