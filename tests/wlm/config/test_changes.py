@@ -18,7 +18,7 @@ def changed(old: str, new: str) -> Comparison:
 
 
 def test_equal_settings_change_nothing() -> None:
-    assert changed(MACHINE, f"# new\n{MACHINE}") == ([], "", [], [])
+    assert changed(MACHINE, f"# new\n{MACHINE}") == ([], "", [], [], [])
 
 
 def test_limits_partitions_and_free_nodes_change_while_jobs_run() -> None:
@@ -32,6 +32,10 @@ def test_limits_partitions_and_free_nodes_change_while_jobs_run() -> None:
         nodes="n[1-6]",
         partitions=["main", "new"],
         refused=[],
+        later=[
+            "KillWait changes when the node daemons are started again",
+            "n[1-2,4-6] changes when the node daemons are started again",
+        ],
     )
 
 
@@ -53,6 +57,13 @@ def test_limits_partitions_and_free_nodes_change_while_jobs_run() -> None:
 )
 def test_change_against_running_jobs_is_refused_by_name(old: str, new: str, refused: str) -> None:
     assert changed(MACHINE, MACHINE.replace(old, new)).refused == [refused]
+
+
+def test_link_to_the_bank_cannot_change_while_the_controller_runs() -> None:
+    size = MachineSize(16, 64_000)
+    old, new = toml(default_file("ws17", size)), toml(default_file("ws17", size, agent="/run/a"))
+    fault = "agent cannot change while the controller runs: stop it first"
+    assert compare(old, new, InUse()).refused == [fault]
 
 
 def test_file_with_one_fault_changes_nothing() -> None:

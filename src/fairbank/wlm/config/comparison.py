@@ -13,13 +13,21 @@ from fairbank.wlm.config.keywords import SETTINGS
 from fairbank.wlm.config.settings import WlmSettings
 
 _AT_START = frozenset(
-    f"cluster.{field}"
-    for field in (
-        "cluster_name slurmctld_host slurmctld_port slurmd_port slurmd_spool_dir"
-        " state_save_location slurm_user"
+    (
+        "cluster.cluster_name cluster.slurmctld_host cluster.slurmctld_port cluster.slurmd_port"
+        " cluster.slurmd_spool_dir cluster.state_save_location cluster.slurm_user"
+        " bank.socket bank.holds_without_agent"
     ).split()
 )
 """Settings that the daemons use once, at their start."""
+_OF_NODES = frozenset(
+    f"jobs.{field}"
+    for field in (
+        "prolog epilog prolog_timeout epilog_timeout kill_wait unkillable_step_timeout"
+        " unkillable_step_program job_acct_gather_frequency"
+    ).split()
+)
+"""Settings that only the node daemons use, from their start on."""
 _KEYWORDS = {field: keyword.name for keyword in SETTINGS for field in keyword.targets}
 
 
@@ -35,13 +43,14 @@ class InUse(NamedTuple):
 
 class Comparison(NamedTuple):
     """Names of what changes: keywords, nodes as a hostlist, partitions. Sentences on what cannot
-    change; if there are any, nothing may.
+    change; if there are any, nothing may. `later`: sentences on what changes at the next start.
     """
 
     keywords: Sequence[str]
     nodes: str
     partitions: Sequence[str]
     refused: Sequence[str]
+    later: Sequence[str] = ()
 
 
 def compare(old: WlmSettings, new: WlmSettings, in_use: InUse) -> Comparison:
@@ -71,11 +80,17 @@ def compare(old: WlmSettings, new: WlmSettings, in_use: InUse) -> Comparison:
         f"partition {name} cannot be removed: it has jobs"
         for name in sorted(in_use.partitions - new_rules.keys())
     )
+    sized = compress(name for name in after if _size(after[name]) != _size(before.get(name)))
     return Comparison(
         keywords=list(dict.fromkeys(_KEYWORDS.get(field, field) for field in fields)),
         nodes=compress(_different(before, after)),
         partitions=_different(rules, new_rules),
         refused=refused,
+        later=[
+            f"{name} changes when the node daemons are started again"
+            for name in (*(_KEYWORDS[field] for field in fields if field in _OF_NODES), sized)
+            if name
+        ],
     )
 
 
@@ -92,6 +107,11 @@ def _changed_fields(old: object, new: object, path: str) -> Iterator[str]:
         return
     for field in old.__struct_fields__:
         yield from _changed_fields(getattr(old, field), getattr(new, field), f"{path}.{field}")
+
+
+def _size(node: Node | None) -> tuple[int, int] | None:
+    """Return what a node daemon gives its node: CPUs and MiB."""
+    return None if node is None else (node.cpus, node.memory)
 
 
 def _node_faults(old: Node, new: Node | None, in_use: InUse) -> Iterator[str]:

@@ -115,7 +115,7 @@ class ControllerDaemon:
         Partitions are as the file has them: what was changed by requests is over.
 
         Returns:
-            Sentences on keywords of the file that have no effect.
+            Sentences on keywords that have no effect, or have one at the next start.
 
         Raises:
             InvalidInput: the file has a mistake.
@@ -140,7 +140,7 @@ class ControllerDaemon:
         self.nodes.update()
         names = [*comparison.keywords, comparison.nodes, *comparison.partitions]
         _log.info("reconfigured: %s", ", ".join(filter(None, names)) or "nothing has changed")
-        return loaded.notes
+        return [*loaded.notes, *comparison.later]
 
     def _reconfigure_by_signal(self) -> None:
         try:
