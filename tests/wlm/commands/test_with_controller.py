@@ -118,7 +118,7 @@ def test_srun_batch_runs_a_program(real: RunCommand, tmp_path: Path) -> None:
 def test_test_only_submits_nothing(real: RunCommand) -> None:
     code, out, err = real("sbatch", "--test-only", "--wrap", "true")
     assert (code, out) == (0, "")
-    assert re.search(r" using 1 processors on nodes n[12] in partition", err)
+    assert re.search(r" using 1 processors on nodes n[12] in partition main\n", err)
     assert states(err.split()[2]) == {}
 
 
@@ -172,6 +172,7 @@ def test_unknown_job_is_refused(real: RunCommand) -> None:
     for words, last in (
         (["scancel", "999"], "scancel: error: Kill job error on job id 999: "),
         (["scontrol", "hold", "999"], ""),
+        (["scontrol", "update", "JobId=999", "TimeLimit=5"], ""),
     ):
         code, _, err = real(*words)
         assert code == 1
@@ -188,9 +189,10 @@ def test_signal_reaches_the_script(real: RunCommand, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "got it\n"
 
 
-def test_job_is_held_released_and_requeued(real: RunCommand) -> None:
+def test_job_is_held_updated_released_and_requeued(real: RunCommand) -> None:
     job = submit(real, OUTPUT, "-H", "-t", "5")
     assert states(job)[job] == "PENDING JobHeldUser"
+    assert real("scontrol", "update", f"JobId={job}", "TimeLimit=+10", "JobName=new").code == 0
     assert real("scontrol", "release", job).code == 0
     assert real("scontrol", "wait_job", job).code == 0
     code, _, err = real("scontrol", "hold", job)
@@ -220,6 +222,36 @@ def test_processes_of_a_job_are_shown(real: RunCommand, tmp_path: Path) -> None:
     assert real("scontrol", "pidinfo", pid).out.startswith(f"Slurm job id {job} ends at ")
     assert real("scontrol", "pidinfo", str(os.getpid())).code == 1
     real("scancel", job)
+
+
+def test_node_is_drained_and_resumed(real: RunCommand) -> None:
+    assert real("scontrol", "update", "NodeName=n2", "State=DRAIN").code == 1
+    assert real("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=disk").code == 0
+    assert real("sinfo", "-h", "-n", "n2", "-o", "%T %E").out == "drained disk\n"
+    assert real("scontrol", "update", "NodeName=n2", "State=RESUME").code == 0
+    assert real("sinfo", "-h", "-n", "n2", "-o", "%T %E").out == "idle none\n"
+    code, _, err = real("scontrol", "update", "NodeName=n9", "State=RESUME")
+    assert code == 1
+    assert err.endswith("slurm_update error: Invalid node name specified\n")
+
+
+def test_partition_and_reservation_are_created_changed_and_deleted(real: RunCommand) -> None:
+    assert real("scontrol", "create", "PartitionName=p", "Nodes=n2").code == 0
+    assert real("scontrol", "update", "PartitionName=p", "State=DOWN").code == 0
+    assert real("sinfo", "-h", "-p", "p", "-o", "%a").out == "down\n"
+    assert real("scontrol", "delete", "PartitionName=p") == (0, "", "")
+    fields = "StartTime=now+1hour Duration=60 Users=root Nodes=n2".split()
+    assert real("scontrol", "create", "ReservationName=r", *fields) == (
+        0,
+        "Reservation created: r\n",
+        "",
+    )
+    assert real("scontrol", "update", "ReservationName=r", "Duration=90").code == 0
+    assert "Duration=01:30:00" in real("scontrol", "show", "reservation", "r").out
+    assert real("scontrol", "delete", "ReservationName=r") == (0, "", "")
+    code, _, err = real("scontrol", "delete", "ReservationName=r")
+    assert code == 1
+    assert err.endswith("Requested reservation is invalid\n")
 
 
 def test_settings_are_read_again(real: RunCommand, cluster: SmallCluster) -> None:
