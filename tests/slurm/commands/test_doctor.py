@@ -62,6 +62,23 @@ def test_doctor_reports_faults_with_remedies(site: CommandSite, tmp_path: Path) 
     assert len(policy_checks) == 2
 
 
+def test_embedded_manager_needs_neither_plugins_nor_policy(
+    site: CommandSite, tmp_path: Path
+) -> None:
+    config = (
+        f"Configuration data as of {iso(site.now).removesuffix('Z')}\nClusterName = lab\n"
+        "PriorityFlags = MAX_TRES\nAuthType = auth/none\nFairbankRelease = 1.0\n"
+    )
+    site.slurm.set_output("scontrol-show-config", config)
+    agent = tmp_path / "agent.toml"
+    agent.write_text(f'[control]\nsocket = "{tmp_path}/agent.sock"\n')
+    words = ("doctor", "--slurm", "--agent-config", str(agent), "--json")
+    checks = json.loads(site.output(*words, code=8))["data"]
+    failed = [check["what"] for check in checks if not check["ok"]]
+    assert failed == [f"agent: no agent answers at {tmp_path}/agent.sock"]
+    assert "every partition has a finite time limit" in {check["what"] for check in checks}
+
+
 def test_doctor_continues_without_slurmctld(
     site: CommandSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

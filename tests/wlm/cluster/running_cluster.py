@@ -26,6 +26,7 @@ class RunningCluster:
             "TZ": "UTC",
             "FAIRBANK_CLUSTER": str(self.directory),
             "FAIRBANK_CONFIG": f"{self.directory}/bank/fairbank.toml",
+            "FAIRBANK_AGENT_CONFIG": f"{self.directory}/bank/agent.toml",
         }
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -71,6 +71,17 @@ def test_job_is_run_and_charged_to_the_project_of_the_user(cluster: RunningClust
     assert f"{number},COMPLETED,default" in jobs
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "doctor --slurm", "slurm import --dry-run", "reconcile", "shadow", "share", "prio", "queue",
+    ],
+)  # fmt: skip
+def test_commands_beside_slurm_work_unchanged(cluster: RunningCluster, words: str) -> None:
+    result = cluster.run(*words.split())
+    assert result.returncode == 0, result
+
+
 def test_status_shows_daemons_nodes_jobs_and_credit(cluster: RunningCluster) -> None:
     status = cluster.run("cluster", "status")
     lines = dict(line.split(maxsplit=1) for line in status.stdout.splitlines())

@@ -111,7 +111,8 @@ class Doctor:
             slurm_time = self._try(checks, "clock of slurmctld", self._slurm.clock)
             if slurm_time is not None:
                 checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
-        if config:
+        is_embedded = slurm_checks.is_embedded(config)
+        if config and not is_embedded:
             checks.append(slurm_checks.authentication_check(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
             text = "munged on this host"
@@ -122,8 +123,9 @@ class Doctor:
             read = partial(self._machine, config, name or "")
             machine = self._try(checks, "partitions, nodes and QOS", read)
         if machine is not None:
+            accounting = () if is_embedded else slurm_checks.accounting_checks(config, machine)
             checks += [
-                *slurm_checks.accounting_checks(config, machine),
+                *accounting,
                 *slurm_checks.billing_weights(machine, cluster),
                 *slurm_checks.limit_checks(machine.partitions),
             ]
@@ -153,10 +155,13 @@ class Doctor:
         needs_agent = slurm_checks.needs_agent(config)
         agent = self._try(checks, "agent", self._agent) if needs_agent else None
         yield from checks
-        if config:
+        is_embedded = slurm_checks.is_embedded(config)
+        if config and not is_embedded:
             yield from slurm_checks.plugin_checks(config, agent)
         if agent is not None:
             yield from slurm_checks.agent_checks(config, agent, int(time.time()))
+        if is_embedded:  # it speaks to the agent itself, and loads no files
+            return
         yield from plugin_files.script_checks(find_scripts(config))
         if agent is not None and config:
             yield from self._site_factor_checks(config, agent.status.get("site_factor"))
@@ -175,6 +180,8 @@ class Doctor:
 
     def _policy_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
+        if slurm_checks.is_embedded(config):
+            return
         for path in filter(None, (self._site.policy, self._site.public_policy)):
             read = partial(self._policy, config, path)
             if policy := self._try(checks, f"submission policy {path}", read):

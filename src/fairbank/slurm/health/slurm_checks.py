@@ -30,6 +30,8 @@ _PROLOG_SCRIPTS = (_WITHOUT_AGENT, _WITH_AGENT)
 
 INCIDENT_SECONDS = 86_400
 """Age up to which an agent's incident is shown: a day, since the doctor may run every morning."""
+EMBEDDED = "FairbankRelease"
+"""Setting that only the embedded workload manager shows."""
 
 
 class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -375,6 +377,11 @@ def prolog_script(config: Config) -> str:
         return ""
     scripts = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
     return next((text for text in scripts if text.rpartition("/")[2] in _PROLOG_SCRIPTS), "")
+
+
+def is_embedded(config: Config) -> bool:
+    """Return True for the settings of the embedded workload manager, which needs no plug-ins."""
+    return EMBEDDED in config
 
 
 def needs_agent(config: Config) -> bool:

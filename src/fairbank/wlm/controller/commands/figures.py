@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from fairbank import __version__
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.time import show_duration
 from fairbank.core.tres import BillingRule
@@ -41,6 +42,7 @@ def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[st
         *_accounting_lines(settings.accounting),
         *_job_lines(settings.jobs),
         ("AuthType", "auth/none"),  # the kernel names the user of a socket
+        ("FairbankRelease", __version__),  # Slurm has no such setting
         ("SlurmUser", owner),
         ("SLURM_VERSION", SLURM_VERSION),
     ]
