@@ -159,7 +159,7 @@ def _allocate(
         JobEvent.ALLOCATED,
         request=msgspec.structs.replace(job.request, limit=limit),
         run=run,
-        reason="None",
+        reason="Prolog" if tx.state.settings.has_bank else "None",
         admin_comment="",
     )
     if tx.state.settings.has_bank:
@@ -170,7 +170,7 @@ def _allocate(
 
 def _send_start(tx: Transition, job: WlmJob, run: WlmRun) -> None:
     run = msgspec.structs.replace(run, is_allowed=True)
-    tx.put_job(job, run=run)
+    tx.put_job(job, run=run, reason="None")
     for node in run.left:
         send_start_to(tx, job, run, node)
     arm_start(tx, job)
