@@ -115,7 +115,10 @@ def without_its_feature() -> World:
     """Return a world whose node has lost the feature that the job requests, after a restart."""
     world = World(nodes=1)
     node = world.nodes["n0"]
-    bare, node.resources = node.resources, structs.replace(node.resources, features=frozenset({"fast"}))
+    bare, node.resources = (
+        node.resources,
+        structs.replace(node.resources, features=frozenset({"fast"})),
+    )
     world.restart()
     body = submission(held=True)
     wanted = ResourceRequest(constraint="fast")
