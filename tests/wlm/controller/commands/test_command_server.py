@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import getpass
 import json
+import platform
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairbank import __version__
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import JobToSubmit
+from fairbank.wlm.controller.commands.command_server import CONNECTIONS_MAX
 from fairbank.wlm.protocol.commands import ERROR, REQUEST
 from fairbank.wlm.protocol.frames import BODY_MAX, Frame, FrameDecoder, encode_frame
 from tests.support.conditions import wait_until
@@ -204,6 +208,16 @@ def test_rows_of_the_machine(
     assert requests.rows(controller, of, columns).rows == rows
 
 
+def test_rows_of_nodes_have_what_their_hosts_tell(controller: Controller) -> None:
+    columns = ["arch", "system", "version", "free_memory", "boot", "daemon_start"]
+    rows = requests.rows(controller, "nodes", columns, matching={"nodes": ["n1"]}).rows
+    assert rows is not None
+    arch, system, version, free, boot, start = rows[0]
+    assert (arch, system.split()[0], version) == (platform.machine(), "Linux", __version__)
+    assert free > 0
+    assert 0 < boot < start
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
@@ -296,6 +310,27 @@ def test_connection_goes_on_after_a_bad_request(shared: SmallCluster) -> None:
 def test_frame_that_is_cut_short_is_dropped(controller: Controller, shared: SmallCluster) -> None:
     assert send(shared.directory, frame(PING)[:-1]) == []
     assert requests.ping(controller)["host"] == socket.gethostname()
+
+
+def test_idle_connections_make_space_for_new_ones(
+    controller: Controller, shared: SmallCluster
+) -> None:
+    number = submit(controller, hold="")
+    with ExitStack() as stack:
+
+        def connect() -> socket.socket:
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(str(shared.directory / "controller.sock"))
+            return connection
+
+        waiting = connect()
+        waiting.sendall(frame({"request": "wait", "version": 1, "job": number}))
+        first, *_ = [connect() for _ in range(CONNECTIONS_MAX + 100)]
+        with Controller(shared.directory) as other:
+            assert requests.ping(other)["pid"] == shared.controller.pid
+            assert first.recv(1) == b""
+            requests.cancel(other, [str(number)])
+        assert waiting.recv(9) != b""
 
 
 def test_command_that_does_not_read_stops_no_other(

@@ -98,7 +98,7 @@ def test_state_of_a_node_is_read_back(
     world = World()
     if event is not None:
         world.request(ev.UpdateNode("n0", event, "a disk"), OPERATOR)
-    first, second = node_lines(world.core.state, world.now)
+    first, second = node_lines(world.core.state, world.now, {})
     assert (first.state, second.state) == (words, "IDLE")
     parsed = machine.read_hosts(shown([first, second], scontrol.NODE))
     assert not parsed.unreadable
@@ -112,7 +112,7 @@ def test_silent_node_and_one_with_jobs() -> None:
     world = World()
     world.run_one(cpus=2, memory=100)
     world.event(ev.NodeSilent("n1"))
-    first, second = node_lines(world.core.state, world.now)
+    first, second = node_lines(world.core.state, world.now, {})
     assert (first.state, first.allocated_cpus, first.allocated_memory) == ("MIXED", 2, 100)
     assert first.allocated_tres == "cpu=2,mem=100M,billing=2"
     assert second.state == "DOWN+NOT_RESPONDING"
@@ -133,7 +133,7 @@ def test_reservation_is_read_back_and_marks_its_nodes() -> None:
     lines = [*reservation_lines(world.core.state, world.now)]
     parsed = machine.read_reservations(shown(lines, scontrol.RESERVATION))
     assert (parsed.rows, lines[0].is_active) == ((made,), True)
-    assert [line.state for line in node_lines(world.core.state, world.now)] == [
+    assert [line.state for line in node_lines(world.core.state, world.now, {})] == [
         "IDLE+RESERVED",
         "IDLE",
     ]

@@ -38,6 +38,10 @@ class NoNodes:
 
     def send(self, node: str, message: object) -> None: ...
 
+    @property
+    def registrations(self) -> dict[str, Any]:
+        return {}
+
     async def ask(self, node: str, request: Any) -> Any:
         raise Conflict("the node is not connected")
 

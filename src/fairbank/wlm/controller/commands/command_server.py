@@ -26,6 +26,11 @@ OPEN_REQUESTS_MAX = 100
 UNREAD_MAX = 4 * 1024 * 1024
 """Bytes that a command has not read; beyond, no more requests are read."""
 BACKLOG = 4_096
+"""Connections that may wait to be accepted."""
+ACCEPTED_MAX = 100
+"""Connections that are accepted before the first of them is handled."""
+CONNECTIONS_MAX = 500
+"""Open connections: a process may have 1,024 files by default."""
 
 Answer = Callable[[AnyRequest, Submitter], Coroutine[None, None, Mapping[str, Any]]]
 """Function that answers a request, or raises the FairbankError that refuses it."""
@@ -40,12 +45,17 @@ class CommandConnection(asyncio.Protocol):
     are few and the answers have been read.
     """
 
-    def __init__(self, answer: Answer, connections: set[CommandConnection]) -> None:
+    def __init__(self, answer: Answer, connections: dict[CommandConnection, None]) -> None:
         self._answer, self._connections = answer, connections
         self._decoder = FrameDecoder()
         self._decoder.body_max = BODY_MAX
         self._open: set[asyncio.Task[None]] = set()
         self._has_unread = False
+
+    @property
+    def is_idle(self) -> bool:
+        """True if it waits for no answer."""
+        return not self._open
 
     def close(self) -> None:
         """Write what is answered, and close. What waits for an answer gets none."""
@@ -56,7 +66,8 @@ class CommandConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(UNREAD_MAX)
-        self._connections.add(self)
+        self._make_space()
+        self._connections[self] = None
         peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
         if peer is None or peer.uid not in (0, os.geteuid()):
             error = Forbidden("this is the cluster of another user", remedy="make your own")
@@ -80,7 +91,7 @@ class CommandConnection(asyncio.Protocol):
         self._balance()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
+        self._connections.pop(self, None)
         for task in self._open:
             task.cancel()
 
@@ -91,6 +102,13 @@ class CommandConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._has_unread = False
         self._balance()
+
+    def _make_space(self) -> None:
+        """Close the oldest connection without a request if there are too many."""
+        if len(self._connections) >= CONNECTIONS_MAX:
+            idle = next((other for other in self._connections if other.is_idle), self)
+            idle.close()
+            self._connections.pop(idle, None)
 
     # ------------------------------------------------------------------ requests
 
@@ -139,17 +157,18 @@ class CommandServer:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._connections: set[CommandConnection] = set()
+        self._connections: dict[CommandConnection, None] = {}
         self._server: asyncio.Server | None = None
 
     async def start(self, path: Path) -> None:
         """Listen at a path. Raises FairbankError."""
-        self._path = path
+        self._path, listener = path, bind_unix(path, mode=0o600, backlog=BACKLOG)
         self._server = await asyncio.get_running_loop().create_unix_server(
             lambda: CommandConnection(self._answer, self._connections),
-            sock=bind_unix(path, mode=0o600, backlog=BACKLOG),
-            backlog=BACKLOG,
+            sock=listener,
+            backlog=ACCEPTED_MAX,
         )
+        listener.listen(BACKLOG)  # asyncio has set it to the other number
 
     async def close(self) -> None:
         """Close the socket, and the connections when their answers are written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PartitionRules
@@ -17,6 +17,7 @@ from fairbank.wlm.controller.commands.job_lines import licenses_text, tres_text
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition as N
 from fairbank.wlm.core.state import CoreState, NodeStatus
+from fairbank.wlm.protocol.messages import Registration
 
 _MEBIBYTES = 1_024
 _CONDITIONS = {
@@ -40,12 +41,15 @@ RESERVATION_FLAGS = {
 }
 
 
-def node_lines(state: CoreState, now: Moment) -> Iterator[NodeLine]:
+def node_lines(
+    state: CoreState, now: Moment, registrations: Mapping[str, Registration]
+) -> Iterator[NodeLine]:
     """Yield the lines of all nodes, in the order of the settings.
 
     Args:
         state: the state of the cluster.
         now: the current time.
+        registrations: what the nodes have registered last, by name.
     """
     partitions = defaultdict[str, list[str]](list)
     for rules in state.partitions.values():
@@ -59,7 +63,21 @@ def node_lines(state: CoreState, now: Moment) -> Iterator[NodeLine]:
     for name, node in state.configured.items():
         reservation_of = reserved.get(name)
         words = _extra_words(reservation_of, is_planned=name in planned)
-        yield _node_line(state, node, words, ",".join(partitions[name]), reservation_of)
+        line = _node_line(state, node, words, ",".join(partitions[name]), reservation_of)
+        registered = registrations.get(name)
+        yield (
+            line
+            if registered is None
+            else line._replace(
+                arch=registered.machine,
+                system=registered.system,
+                version=registered.release,
+                load=round(registered.load * 100),
+                free_memory=registered.free_memory,
+                boot=int(registered.boot_time),
+                daemon_start=int(registered.started),
+            )
+        )
 
 
 def _node_line(

@@ -42,7 +42,7 @@ from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.requests.rights import PrivateKind, may_see
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
-from fairbank.wlm.protocol.messages import Message, PollUsage, RunUsage, UsageReport
+from fairbank.wlm.protocol.messages import Message, PollUsage, Registration, RunUsage, UsageReport
 
 Cell = Any
 Keyed = tuple[Sequence[int], object]
@@ -50,7 +50,10 @@ Keyed = tuple[Sequence[int], object]
 
 
 class NodeRequests(Protocol):
-    """Links to the nodes."""
+    """Links to the nodes, and what they have registered last."""
+
+    @property
+    def registrations(self) -> Mapping[str, Registration]: ...
 
     async def ask(self, node: str, request: Message) -> Message: ...
 
@@ -139,7 +142,7 @@ async def rows_answer(
     page = (
         await _accounting(runner, nodes, request, after)
         if kind == "accounting"
-        else _page(_lines(runner, request, after), after)
+        else _page(_lines(runner, nodes, request, after), after)
     )
     return {
         "change": change,
@@ -188,12 +191,17 @@ def _page(lines: Iterable[Keyed], after: tuple[int, ...]) -> RowPage:
     return RowPage([line for _, line in page[:PAGE]], last)
 
 
-def _lines(runner: CoreRunner, request: RowsRequest, after: tuple[int, ...]) -> Iterator[Keyed]:
+def _lines(
+    runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, after: tuple[int, ...]
+) -> Iterator[Keyed]:
     """Yield the lines with their keys."""
     if request.of == "jobs":
         yield from _job_lines(runner, request.filter, after)
         return
-    lines = _READERS[request.of](runner, request.filter)
+    if request.of == "nodes":
+        lines: Iterable[object] = _nodes(runner, nodes.registrations, request.filter)
+    else:
+        lines = _READERS[request.of](runner, request.filter)
     yield from (((place,), line) for place, line in enumerate(lines))
 
 
@@ -220,8 +228,10 @@ def _tasks(wanted: RowFilter) -> Mapping[int, set[int]] | None:
     return tasks
 
 
-def _nodes(runner: CoreRunner, wanted: RowFilter) -> Iterator[NodeLine]:
-    for line in node_lines(runner.state, runner.now()):
+def _nodes(
+    runner: CoreRunner, registrations: Mapping[str, Registration], wanted: RowFilter
+) -> Iterator[NodeLine]:
+    for line in node_lines(runner.state, runner.now(), registrations):
         of = set((line.partitions or "").split(","))
         if (not wanted.nodes or line.name in wanted.nodes) and (
             not wanted.partitions or not of.isdisjoint(wanted.partitions)
@@ -282,7 +292,6 @@ def _qos(runner: CoreRunner, wanted: RowFilter) -> Iterator[QosLine]:
 
 
 _READERS: Mapping[str, Callable[[CoreRunner, RowFilter], Iterable[object]]] = {
-    "nodes": _nodes,
     "partitions": _partitions,
     "reservations": _reservations,
     "licenses": _licenses,

@@ -35,6 +35,7 @@ class NodeLink:
     """Link to one node.
 
     What cannot be sent is dropped: at the next registration the core sends what the node lacks.
+    `registration` is the last one.
 
     Invariants: `_connection` is None, or the last one, which may be closed; `_is_registered`: the
     node has registered on it. `_messages` keeps the order of what the core sends. `_heard_at` is
@@ -45,6 +46,7 @@ class NodeLink:
     def __init__(self, name: str, path: Path, runner: CoreRunner, start_task: StartTask) -> None:
         self._name, self._path, self._runner, self._start_task = name, path, runner, start_task
         self._connection: Connection | None = None
+        self.registration: wire.Registration | None = None
         self._is_registered = self._is_silent = False
         self._messages: asyncio.Queue[Message] = asyncio.Queue()
         self._heard_at = self._polled_at = asyncio.get_running_loop().time()
@@ -142,6 +144,7 @@ class NodeLink:
     def _register(self, message: wire.Registration) -> None:
         """Let the core compare the runs. Then the node gets the limits that may have changed."""
         self._note_message()
+        self.registration = message
         is_new = not self._is_registered
         self._is_registered, self._is_silent = True, False
         for status in message.runs:
@@ -234,6 +237,12 @@ class NodeLinks:
         """Send a message of the core to a node."""
         if node in self._links:
             self._links[node][0].send(message)
+
+    @property
+    def registrations(self) -> dict[str, wire.Registration]:
+        """Last registration of each node that has sent one."""
+        registrations = {name: link.registration for name, (link, _) in self._links.items()}
+        return {name: one for name, one in registrations.items() if one is not None}
 
     async def ask(self, node: str, request: wire.Message) -> wire.Message:
         """Return the answer of a node to a request. Raises FairbankError."""
