@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from fairbank.cli.commands.planning import demo as command
-from fairbank.cli.commands.planning.demo import FAIRBANK, DemoShell, run, serving
+from fairbank.cli.commands.planning.demo import DemoShell, run, serving
+from fairbank.cli.commands.planning.demo_queue import FAIRBANK, show_queue
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, Unavailable
 
 pytestmark = pytest.mark.slow
@@ -143,3 +144,17 @@ def test_directory_without_permission_ends_with_that_exit_code(
     with pytest.raises(Forbidden, match="you may not write there") as refused:
         run(CONTEXT, Namespace(directory=str(tmp_path / "trial")))
     assert refused.value.exit_code == 4
+
+
+@pytest.mark.campaign
+def test_queue_of_the_demo_charges_what_accounting_has(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It takes over a minute: a job runs into its time limit."""
+    show_queue(CONTEXT, tmp_path)
+    shown = "".join(capfd.readouterr())
+    for state in ("TIMEOUT", "FAILED", "REQUEUED", "COMPLETED"):
+        assert state in shown
+    assert "Allocation_exhausted" in shown
+    assert "The ledger and accounting agree." in shown
+    assert not (tmp_path / "cluster" / "controller.sock").exists()

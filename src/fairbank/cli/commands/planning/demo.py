@@ -1,4 +1,4 @@
-"""Command `fairbank demo`: a synthetic month through a new bank, then a user's session."""
+"""Command `fairbank demo`: a synthetic month through a new bank, a user's session, and a queue."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbank.cli.commands.planning.demo_queue import FAIRBANK, show_queue
 from fairbank.cli.commands.planning.replay import COLUMNS, replay_trace, show_replay
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
-FAIRBANK = (sys.executable, "-P", "-m", "fairbank.cli")  # -P: no modules of this directory
 MONTH_DAYS, TERM_DAYS = 30, 90
 START_SECONDS = 300
 
 
 def add(parser: Parser) -> None:
-    about = "new or empty directory for trace and bank, to play on (default: a temporary one)"
+    about = "new or empty directory for trace and bank, to play on; without the queue (default: a"
+    about += " temporary one)"
     add_option(parser, "--directory DIRECTORY", about)
     add_option(parser, "--seed N", "another month (default: 1)", type=count, default=1)
     add_progress(parser)
@@ -47,7 +48,9 @@ def run(context: Context, options: Namespace) -> int:
         with serving(folder):
             _session(context, DemoShell(context, folder))
         _verify(context, folder)
-        if options.directory:
+        if options.directory is None:
+            show_queue(context, folder)
+        else:
             context.print_text(
                 f"\nThe bank is in {folder}: fairbank serve --config"
                 f" {shlex.quote(f'{folder}/fairbank.toml')}"
@@ -233,7 +236,7 @@ def _verify(context: Context, folder: Path) -> None:
 
 
 COMMAND = Command(
-    "run a month of jobs through a new bank, then a first session",
+    "run a month of jobs through a new bank, then a first session and a queue",
     ("{}", "{} --directory ~/trial          and keep it, to play on", "{} --seed 7"),
     add,
     run,
