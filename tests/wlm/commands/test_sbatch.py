@@ -65,12 +65,22 @@ def test_later_source_of_an_option_wins(
     }  # fmt: skip
 
 
-def test_size_of_memory_replaces_another_of_an_earlier_source(
-    command: RunCommand, controller: RecordingController
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("--mem=1G", "--mem-per-cpu=2G"),
+        ("--no-requeue", "--requeue"),
+        ("--oversubscribe", "--exclusive"),
+        ("--exclusive", "--oversubscribe"),
+        ("--nodefile=no-such-file", "--nodelist=n1"),
+    ],
+)
+def test_option_replaces_its_alternative_of_an_earlier_source(
+    command: RunCommand, controller: RecordingController, earlier: str, later: str
 ) -> None:
-    write_script("#!/bin/sh\n#SBATCH --mem=1G\n")
-    command("sbatch", "--mem-per-cpu=2G", "job.sh")
-    assert submitted(controller).options == {"mem-per-cpu": "2G"}
+    write_script(f"#!/bin/sh\n#SBATCH {earlier}\n")
+    command("sbatch", later, "job.sh")
+    assert list(submitted(controller).options) == [later[2:].partition("=")[0]]
 
 
 def test_command_is_wrapped_in_a_script(

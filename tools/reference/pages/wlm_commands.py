@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
+from fairbank.core.submission.options import OPTIONS as OPTIONS_OF_JOBS
+from fairbank.core.submission.support import NO_EFFECT, REFUSED
 from fairbank.report.slurm import sacct, sacctmgr, sinfo, squeue
 from fairbank.report.slurm.layout import Columns
 from fairbank.wlm.commands import scancel, scontrol
@@ -17,8 +20,7 @@ from fairbank.wlm.commands.tables import squeue as queue
 _INTRODUCTION = """# Commands of the workload manager
 
 The embedded workload manager has commands under Slurm's names. Options, columns, messages and exit
-codes are those of Slurm 24.11: its manual pages hold, except for what is missing here. For sbatch
-and `srun --batch` see their `--help`.
+codes are those of Slurm 24.11: its manual pages hold, except for what is missing here.
 
 - `--help`, `--usage` and `--version` exist in every command.
 - A variable stands for its option, and the command line counts more. Times are in the time zone of
@@ -31,6 +33,16 @@ and `srun --batch` see their `--help`.
 - sacctmgr only shows. Accounts are the projects of the bank, which `fairbank project` changes; QOS,
   limits and shares are in `wlm.toml`.
 - sdiag prints N/A for what the controller does not count.
+"""
+_SUBMISSION = """## sbatch and srun --batch
+
+Options come from `#SBATCH` lines, then from variables, then from the command line; a later source
+counts more. `srun --batch PROGRAM ARGS...` submits a script as it is, and runs any other program on
+the first node. srun reads no `#SBATCH` lines, and without `--batch` it is refused.
+
+`sbatch --wait` ends with the exit code of the job, and with 1 if a signal ended the job. An option
+without effect is accepted, with a line on standard error. One that is refused ends the submission
+with the reason.
 """
 OPTIONS: Mapping[str, Sequence[CommandOption]] = {
     "squeue": queue.OPTIONS,
@@ -60,15 +72,43 @@ _BY_NAME: Mapping[str, Columns] = {
 
 def wlm_commands_page() -> str:
     """Return the page with the options and columns of the commands."""
-    lines = [_INTRODUCTION]
+    lines = [_INTRODUCTION, _SUBMISSION, *_submission_table(), ""]
     for name, options in OPTIONS.items():
         lines += [f"## {name}", "", *_option_table(options), ""]
         if name in _BY_LETTER:
             lines += ["Columns by name and letter:", "", _with_letters(_BY_LETTER[name]), ""]
-    lines += ["## Columns of accounting", ""]
+    lines += [*_control_table(), "", "## Columns of accounting", ""]
     for name, columns in _BY_NAME.items():
         lines += [f"{name}: {', '.join(f'`{column}`' for column in columns)}.", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _submission_table() -> Iterator[str]:
+    yield "| Option | Variable | Command | Here |"
+    yield "| --- | --- | --- | --- |"
+    for option in OPTIONS_OF_JOBS:
+        commands = [name for name in ("sbatch", "srun") if name in option.commands.split()]
+        if not commands or option.name in ("help", "usage", "version"):
+            continue
+        letter = f"`-{option.letter}` " if option.letter else ""
+        variables = " ".join(
+            dict.fromkeys(chain.from_iterable(map(option.variable_names, commands)))
+        )
+        reason = REFUSED.get(option.name)
+        effect = f"refused: {reason}" if reason else ""
+        effect = "no effect" if option.name in NO_EFFECT else effect
+        only = "" if len(commands) > 1 else commands[0]
+        yield f"| {letter}`--{option.name}` | {variables} | {only} | {effect} |"
+
+
+def _control_table() -> Iterator[str]:
+    yield "| Command of scontrol | |"
+    yield "| --- | --- |"
+    for name, command in scontrol.COMMANDS.items():
+        operands = command.operands.replace("|", "\\|")
+        yield f"| `{name}` | {operands} |"
+    for name, reason in scontrol.REFUSED.items():
+        yield f"| `{name}` | refused: {reason} |"
 
 
 def _option_table(options: Sequence[CommandOption]) -> Iterator[str]:

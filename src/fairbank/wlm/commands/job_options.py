@@ -11,6 +11,13 @@ from fairbank.core.submission.script import parse_script
 from fairbank.core.submission.values import flag
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+_ALTERNATIVES = (
+    _MEMORY,
+    ("requeue", "no-requeue"),
+    ("exclusive", "oversubscribe"),
+    ("nodelist", "nodefile"),
+)
+"""Options of which a later source replaces the other, too."""
 
 
 class SubmissionWords(NamedTuple):
@@ -52,18 +59,17 @@ def variable_options(command: str, environment: Mapping[str, str]) -> dict[str, 
 def merged_options(sources: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return the options of all sources; a later source wins.
 
-    Raises InvalidInput if one source has two sizes of memory, of which a later source has one.
+    Raises InvalidInput if one source has two sizes of memory.
     """
     merged: dict[str, str] = {}
     for source in sources:
-        sizes = [name for name in _MEMORY if name in source]
-        if len(sizes) > 1:
+        if len(source.keys() & set(_MEMORY)) > 1:
             raise InvalidInput(
-                "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.",
-                field=f"--{sizes[1]}",
+                "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", field="--mem"
             )
-        for name in _MEMORY if sizes else ():
-            merged.pop(name, None)
+        for names in _ALTERNATIVES:
+            if any(name in source for name in names):
+                merged = {name: text for name, text in merged.items() if name not in names}
         merged |= source
     return merged
 

@@ -45,7 +45,7 @@ class _Command(NamedTuple):
 def run(name: str, words: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     usage = "[OPTIONS] COMMAND [OPERANDS...]\n\nCommands:\n" + "\n".join(
-        f"  {keyword} {command.operands}".rstrip() for keyword, command in _COMMANDS.items()
+        f"  {keyword} {command.operands}".rstrip() for keyword, command in COMMANDS.items()
     )
     words = ["--help" if word == "help" and at == 0 else word for at, word in enumerate(words)]
     line = read_command_line(name, f"{usage}\n  show ENTITY [NAME]", OPTIONS, words)
@@ -57,11 +57,11 @@ def run(name: str, words: Sequence[str]) -> int:
     if keyword == "show":
         code: int = import_module(_SHOW).show(line, operands)
         return code
-    if keyword in _REFUSED:
-        return _fail(f"{name}: error: {keyword} is not supported: {_REFUSED[keyword]}")
+    if keyword in REFUSED:
+        return _fail(f"{name}: error: {keyword} is not supported: {REFUSED[keyword]}")
     if keyword is None:
         return _fail(f"invalid keyword: {line.words[0]}")
-    command = _COMMANDS[keyword]
+    command = COMMANDS[keyword]
     if len(operands) < command.least:
         return _fail(f"too few arguments for keyword:{keyword}")
     if command.most is not None and len(operands) > command.most:
@@ -72,7 +72,7 @@ def run(name: str, words: Sequence[str]) -> int:
 
 def _keyword(word: str) -> str | None:
     """Return the command that a word names; it may be shortened as long as it is one."""
-    known = [*_COMMANDS, *_REFUSED, "show"]
+    known = [*COMMANDS, *REFUSED, "show"]
     if word.lower() in known:
         return word.lower()
     matching = [name for name in known if name.startswith(word.lower())]
@@ -317,7 +317,7 @@ def _shutdown(controller: Controller, words: Sequence[str]) -> int:
 
 _SHOW = "fairbank.wlm.commands.tables.show"
 _NAME_KEYS = {"partition": "PartitionName", "reservation": "ReservationName"}
-_COMMANDS = {
+COMMANDS = {
     "hold": _Command(_on_jobs(requests.hold), "JOBS", 1),
     "uhold": _Command(_on_jobs(requests.uhold), "JOBS", 1),
     "release": _Command(_on_jobs(requests.release), "JOBS", 1),
@@ -336,7 +336,7 @@ _COMMANDS = {
     "reconfigure": _Command(_reconfigure, "", 0, 0),
     "shutdown": _Command(_shutdown, "", 0, 1),
 }
-_REFUSED = {
+REFUSED = {
     "setdebug": "set SlurmctldDebug in the settings, then scontrol reconfigure",
     "suspend": "jobs are not suspended yet; scancel -s STOP stops one",
     "resume": "jobs are not suspended yet; scancel -s CONT continues one",
