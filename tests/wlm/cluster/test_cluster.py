@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,16 @@ ANSWER = re.compile(
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    """Start a cluster that the tests of this file share."""
+    """Start a cluster that the tests of this file share, twice at the same time."""
     running = RunningCluster(tmp_path_factory.mktemp("up"))
-    started = running.run("cluster", "up", "--nodes", "2", "--cpus", "2", "--memory", "1G")
+    words = ("cluster", "up", "--nodes", "2", "--cpus", "2", "--memory", "1G")
+    with ThreadPoolExecutor() as threads:
+        starts = [threads.submit(running.run, *words) for _ in range(2)]
     try:
-        assert started.returncode == 0, started
-        match = ANSWER.fullmatch(started.stdout)
-        assert match, started.stdout
-        assert match["credit"] == str(2 * 8_760)
+        for started in starts:
+            match = ANSWER.fullmatch(started.result().stdout)
+            assert match, started.result()
+            assert match["credit"] == str(2 * 8_760)
         yield running
     finally:
         running.close()

@@ -6,17 +6,18 @@ import fcntl
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from fairbank.core.os_errors import translate_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VARIABLE = "FAIRBANK_CLUSTER"
-LOCK, LINKS = "lock", "bin"
+LOCK, LINKS, STATE = "lock", "bin", "supervisor.json"
 _SOCKET_BYTES = 107  # sun_path, less its NUL
 STOP_SECONDS = 120.0
 """Longest time that the end of all daemons may take: each has 20 s before it is killed."""
@@ -112,6 +113,21 @@ class ClusterDirectory(NamedTuple):
             return None
         return descriptor
 
+    def lock_or_wait(self, seconds: float) -> int | None:
+        """Return a descriptor that has the lock, None if there is a supervisor.
+
+        While another `cluster up` starts one, wait for it. Raises Unavailable after some seconds.
+        """
+        deadline = time.monotonic() + seconds
+        while (descriptor := self.lock()) is None and not self.supervisor():
+            if time.monotonic() > deadline:
+                raise Unavailable(f"another process starts the cluster in {self.path}")
+            time.sleep(0.05)
+        if descriptor is not None:
+            # It may be that of a supervisor that was killed.
+            (self.path / STATE).unlink(missing_ok=True)
+        return descriptor
+
     def is_up(self) -> bool:
         """Return True if a supervisor runs."""
         if not (self.path / LOCK).exists():
@@ -124,7 +140,7 @@ class ClusterDirectory(NamedTuple):
     def supervisor(self) -> dict[str, Any]:
         """Return what the supervisor wrote last; empty if it does not run."""
         try:
-            state: dict[str, Any] = json.loads((self.path / "supervisor.json").read_bytes())
+            state: dict[str, Any] = json.loads((self.path / STATE).read_bytes())
         except FileNotFoundError:
             return {}
         return state if self.is_up() else {}
@@ -136,10 +152,13 @@ class ClusterDirectory(NamedTuple):
         """
         import signal
 
-        if state := self.supervisor():
-            os.kill(state["pid"], signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline, is_asked = time.monotonic() + STOP_SECONDS, False
         while self.is_up():
+            state = self.supervisor()
+            if state and not is_asked:
+                with suppress(ProcessLookupError):
+                    os.kill(state["pid"], signal.SIGTERM)
+                is_asked = True
             if time.monotonic() > deadline:
                 remedy = f"see {self.path}/log, and repeat the command"
                 raise Conflict(f"the daemons have not ended in {STOP_SECONDS:.0f} s", remedy=remedy)
@@ -147,9 +166,15 @@ class ClusterDirectory(NamedTuple):
         self.remove_traces()
 
     def daemons(self) -> list[dict[str, Any]]:
-        """Return the programs that the supervisor starts."""
-        content: list[dict[str, Any]] = json.loads((self.path / "daemons.json").read_bytes())
+        """Return the programs that the supervisor starts; none before they were written."""
+        file = self.path / "daemons.json"
+        content: list[dict[str, Any]] = json.loads(file.read_bytes()) if file.exists() else []
         return content
+
+    @property
+    def has_bank(self) -> bool:
+        """True if a bank is one of the programs."""
+        return any(daemon["name"] == "bank" for daemon in self.daemons())
 
     def remove_traces(self) -> None:
         """Remove the links with Slurm's names, and the sockets of daemons that were killed."""

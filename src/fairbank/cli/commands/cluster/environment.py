@@ -26,7 +26,7 @@ def _env(context: Context, options: Namespace) -> int:
     directory = find_directory()
     directory.check_exists()
     values = {VARIABLE: directory.path}
-    if directory.bank_settings.exists():
+    if directory.has_bank:
         values["FAIRBANK_CONFIG"] = directory.bank_settings
         values["FAIRBANK_AGENT_CONFIG"] = directory.agent_settings
     links = str(directory.links)

@@ -76,7 +76,7 @@ def _up(context: Context, options: Namespace) -> int:
 
     directory = find_directory(options.dir)
     directory.prepare()
-    lock = directory.lock()
+    lock = directory.lock_or_wait(START_SECONDS)
     try:
         if lock is not None:
             settings, notes = _write_files(directory, options)
@@ -133,7 +133,6 @@ def _write_files(
             files.write_agent_settings(directory)
         files.write_daemons(directory, sockets, has_bank=has_bank)
         files.write_links(directory)
-        (directory.path / "supervisor.json").unlink(missing_ok=True)
     except OSError as error:
         what = f"cannot write the files of the cluster in {directory.path}"
         raise translate_os_error(error, what, field="--dir") from error
@@ -210,13 +209,15 @@ def _wait_until_ready(directory: ClusterDirectory, *, is_new: bool) -> None:
     waiting = {
         Path(path): daemon["name"] for daemon in directory.daemons() for path in daemon["sockets"]
     }
+    earlier: dict[str, int] = {}  # restarts before
     while True:
         waiting = {path: name for path, name in waiting.items() if not is_listening(path)}
         if not waiting:
             return
         name = next(iter(waiting.values()))
         states = {state["name"]: state for state in directory.supervisor().get("daemons", ())}
-        failures = states[name]["restarts"] if name in states else 0
+        restarts = states[name]["restarts"] if name in states else 0
+        failures = restarts - earlier.setdefault(name, 0 if is_new else restarts)
         if not directory.is_up():
             name, why = "supervisor", "ended"
         elif failures >= FAILURES_MAX:
