@@ -35,10 +35,11 @@ default_time = "10:00"
 
 
 class SmallCluster:
-    """Cluster with two nodes, in a directory. Jobs write to `out` there."""
+    """Cluster with two nodes, in a directory. Jobs write to files in `work`."""
 
     def __init__(self, directory: Path, settings: str = SETTINGS) -> None:
         self.directory, self.settings = directory, directory / "wlm.toml"
+        self.work = directory
         (directory / "nodes").mkdir(mode=0o700)
         self.settings.write_text(settings)
         hosted = [
@@ -145,7 +146,7 @@ class SmallCluster:
 
     def submit(self, script: str, **fields: Any) -> int:
         """Submit a job, and return its number."""
-        defaults = {"directory": str(self.directory), "open_mode": "append"}
+        defaults = {"directory": str(self.work), "open_mode": "append"}
         answer = self.ask("submit", script=script, **(defaults | fields))
         assert isinstance(answer, list), answer
         return int(answer[0])
@@ -170,7 +171,7 @@ class SmallCluster:
 
     def lines(self, name: str = "out", minimum: int = 0) -> list[str]:
         """Return the lines of a file of a job as soon as there are enough."""
-        path = self.directory / name
+        path = self.work / name
 
         def content() -> list[str]:
             return path.read_text().splitlines() if path.exists() else []

@@ -89,8 +89,9 @@ def _kill(pid: int) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2])
 def test_kills_lose_no_job_and_run_none_twice(
-    cluster: SmallCluster, seed: int, rounds: Callable[[int, int], int]
+    own_cluster: SmallCluster, seed: int, rounds: Callable[[int, int], int]
 ) -> None:
+    cluster = own_cluster
     campaign = KillCampaign(cluster, seed)
     kills: Counter[str] = Counter()
     for _ in range(rounds(100, 30)):
