@@ -52,11 +52,13 @@ def test_run_has_a_batch_step(run: Run) -> None:
     assert run("sacct", "-X", "-n", "-b") == "9             COMPLETED      0:0 \n"
 
 
-def test_usage_is_that_of_the_batch_step(run: Run) -> None:
-    columns = "jobid,maxrss,totalcpu,user,reqtres"
+def test_usage_is_that_of_the_batch_step_and_the_run_adds_it_up(run: Run) -> None:
+    columns = "jobid,maxrss,totalcpu,user,usercpu"
     assert run("sacct", "-n", "-P", "-o", columns) == (
-        "9|||bob|cpu=16,mem=64G,node=1,billing=24,gres/gpu=2\n9.batch|1M|00:59.250||\n"
+        "9||00:59.250|bob|00:00:00\n9.batch|1M|00:59.250||\n"
     )
+    # Slurm adds up the steps that it lists.
+    assert run("sacct", "-n", "-P", "-X", "-o", columns) == "9||00:00:00|bob|00:00:00\n"
 
 
 def test_job_that_never_started_has_no_step(controller: RecordingController, run: Run) -> None:

@@ -81,14 +81,15 @@ SSTAT_OPTIONS = (
     CommandOption("pidformat", "i", "", "the processes"),
 )
 _USAGES = ("processor", "virtual", "resident", "pages", "disk_read", "disk_written")
-_OF_STEPS = (*_USAGES, "user_cpu", "system_cpu", "total_cpu", "tasks", "tres_usage", "layout")
+_OF_STEPS = (*_USAGES, "tasks", "tres_usage", "layout")
+_CPU_TIMES = ("user_cpu", "system_cpu", "total_cpu")
 _OF_RUNS = (
     "user", "uid", "group", "gid", "partition", "qos", "qos_id", "requested_qos", "priority",
     "reason", "derived_exit_code", "cancelled_by", "planned", "limit", "requested_tres", "features",
     "licenses", "reservation", "comment", "admin_comment", "submit_line", "work_dir", "std_in",
     "std_out", "std_err", "wckey", "flags", "eligible", "restarts", "requested_memory",
 )  # fmt: skip
-"""Fields that only a run has, or only its steps."""
+"""Fields that only steps have, that a run adds up from its steps, and that only it has."""
 BATCH = "batch"
 _NEEDED = (
     "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes", "cpus"
@@ -136,7 +137,7 @@ def _show_accounting(
     if "allocations" not in line.options:
         rows = [part for row in rows for part in _with_steps(row)]
     else:
-        rows = [_without_usage(row) for row in rows]
+        rows = [_without_usage(row, has_steps=False) for row in rows]
     if is_json:
         print(json_forms.accounting(rows))
         return 0
@@ -271,10 +272,13 @@ def _with_steps(row: Any) -> Iterator[Any]:
     yield step
 
 
-def _without_usage(row: Any) -> Any:
+def _without_usage(row: Any, *, has_steps: bool = True) -> Any:
+    """Return the row of a run. Without its steps its processor time is 0, as Slurm says."""
     values: dict[str, Any] = dict.fromkeys(_OF_STEPS)
     values["tres_usage"] = {}
-    return row._replace(**{name: values[name] for name in _OF_STEPS if name in row._fields})
+    for name in set(_CPU_TIMES) & set(row._fields):
+        values[name] = (getattr(row, name) or 0) if has_steps else 0
+    return row._replace(**{name: values[name] for name in values if name in row._fields})
 
 
 def _usage(value: Sequence[Any] | None) -> TaskUsage | None:
