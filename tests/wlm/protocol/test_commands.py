@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.wlm.protocol.commands import (
@@ -100,6 +103,26 @@ def test_bad_request_is_refused_with_its_fault(frame: Frame, part: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         decode_request(frame)
     assert part in refused.value.message
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+
+
+@given(
+    st.binary(max_size=200)
+    | st.builds(
+        lambda tag, fields: json.dumps({"version": 1, **fields, "request": tag}).encode(),
+        st.sampled_from(sorted(REQUESTS)),
+        st.dictionaries(st.sampled_from(["jobs", "fields", "job", "of", "filter", "x"]), VALUES),
+    )
+)
+def test_any_body_is_read_or_refused(body: bytes) -> None:
+    with suppress(InvalidInput):
+        decode_request(Frame(REQUEST, 1, body))
 
 
 def test_answers_and_errors_are_json_with_the_number_of_the_request() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 
 from fairbank.cluster.licence import Licence
@@ -15,9 +18,12 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, NotFound
 from fairbank.core.time import Instant
 from fairbank.priority.limits.usage import QosLimits
+from fairbank.wlm.config.entries import slurm_conf_keywords
+from fairbank.wlm.config.keyword import PARTITIONS
 from fairbank.wlm.controller.commands.field_names import find_field
-from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
+from fairbank.wlm.controller.commands.job_changes import FIELDS, ChangeContext, job_update
 from fairbank.wlm.controller.commands.machine_changes import (
+    RESERVATION_FIELDS,
     changed_reservation,
     entity_name,
     node_updates,
@@ -149,6 +155,36 @@ def test_changes_are_carried_out_and_rights_hold() -> None:
         (update(lab, number, Nice="-1"), ALICE),
     ):
         assert isinstance(lab.request(body, caller), Forbidden)
+
+
+TEXTS = st.one_of(
+    st.text(max_size=20),
+    st.from_regex(r"[0-9n@%:,\[\]+&|_-]{0,12}", fullmatch=True),
+    st.sampled_from(["", "0", "-1", "+5", "now", "UNLIMITED", "ALL", "n[0-1]", "\0", "-", "+"]),
+)
+LAB = world()
+NUMBER = LAB.submit(limit=600)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(FIELDS)), TEXTS, max_size=3))
+def test_any_fields_of_a_job_are_read_or_refused(fields: dict[str, str]) -> None:
+    with suppress(FairbankError):
+        update(LAB, NUMBER, **fields)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(RESERVATION_FIELDS)), TEXTS, max_size=5))
+def test_any_fields_of_a_reservation_are_read_or_refused(fields: dict[str, str]) -> None:
+    with suppress(FairbankError):
+        changed_reservation(LAB.core.state, fields, is_new=True, user="olga", now=LAB.now, zone=UTC)
+
+
+PARTITION_FIELDS = sorted(keyword.name for keyword in slurm_conf_keywords(PARTITIONS).values())
+
+
+@given(st.dictionaries(st.sampled_from(PARTITION_FIELDS), TEXTS, max_size=4))
+def test_any_fields_of_a_partition_are_read_or_refused(fields: dict[str, str]) -> None:
+    with suppress(FairbankError):
+        partition_update(LAB.core.state, fields, is_new=True)
 
 
 # --- nodes ---

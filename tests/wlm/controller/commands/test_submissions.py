@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairbank.cluster.licence import Licence
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.submission.options import OPTIONS
 from fairbank.priority.limits.usage import LimitRecord, QosLimits
 from fairbank.wlm.config.settings import AccountingSettings, JobSettings, WlmSettings
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
@@ -39,6 +43,9 @@ def world() -> World:
         qos={"high": QosLimits(name="high")},
         licences={"matlab": Licence("matlab", 2, 2)},
     )
+
+
+WORLD = world()
 
 
 def build(options: Mapping[str, str], settings: WlmSettings = SETTINGS, **fields: Any) -> SubmitJob:
@@ -178,12 +185,39 @@ def test_option_becomes_what_the_core_takes(
     assert {name: getattr(of, name) for name in expected} == expected
 
 
+TEXTS = st.one_of(
+    st.text(max_size=20),
+    st.from_regex(r"[0-9nR@%:,\[\]*+&|_=-]{0,12}", fullmatch=True),
+    st.sampled_from(["", "0", "-1", "now", "UNLIMITED", "n[0-1]", "afterok:1", "1-9:3%2", "\0"]),
+)
+NAMES = sorted(option.name for option in OPTIONS)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), TEXTS, max_size=4))
+def test_any_texts_of_options_are_read_or_refused(options: dict[str, str]) -> None:
+    lab = WORLD.core.state
+    request = msgspec.structs.replace(REQUEST, options=options)
+    files = StoredFiles("script", "environment")
+    with suppress(FairbankError):
+        build_submission(request, SUBMITTER, files, lab, SETTINGS, now=START.wall, zone=UTC)
+
+
 def test_settings_decide_where_no_option_does() -> None:
     jobs = JobSettings(job_requeue=False, propagate_resource_limits_except=frozenset({"CORE"}))
     settings = msgspec.structs.replace(SETTINGS, jobs=jobs)
     built = build({}, settings, limits={"CORE": -1, "NOFILE": 9}).submission
     assert (built.may_requeue, built.limits) == (False, {"NOFILE": 9})
     assert build({"requeue": ""}, settings).submission.may_requeue
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"arguments": ("a\0",)}, {"directory": "/a\0"}, {"options": {"output": "a\0"}}],
+    ids=["argument", "directory", "option"],
+)
+def test_text_with_a_nul_character_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="NUL"):
+        build(fields.pop("options", {}), **fields)
 
 
 def test_name_of_a_job_without_a_script_file() -> None:

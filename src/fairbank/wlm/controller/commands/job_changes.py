@@ -50,7 +50,7 @@ def job_update(
     changes: dict[str, Any] = {}
     wanted: dict[str, Any] = {}
     for name, text in fields.items():
-        change = find_field(name, _FIELDS)
+        change = find_field(name, FIELDS)
         target = wanted if change in _OF_REQUEST else changes
         target.update(change(text, name, context))
     if wanted:
@@ -201,7 +201,7 @@ _WANTED: Mapping[str, Change] = {
     "OverSubscribe": _sharing,
 }
 _OF_REQUEST = frozenset(_WANTED.values())
-_FIELDS: Mapping[str, Change] = {
+FIELDS: Mapping[str, Change] = {
     **_WANTED,
     "Account": _text("account"),
     "AdminComment": _text("admin_comment"),

@@ -131,7 +131,7 @@ def no_partition(state: CoreState, name: str) -> NotFound:
 
 # --- reservations ---
 
-_RESERVATION_FIELDS = {
+RESERVATION_FIELDS = {
     name: name.lower()
     for name in (
         "ReservationName Nodes NodeCnt PartitionName StartTime EndTime Duration Users Accounts"
@@ -169,7 +169,7 @@ def changed_reservation(
     Raises:
         FairbankError: a field has a bad value, or its nodes are not free.
     """
-    texts = {find_field(name, _RESERVATION_FIELDS): text for name, text in fields.items()}
+    texts = {find_field(name, RESERVATION_FIELDS): text for name, text in fields.items()}
     name = texts.pop("reservationname", "") or (_free_name(state, user) if is_new else "")
     before = state.reservations.get(required(name, "ReservationName", "NAME"))
     if before is None and not is_new:

@@ -72,7 +72,7 @@ def build_submission(
     Raises:
         FairbankError: an option has a bad value, is not supported, or names something unknown.
     """
-    _check_sizes(request, settings)
+    _check_content(request, settings)
     check_supported(request.options)
     values = read_values(request.options, request.command)
     _check_names(values, state)
@@ -235,8 +235,8 @@ def _submission(
     )
 
 
-def _check_sizes(request: SubmitRequest, settings: WlmSettings) -> None:
-    """Raise InvalidInput for a script that is none, and for what no process could be given."""
+def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
+    """Raise InvalidInput for a script that is none, and for what no process can be given."""
     script, most = request.script, settings.scheduling.script_max
     if not script.startswith(b"#!") or b"\0" in script:
         raise InvalidInput(
@@ -244,6 +244,11 @@ def _check_sizes(request: SubmitRequest, settings: WlmSettings) -> None:
             field="script",
             remedy="begin it with #!/bin/sh",
         )
+    for text in (request.directory, *request.options.values(), *request.arguments):
+        if "\0" in text:
+            raise InvalidInput(
+                f"{text[:40]!a} has a NUL character", field="options", remedy="take it out"
+            )
     words = [*request.environment.split(b"\0"), *map(os.fsencode, request.arguments)]
     for what, size, limit in (
         ("the script has", len(script), most),
