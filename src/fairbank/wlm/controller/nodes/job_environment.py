@@ -1,6 +1,6 @@
-"""Environment of a batch job: variables of its submission, and of its run (slurm-rules.md). Pure.
+"""Environment of a batch job: variables of its submission, and of its run. Pure.
 
-Names and values are those of sbatch(1), "OUTPUT ENVIRONMENT VARIABLES".
+Source: docs/reference/slurm-rules.md, "Environment and files of jobs".
 """
 
 from __future__ import annotations
