@@ -125,10 +125,10 @@ class TopJob(NamedTuple):
 
 
 class UpdateNode(NamedTuple):
-    """Change of the condition of a node by an administrator."""
+    """Change of a node by an administrator: its condition, or with the event None its reason."""
 
     node: str
-    event: NodeEvent
+    event: NodeEvent | None
     reason: str = ""
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
+from fairbank.core.errors import Conflict
 from fairbank.wlm.core.effects import DropRun, EndRun
 from fairbank.wlm.core.ends import clear_node, end_script, fail_launch, lose_node
 from fairbank.wlm.core.events import (
@@ -102,7 +103,7 @@ def change_condition(
     has_changed = condition is not before.condition
     if condition is NodeCondition.UP:
         reason = ""
-    if before.reason and not has_changed:
+    if before.reason and not has_changed and user == CONTROLLER:
         reason = before.reason
     is_new = reason != before.reason
     after = msgspec.structs.replace(
@@ -121,6 +122,15 @@ def change_condition(
         text = f"node {name} is {condition.value}" + (f": {reason}" if reason else "")
         tx.log("info" if condition is NodeCondition.UP else "warning", text)
     tx.request_plan()
+
+
+def set_reason(tx: Transition, name: str, reason: str, user: str) -> None:
+    """Store another reason of a node. Raises Conflict for a node that works."""
+    if tx.state.nodes[name].condition is NodeCondition.UP:
+        raise Conflict(
+            f"node {name} works and has no reason", field="reason", remedy="add State=DRAIN"
+        )
+    tx.put_node(name, reason=reason, reason_user=user, reason_since=tx.now.wall)
 
 
 def _compare(

@@ -210,13 +210,26 @@ def test_drained_node_has_who_gave_the_reason_and_when() -> None:
     assert (status.reason, status.reason_user, status.reason_since) == ("a disk", "olga", NOW)
 
 
+def test_another_reason_of_a_drained_node_replaces_the_first() -> None:
+    lab = world()
+    for fields in ({"State": "DRAIN", "Reason": "a disk"}, {"Reason": "a fan"}):
+        (body,) = node_updates(lab.core.state, "n0", fields)
+        assert lab.request(body, OPERATOR) is None
+        assert lab.core.state.nodes["n0"].reason == fields["Reason"]
+    (body,) = node_updates(lab.core.state, "n0", {"State": "DRAIN", "Reason": "a cable"})
+    lab.request(body, OPERATOR)
+    assert lab.core.state.nodes["n0"].reason == "a cable"
+    (body,) = node_updates(lab.core.state, "n1", {"Reason": "x"})
+    assert isinstance(lab.request(body, OPERATOR), Conflict)
+
+
 @pytest.mark.parametrize(
     ("nodes", "fields"),
     [
         ("n9", {"State": "DRAIN", "Reason": "x"}),
         ("n0", {"Weight": "3"}),
         ("n0", {"State": "BAKE"}),
-        ("n0", {"Reason": "x"}),
+        ("n0", {"Reason": ""}),
         ("n0", {"Colour": "x"}),
     ],
     ids=["unknown", "settings", "state", "no state", "field"],

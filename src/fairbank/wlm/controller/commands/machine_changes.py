@@ -64,10 +64,10 @@ def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> lis
             field=texts[""][0],
             remedy="change wlm.toml, then: scontrol reconfigure",
         )
-    if "state" not in texts:
-        raise InvalidInput("State is missing", field="State", remedy="State=DRAIN Reason=...")
-    event = find_field(texts["state"][1], _NODE_EVENTS)
     reason = texts.get("reason", ("", ""))[1]
+    event = find_field(texts["state"][1], _NODE_EVENTS) if "state" in texts else None
+    if event is None and not reason:
+        raise InvalidInput("State is missing", field="State", remedy="State=DRAIN Reason=...")
     return [UpdateNode(name, event, reason) for name in names]
 
 

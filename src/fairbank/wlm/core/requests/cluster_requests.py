@@ -14,7 +14,7 @@ from fairbank.wlm.core.events import (
     UpdateNode,
     UpdatePartition,
 )
-from fairbank.wlm.core.node_messages import change_condition
+from fairbank.wlm.core.node_messages import change_condition, set_reason
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.requests.rights import check_operator
 from fairbank.wlm.core.timers import arm_reservations
@@ -33,6 +33,9 @@ def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
         raise NotFound(
             f"there is no node {body.node!r}", field="node", remedy="sinfo -N lists the nodes"
         )
+    if body.event is None:
+        set_reason(tx, body.node, body.reason, caller.name)
+        return
     if body.event not in _BY_ADMINISTRATORS:
         raise InvalidInput(
             f"{body.event.name} is not a state that can be set",
