@@ -120,8 +120,20 @@ def test_variables_stand_for_options(
 
 def test_single_unknown_job_is_an_error(controller: RecordingController, run: Run) -> None:
     answer_with(controller, jobs=[])
-    assert "Invalid job id specified" in run("squeue", "-j", "99", fails=True)
+    assert run("squeue", "-j", "99", fails=True) == (
+        "squeue: there is no job 99\nslurm_load_jobs error: Invalid job id specified\n"
+    )
     assert run("squeue", "-h", "-j", "98,99") == ""
+
+
+@pytest.mark.parametrize("name", ["squeue", "sinfo", "sacct", "sprio"])
+def test_missing_controller_is_reported_in_slurms_words(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("FAIRBANK_CLUSTER", "/nothing")
+    first, last = run(name, fails=True).splitlines()
+    assert first.startswith(f"{name}: no answer from the controller of /nothing")
+    assert last.endswith(" error: Unable to contact slurm controller (connect failure)")
 
 
 def test_single_job_that_has_ended_is_left_out(controller: RecordingController, run: Run) -> None:

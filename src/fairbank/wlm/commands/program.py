@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from fairbank.core.errors import FairbankError
-from fairbank.wlm.commands.slurm_errors import print_error
+from fairbank.core.errors import FairbankError, NotFound, Unavailable
+from fairbank.wlm.commands.slurm_errors import print_error, print_failure
 
 PROGRAM = "fairbank-slurm"
 MODULES: Mapping[str, str] = {
@@ -26,6 +26,8 @@ MODULES: Mapping[str, str] = {
     "sstat": "fairbank.wlm.commands.tables.sacct",
 }
 """Module of each command."""
+_FAILURES = {"squeue": "slurm_load_jobs error: ", "sinfo": "slurm_load_partitions error: "}
+"""Start of the line with Slurm's sentence for what the controller refuses."""
 
 
 def main() -> int:
@@ -51,6 +53,9 @@ def run(name: str, words: Sequence[str]) -> int:
         code: int = module.run(name, list(words))
         sys.stdout.flush()
         return code
+    except (NotFound, Unavailable) as error:
+        print_failure(name, error, _FAILURES.get(name, f"{name}: error: "))
+        return 1
     except FairbankError as error:
         print_error(name, error)
         return 1

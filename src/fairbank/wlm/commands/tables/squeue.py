@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm import json_forms, squeue
 from fairbank.report.slurm.job_rows import JobLine
@@ -72,7 +72,6 @@ _LISTS = {
     "reservation": "reservations",
 }
 """Fields of the filter by options."""
-_NO_JOB = "Invalid job id specified"
 _STATE_ORDER = {state: place for place, state in enumerate(JOB_STATES)}
 _BY_STATE = frozenset({"shown_state", "short_state"})
 
@@ -144,7 +143,7 @@ def _jobs(controller: Controller, line: CommandLine, fields: Sequence[str]) -> S
     )
     check_cluster(line, listing.cluster)
     if is_single and not listing.rows:
-        raise InvalidInput(_NO_JOB)
+        raise NotFound(f"there is no job {matching['jobs'][0]}", field="job")
     rows = [row for row in listing.rows if not is_single or not states or _is_in(row, states)]
     if split:
         rows = [part for row in rows for part in _by_partition(row)]
