@@ -97,6 +97,14 @@ def test_wait_ends_with_the_exit_code_of_the_job(real: RunCommand) -> None:
     assert real("sbatch", "-W", OUTPUT, "-a", "0-2", "--wrap", script).code == 2
 
 
+@pytest.mark.parametrize("script", ["#!/bin/sh\n#SBATCH -o /\n", "#!/no/interpreter\n"])
+def test_job_whose_files_cannot_be_opened_fails_as_in_slurm(real: RunCommand, script: str) -> None:
+    Path("job.sh").write_text(script)
+    code, out, _ = real("sbatch", "--wait", "job.sh")
+    assert code == 1
+    assert real("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out == "FAILED|0:53\n"
+
+
 def test_export_chooses_the_environment(
     real: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -173,17 +173,24 @@ def test_requests_that_cannot_be_carried_out_name_the_reason(node: RunningNode) 
     [
         (b"#!/none\n", {}, "cannot execute the script: the interpreter"),
         ("echo never", {"output": "/"}, "cannot open the output /: Is a directory"),
-        ("echo never", {"cpus": (9_999,)}, "cannot prepare the script"),
     ],
-    ids=["script", "output", "cpus"],
+    ids=["script", "output"],
 )
-def test_job_that_cannot_start_is_a_launch_failure(
+def test_job_whose_files_cannot_be_opened_ends(
     node: RunningNode, script: str | bytes, fields: dict[str, Any], text: str
 ) -> None:
+    """It is not started again: it would fail on each node."""
     run = node.submit(script, **fields)
     end = outcome(node.controller.wait(run, "finished"))
-    assert end.cause == "launch"
+    assert (end.cause, end.status) == ("exit", 53)
     assert end.text.startswith(text)
+
+
+def test_job_that_the_node_cannot_start_is_a_launch_failure(node: RunningNode) -> None:
+    run = node.submit("echo never", cpus=(9_999,))
+    end = outcome(node.controller.wait(run, "finished"))
+    assert (end.cause, end.status) == ("launch", None)
+    assert end.text.startswith("cannot prepare the script")
     assert "running" not in node.controller.states(run)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.wlm.stepd.step import NO_START_STATUS
 from tests.support.conditions import wait_until
 from tests.support.small_disk import fill, small_disk
 from tests.wlm.stepd.conftest import StartStep
@@ -52,7 +53,7 @@ def test_directory_is_no_file(start_step: StartStep, tmp_path: Path, option: str
     end = start_step("echo never", **{option: str(tmp_path)}).wait()
     name = "error output" if option == "error" else "output"
     assert end.failure == f"cannot open the {name} {tmp_path}: Is a directory"
-    assert end.status is None
+    assert end.status == NO_START_STATUS
 
 
 def test_missing_input_is_named(start_step: StartStep, tmp_path: Path) -> None:
@@ -121,6 +122,17 @@ def test_missing_directory_is_reported_and_replaced_by_tmp(
     assert directory == "/tmp"
 
 
+def test_files_below_a_missing_directory_are_in_tmp(start_step: StartStep, tmp_path: Path) -> None:
+    name = f"{tmp_path.name}-{os.getpid()}.out"
+    output = Path("/tmp") / name
+    step = start_step("pwd", directory=str(tmp_path / "gone"), output=str(tmp_path / "gone" / name))
+    try:
+        assert step.wait().status == 0
+        assert output.read_text().endswith("the job runs in /tmp\n/tmp\n")
+    finally:
+        output.unlink(missing_ok=True)
+
+
 def test_directory_on_a_disk_mounted_noexec_is_named(
     launcher: StartedLauncher, tmp_path: Path
 ) -> None:
@@ -146,7 +158,7 @@ def test_script_that_cannot_be_executed_is_a_failure(
 ) -> None:
     end = start_step(script).wait()
     assert end.failure.startswith(f"cannot execute the script: {failure}")
-    assert end.status is None
+    assert end.status == NO_START_STATUS
 
 
 def test_environment_is_that_of_the_caller(start_step: StartStep) -> None:

@@ -152,7 +152,7 @@ class NodeRun:
         if connection is not None:
             connection.close()
         if (end := read_end(str(self.directory))) is not None:
-            if not end.failure and start is not None and self.status.state != "running":
+            if end.status is not None and start is not None and self.status.state != "running":
                 self._change("running", script=start.script)  # it ended at once
             return self._end_of_step(end)
         await end_orphans(self.directory, start, self._context.settings.kill_wait)
@@ -215,7 +215,7 @@ class NodeRun:
 
     def _end_of_step(self, end: StepEnd) -> RunOutcome:
         cause: EndCause = "exit"
-        if end.failure:
+        if end.status is None:
             cause = "launch"
         elif end.reason:
             cause = "time_limit" if end.reason == TIME_LIMIT else "request"

@@ -17,6 +17,8 @@ STEP, ENVIRONMENT, SOCKET = "step", "environment", "socket"
 STARTED, ENDED, LOG = "started", "ended", "stepd.log"
 _SUFFIX = ".new"
 _END_BYTES = 4_096
+NO_START_STATUS = 53
+"""Status of a script that was not executed because of its job: 0:53, as in Slurm."""
 FAILURE_MAX = 1_000
 """Characters of a failure. The rest of a record of the end is short, so that it fits its file."""
 
@@ -67,9 +69,10 @@ _FORBIDDEN = StepStart("", 0, 0, 0, 0)
 class StepEnd(NamedTuple):
     """End of a step.
 
-    `status` is that of wait(2); None if the script was not executed, and `failure` says why. The
-    reason is that of the request to end the step; empty: the script ended by itself. `ended` is in
-    seconds since 1970. The largest resident memory is that of one process.
+    `status` is that of wait(2). If the script was not executed, `failure` says why, and the status
+    is None, or NO_START_STATUS if the job is at fault. The reason is that of the request to end the
+    step; empty: the script ended by itself. `ended` is in seconds since 1970. The largest resident
+    memory is that of one process.
     """
 
     status: int | None

@@ -32,6 +32,7 @@ from fairbank.wlm.stepd.processes import (
 from fairbank.wlm.stepd.step import (
     FAILURE_MAX,
     LOG,
+    NO_START_STATUS,
     Step,
     StepEnd,
     StepStart,
@@ -40,7 +41,7 @@ from fairbank.wlm.stepd.step import (
     reserve_end,
     store_end,
 )
-from fairbank.wlm.stepd.task import run_task
+from fairbank.wlm.stepd.task import JOB_FAULT_CODE, run_task
 
 TIME_LIMIT = "time limit"
 """Reason of a step that its time limit ended."""
@@ -290,13 +291,19 @@ class StepDaemon:
         if self._status is None:  # until then the number belongs to the script
             os.kill(self._script, number)
 
+    def _final_status(self) -> int | None:
+        """Return the status of the script, also of one that was not executed."""
+        if not self._failure:
+            return self._status
+        return NO_START_STATUS if self._status == JOB_FAULT_CODE << 8 else None
+
     def _store_end(self) -> None:
         """Store how the step ended; on a full disk, as soon as there is space."""
         if self._failures is not None:
             self._read_failure(self._failures)
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         end = StepEnd(
-            None if self._failure else self._status,
+            self._final_status(),
             self._failure,
             self._reason,
             time.time(),

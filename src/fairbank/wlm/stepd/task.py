@@ -15,6 +15,8 @@ from fairbank.wlm.stepd.step import ENVIRONMENT, Step
 MARK = "FAIRBANK_STEP"
 """Variable in the environment of all processes of a step: its directory."""
 _FALLBACK_DIRECTORY = "/tmp"  # noqa: S108 - as Slurm does
+JOB_FAULT_CODE, _NODE_FAULT_CODE = 1, 2
+"""Exit codes of a task that does not execute its script, by whose fault."""
 _FAILURE = 3
 """Descriptor of the pipe for failures, which closes when the script is executed."""
 _NO_SCRIPT = {
@@ -27,7 +29,7 @@ _NO_SCRIPT = {
 
 
 class TaskFailure(Exception):
-    """Failure that ends a task before its script is executed."""
+    """Failure that ends a task before its script is executed, by fault of the job."""
 
 
 def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn:
@@ -39,6 +41,7 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
         go: reading end of a pipe. The task waits for a byte, and ends without one.
         failure: writing end of a pipe for the reason why the script was not executed.
     """
+    code = _NODE_FAULT_CODE
     try:
         if os.read(go, 1):
             os.dup2(failure, _FAILURE, inheritable=False)
@@ -48,10 +51,11 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
             _execute(step.arguments, environment)
     except TaskFailure as error:
         os.write(_FAILURE, str(error).encode(errors="replace"))
+        code = JOB_FAULT_CODE
     except BaseException as error:  # noqa: BLE001 - without a text, it would count as started
         os.write(_FAILURE, f"cannot prepare the script: {error}".encode(errors="replace"))
     finally:
-        os._exit(1)
+        os._exit(code)
 
 
 def _prepare(step: Step) -> None:
@@ -71,12 +75,26 @@ def _prepare(step: Step) -> None:
             f"fairbank: error: cannot enter the directory {step.directory}: {error.strerror}; "
             f"the job runs in {_FALLBACK_DIRECTORY}\n"
         )
+        step = _with_fallback_files(step)
     # The step daemon has 0 to 2 open, so that these have higher numbers.
     for number, file in enumerate(_open_files(step)):
         os.dup2(file, number)
     os.closerange(_FAILURE + 1, os.sysconf("SC_OPEN_MAX"))
     if complaint:
         os.write(2, complaint.encode(errors="surrogateescape"))
+
+
+def _with_fallback_files(step: Step) -> Step:
+    """Return the step with its files in the fallback directory instead of its own."""
+    own = f"{step.directory.rstrip('/')}/"
+
+    def moved(path: str) -> str:
+        below = path.removeprefix(own)
+        return path if below == path else f"{_FALLBACK_DIRECTORY}/{below}"
+
+    return step._replace(
+        input=moved(step.input), output=moved(step.output), error=moved(step.error)
+    )
 
 
 def _restrict(step: Step) -> None:
