@@ -122,6 +122,8 @@ def test_field_of_the_resources_changes_only_itself(
         ("Licenses", "matlab:3"),
         ("Features", "a&"),
         ("SiteFactor", "1"),
+        pytest.param("Comment", "x" * 4_097, id="long"),
+        pytest.param("StdOut", "a\0", id="NUL"),
         ("Ti", "1"),
         ("Cost", "1"),
     ],

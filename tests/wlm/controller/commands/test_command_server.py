@@ -122,6 +122,13 @@ def test_only_the_last_run_of_a_requeued_job_is_accounted(controller: Controller
         assert rows == [[state] for state in states]
 
 
+def test_answer_that_is_too_long_is_refused(controller: Controller) -> None:
+    number = submit(controller, hold="", array="0-999", comment="x" * 4_000)
+    with pytest.raises(InvalidInput, match="the answer would be a frame of"):
+        requests.rows(controller, "jobs", ["comment"] * 5, matching={"tasks": True})
+    requests.cancel(controller, [str(number)])
+
+
 def test_changes_by_scontrol_are_shown(controller: Controller) -> None:
     number = submit(controller, hold="", time="10")
     (result,) = requests.update_job(controller, [str(number)], {"TimeLimit": "+5", "Nice": "9"})

@@ -220,6 +220,13 @@ def test_text_with_a_nul_character_is_refused(fields: dict[str, Any]) -> None:
         build(fields.pop("options", {}), **fields)
 
 
+def test_long_text_is_refused_and_a_long_list_is_read() -> None:
+    with pytest.raises(InvalidInput, match="4,097 characters"):
+        build({"comment": "x" * 4_097})
+    nodes = ",".join(f"n{number}" for number in range(2_000))
+    assert len(build({"exclude": nodes}).job.wanted.excluded) == 2_000
+
+
 def test_name_of_a_job_without_a_script_file() -> None:
     assert build({"wrap": "hostname"}, script_name="").submission.name == "wrap"
     assert build({}, script_name="", command="srun").submission.name == "srun"

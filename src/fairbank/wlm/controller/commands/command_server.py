@@ -119,6 +119,10 @@ class CommandConnection(asyncio.Protocol):
             data = encode_answer(frame.number, answer)
         except FairbankError as error:
             data = encode_error(frame.number, error)
+        except FrameError as error:
+            remedy = "ask for fewer columns or jobs"
+            refusal = InvalidInput(f"the answer would be {error}", field="columns", remedy=remedy)
+            data = encode_error(frame.number, refusal)
         except Exception as error:  # noqa: BLE001 - one request must not end the others
             _log.exception("the controller has a bug: a request is not answered")
             bug = FairbankError(f"the controller has a bug: {error}", remedy="see its log")

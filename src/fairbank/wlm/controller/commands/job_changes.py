@@ -15,7 +15,7 @@ from fairbank.core.time import MINUTE, parse_moment
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.scheduling.placement import constraint
 from fairbank.wlm.controller.commands.field_names import find_field
-from fairbank.wlm.controller.commands.submissions import check_licenses
+from fairbank.wlm.controller.commands.submissions import check_licenses, check_text
 from fairbank.wlm.core.events import UpdateJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
@@ -51,6 +51,7 @@ def job_update(
     wanted: dict[str, Any] = {}
     for name, text in fields.items():
         change = find_field(name, FIELDS)
+        check_text(text, name, is_list=change in _LISTS)
         target = wanted if change in _OF_REQUEST else changes
         target.update(change(text, name, context))
     if wanted:
@@ -201,6 +202,7 @@ _WANTED: Mapping[str, Change] = {
     "OverSubscribe": _sharing,
 }
 _OF_REQUEST = frozenset(_WANTED.values())
+_LISTS = frozenset({_WANTED["ReqNodeList"], _WANTED["ExcNodeList"], _dependencies})
 FIELDS: Mapping[str, Change] = {
     **_WANTED,
     "Account": _text("account"),

@@ -29,6 +29,9 @@ from fairbank.wlm.protocol.commands import SubmitRequest
 _ALL_LIMITS = resource_limits("ALL", "")
 _WORDS_MAX = 2 * 1024 * 1024
 """Bytes of the environment and the arguments together, as execve(2) takes them by default."""
+_TEXT_MAX = 4_096
+"""Characters of an option, as of a path: a page of rows has up to 1,000 of each."""
+_LISTS = frozenset({"array", "dependency", "exclude", "nodelist", "wrap"})
 _WORD_MAX = 128 * 1024
 """Bytes of one argument or variable (MAX_ARG_STRLEN)."""
 
@@ -244,11 +247,10 @@ def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
             field="script",
             remedy="begin it with #!/bin/sh",
         )
-    for text in (request.directory, *request.options.values(), *request.arguments):
-        if "\0" in text:
-            raise InvalidInput(
-                f"{text[:40]!a} has a NUL character", field="options", remedy="take it out"
-            )
+    for name, text in request.options.items():
+        check_text(text, f"--{name[:40]}", is_list=name in _LISTS)
+    for text in (request.directory, *request.arguments):
+        check_text(text, "arguments", is_list=True)
     words = [*request.environment.split(b"\0"), *map(os.fsencode, request.arguments)]
     for what, size, limit in (
         ("the script has", len(script), most),
@@ -259,6 +261,23 @@ def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
             raise InvalidInput(
                 f"{what} {size:,} bytes", field="script", remedy=f"at most {limit:,} bytes"
             )
+
+
+def check_text(text: str, field: str, *, is_list: bool = False) -> None:
+    """Raise InvalidInput for a text that is too long, or that no file or process can have.
+
+    Args:
+        text: value of an option or field.
+        field: its name.
+        is_list: it may be longer.
+    """
+    most = _WORD_MAX if is_list else _TEXT_MAX
+    if len(text) > most:
+        what = f"{field} has {len(text):,} characters"
+        raise InvalidInput(what, field=field, remedy=f"at most {most:,}")
+    if "\0" in text:
+        what = f"{text[:40]!a} has a NUL character"
+        raise InvalidInput(what, field=field, remedy="take it out")
 
 
 def _check_names(values: Mapping[str, Any], state: CoreState) -> None:
