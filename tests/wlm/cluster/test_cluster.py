@@ -48,17 +48,12 @@ def test_directory_is_for_its_owner_only(cluster: RunningCluster) -> None:
     assert stat.S_IMODE(cluster.directory.stat().st_mode) == 0o700
 
 
-def test_second_up_says_that_the_cluster_is_up(cluster: RunningCluster) -> None:
+def test_second_up_says_that_the_cluster_is_up_and_changes_nothing(cluster: RunningCluster) -> None:
     before = cluster.states()
-    again = cluster.run("cluster", "up")
-    assert (again.returncode, bool(ANSWER.fullmatch(again.stdout))) == (0, True)
-    assert cluster.states() == before
-
-
-def test_other_settings_need_a_cluster_that_is_down(cluster: RunningCluster) -> None:
     again = cluster.run("cluster", "up", "--nodes", "4")
     assert (again.returncode, ANSWER.fullmatch(again.stdout) is not None) == (0, True)
     assert "other settings need a fairbank cluster down first" in " ".join(again.stderr.split())
+    assert cluster.states() == before
 
 
 def test_job_is_run_and_charged_to_the_project_of_the_user(cluster: RunningCluster) -> None:
@@ -202,3 +197,16 @@ def test_cluster_without_bank_runs_jobs(tmp_path: Path) -> None:
         cluster.slurm("sbatch", "--wait", "--wrap", "true")
     finally:
         cluster.close()
+
+
+def test_daemon_that_cannot_start_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path)
+    cluster.directory.mkdir()
+    (cluster.directory / "lock").touch()  # of an earlier cluster
+    (cluster.directory / "controller.sock").mkdir()
+    refused = cluster.run("cluster", "up", "--no-bank")
+    assert refused.returncode == 6
+    message = " ".join(refused.stderr.split())
+    assert "controller ended with exit code 7" in message
+    assert "exists and is not a socket" in message
+    assert (cluster.processes(), cluster.traces()) == (set(), [])

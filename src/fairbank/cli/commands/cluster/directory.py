@@ -180,8 +180,9 @@ class ClusterDirectory(NamedTuple):
         """Remove the links with Slurm's names, and the sockets of daemons that were killed."""
         self.remove_links()
         for daemon in self.daemons():
-            for path in daemon["sockets"]:
-                Path(path).unlink(missing_ok=True)
+            for path in map(Path, daemon["sockets"]):
+                if path.is_socket():
+                    path.unlink()
 
     def remove_links(self) -> None:
         """Remove the links with Slurm's names."""

@@ -123,7 +123,7 @@ def write_agent_settings(directory: ClusterDirectory) -> None:
         return
     file.write_text(
         f"""\
-# Settings of the agent: docs/reference/agent-settings.md
+# Settings of the agent: docs/reference/agent.md
 [plugin]
 socket = {toml_string(str(directory.agent_socket))}
 slurm_user = {os.geteuid()}

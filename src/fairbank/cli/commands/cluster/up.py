@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NODES_MAX = 1_000
 START_SECONDS = 120.0
-FAILURES_MAX = 4
+FAILURES_MAX = 3
 """Ends of a daemon after which it is not waited for any more."""
 
 
