@@ -6,13 +6,16 @@ import json
 import os
 import pwd
 import time
+from typing import Any
 
 import pytest
 
 from fairbank.core.time import parse_instant
+from fairbank.report.slurm.notation import Notation
 from fairbank.report.slurm.sacct import SACCT, SSTAT, AccountingLine, TaskUsage
 from fairbank.slurm.parsers import sacct as parser
 from fairbank.slurm.parsers.columns import DELIMITER
+from fairbank.wlm.commands.tables.rows import stored_fields
 from tests.report.slurm.test_accounting_tables import ALIGN, BARS, PADDED
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, run
@@ -109,6 +112,17 @@ def test_only_fields_of_the_columns_are_requested(
     columns = set(last_rows(controller).columns)
     assert "label" in columns
     assert not columns & {"resident", "tres_usage", "submit_line", "std_out"}
+
+
+@pytest.mark.parametrize("name", SACCT)
+def test_column_follows_from_the_fields_requested_for_it(name: str) -> None:
+    column = SACCT[name]
+    waits = AccountingLine(7, "7_3", state="PENDING")
+    for line in (RUN, waits, RUN._replace(state="CANCELLED", cancelled_by=5, started=None)):
+        fields = stored_fields(AccountingLine, [column.field])
+        own: dict[str, Any] = {field: getattr(line, field) for field in fields}
+        part = AccountingLine(**{"job_id": 0, "label": "", **own})
+        assert column.cell(part, Notation()) == column.cell(line, Notation())
 
 
 def test_zone_of_summer_counts_for_its_days(
