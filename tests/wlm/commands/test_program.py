@@ -83,6 +83,19 @@ def test_unknown_name_is_refused_with_the_names(command: RunCommand) -> None:
     assert "sbatch, scancel, " in err
 
 
+def test_output_on_a_full_disk_is_an_error_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "fairbank.wlm.commands", "sbatch", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert process.returncode == 1
+    assert process.stderr == "sbatch: error: No space left on device\n"
+
+
 def test_reader_that_ends_early_leaves_no_traceback(tmp_path: Path) -> None:
     line = (
         f"{sys.executable} -m fairbank.wlm.commands sbatch --help | true; exit ${{PIPESTATUS[0]}}"

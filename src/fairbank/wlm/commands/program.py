@@ -59,9 +59,11 @@ def run(name: str, words: Sequence[str]) -> int:
     except FairbankError as error:
         print_error(name, error)
         return 1
-    except BrokenPipeError:
-        # The reader has ended, as `head` does. Nothing may be left to be flushed at exit.
+    except OSError as error:
+        # Nothing may be left that Python would write at exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else the reader has ended, as `head` does
+            print(f"{name}: error: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
