@@ -248,7 +248,7 @@ def test_empty_period_of_the_centre_is_refused(fairbank: Run) -> None:
         (
             ("usage", "-S", "2026-07-01", "--by", "week"),
             {"usage.svg"},
-            "2026-07-01 00:00:00 .. 2026-11-21 07:30:12",
+            "2026-07-01 00:00:00 .. 2026-11-21 07:30:13",
         ),
         (
             ("balance", "-A", "chem_qmc"),

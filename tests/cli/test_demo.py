@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import time
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,6 +97,17 @@ def test_kept_demo_bank_can_be_audited(
     assert subprocess.run(audit, capture_output=True, check=False).returncode == 0
     again = demo("--directory", str(folder), home=folder)
     assert (again.returncode != 0, "Traceback" in again.stdout) == (True, False)
+
+
+def test_no_job_of_the_demo_ends_in_the_future(
+    kept_demo: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    process, folder = kept_demo
+    assert process.returncode == 0, process.stdout
+    with closing(sqlite3.connect(folder / "fairbank.sqlite")) as bank:
+        ((latest,),) = bank.execute("SELECT max(ended_at) FROM run")
+    today = time.time() // 86_400 * 86_400
+    assert today - 2 * 86_400 < latest <= today
 
 
 def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

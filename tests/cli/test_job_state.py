@@ -145,6 +145,32 @@ def test_refused_job_has_the_refusal_and_its_remedies(
     assert f"Remedy {refusal['remedies'][0]}" in text
 
 
+def test_job_that_was_refused_first_and_charged_later_has_ended(
+    changing: Run, own_bank: Bank, queue: Path
+) -> None:
+    """The hold of 300 GPU-SU is refused: 262 are left. After a grant it is reported again."""
+    client = Client(parse_address(own_bank.unix))
+    job = {
+        "cluster": "darwin",
+        "job_id": 903,
+        "submitted": parse_instant("2026-11-21T10:00:00Z"),
+        "owner_uid": JORGE,
+        "account": "chem_qmc",
+        "partition": "gpu-v100",
+        "start": parse_instant("2026-11-21T10:20:00Z"),
+        "amount": 300 * 60,
+    }
+    ended = {"end": parse_instant("2026-11-21T11:20:00Z"), "elapsed": 3600, "state": "COMPLETED"}
+    with pytest.raises(Refused):
+        client.post("/job", {**job, "do": "hold", "time_limit": 3600})
+    assert why(changing, 903, queue)[1]["state"] == "refused"
+    assert changing("deposit", 2, 100, "--reason", "more", "--yes").code == 0
+    client.post("/job", {**job, **ended, "do": "complete"})
+    text, data = why(changing, 903, queue)
+    assert (data["state"], data["refusal"], data["run"]["charged"]) == ("ended", None, 300 * 60)
+    assert "Remedy" not in text
+
+
 def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(changing: Run, queue: Path) -> None:
     result = changing("why", 999, "--from", queue)
     assert (result.code, result.out) == (3, "")

@@ -59,19 +59,34 @@ def test_usage_has_the_total_of_each_unit(world: World) -> None:
     ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED", "amount": 60}
     idle = {"tres": "cpu=4", "cpu_seconds": 60, "owner_uid": PI}
     assert world.ask("POST", "/job", AGENT, json=report(75, **ended, **idle)).status_code == 201
-    first = world.ask("GET", "/usage?limit=1", PI).json()
+    query = f"/usage?until={NOW + 61}"
+    first = world.ask("GET", f"{query}&limit=1", PI).json()
     (total,) = first["totals"]
     assert (total["resource"], total["clusters"], total["runs"]) == ("cpu", "alpha", 2)
     assert (total["charged"], total["display"]["charged"]) == (30_060, "501")
     assert [row["charged"] for row in first["data"]] == [60]
-    largest = world.ask("GET", "/usage?limit=1&order=largest", PI).json()
+    largest = world.ask("GET", f"{query}&limit=1&order=largest", PI).json()
     assert largest["totals"] == [total]
     assert [(row["group"], row["charged"]) for row in largest["data"]] == [
         (MEMBER, 30_000),
         ("(others)", 60),
     ]
-    further = world.ask("GET", f"/usage?limit=1&after={quote(first['next'])}", PI).json()
+    further = world.ask("GET", f"{query}&limit=1&after={quote(first['next'])}", PI).json()
     assert (len(further["data"]), further["totals"]) == (1, [])
+
+
+def test_default_end_of_usage_is_now_and_the_centre_has_the_same_sum(world: World) -> None:
+    """A host whose clock is ahead reported an end 200 s after the bank's time."""
+    ended = {"do": "complete", "end": NOW + 200, "elapsed": 60, "state": "COMPLETED"}
+    sent = report(75, **ended, amount=60)
+    assert world.ask("POST", "/job", AGENT, json=sent).status_code == 201
+    usage = world.ask("GET", "/usage", ADMIN).json()
+    assert usage["until"] == iso(NOW + 1), "what ended in this second counts"
+    centre = world.ask("GET", f"/centre?until={NOW + 1}", ADMIN).json()["data"]
+    assert usage["totals"][0]["charged"] == 60_000
+    assert sum(row["used"] for row in centre["resources"]) == 60_000
+    later = world.ask("GET", f"/usage?until={NOW + 201}", ADMIN).json()
+    assert later["totals"][0]["charged"] == 60_060
 
 
 def test_waste_that_is_not_known_has_no_figure(world: World) -> None:

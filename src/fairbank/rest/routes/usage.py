@@ -82,7 +82,8 @@ def show_usage(
     after: AfterGroup = None,
 ) -> UsageResponse:
     """Return sums over finished runs, in groups. `since` and `until` select by the end of a run;
-    without them all runs count. Days, ISO weeks and months are those of `zone`.
+    without `since` all earlier runs count, and the default `until` is now. Days, ISO weeks and
+    months are those of `zone`.
 
     `project`, `gid`, `gname` and `account` select the project that a run was for, also if
     another one paid.
@@ -96,8 +97,11 @@ def show_usage(
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
+    now = request.services.clock.now()
+    # A clock may be ahead of the bank's, so that runs end later. What ended in this second counts.
+    until = Instant(now + 1) if period.until is None else period.until
     # Offsets need an end, and no clock is that far ahead.
-    latest = min(request.services.clock.now() + 7 * DAY, period.until or LAST_INSTANT)
+    latest = min(now + 7 * DAY, until)
     query = UsageQuery(
         visibility=request.identity.job_visibility,
         projects=projects,
@@ -105,7 +109,7 @@ def show_usage(
         resource=resource,
         owner=owner_uid,
         since=period.since,
-        until=period.until,
+        until=until,
         offsets=(zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()),
     )
     runs = request.services.runs
@@ -129,7 +133,7 @@ def show_usage(
         totals=[usage_row(unit, unit.group) for unit in units],
         zone=str(period.zone),
         since=None if period.since is None else iso(period.since),
-        until=None if period.until is None else iso(period.until),
+        until=iso(until),
     )
 
 

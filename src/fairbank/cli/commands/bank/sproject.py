@@ -27,6 +27,7 @@ from fairbank.cli.framework.selectors import (
     group_query,
 )
 from fairbank.core.errors import InvalidInput
+from fairbank.core.time import LAST_INSTANT
 from fairbank.report.columns import (
     Amount,
     Column,
@@ -263,6 +264,8 @@ def _allocations_or_users(context: Context, options: Namespace) -> Sequence[Row]
     if not options.by_user:
         return rows
     period = context.period()
+    # The default end of /usage is now, but an allocation has also paid for runs of a fast clock.
+    period["until"] = period["until"] or f"{LAST_INSTANT}"
     names = ("id", "project", "account", "category", "resource", "start", "end")
     shares = [
         (row, used)

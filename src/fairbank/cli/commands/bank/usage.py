@@ -19,7 +19,7 @@ from fairbank.cli.framework.selectors import check_accounts, check_payer, check_
 from fairbank.core.time import iso
 from fairbank.report import usage
 from fairbank.report.cells import plain
-from fairbank.report.columns import Column
+from fairbank.report.columns import Column, instant_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -90,10 +90,10 @@ def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
         "owner_uid": _owners(context, options),
         **period,
     }
-    table = _read_usage(context, query, options.by, limit)
+    table, until = _read_usage(context, query, options.by, limit)
     # The zone is not looked up without need: that takes 10 ms.
     zone = {"zone": context.zone_name} if options.by in usage.BY_TIME else {}
-    since, until = int(period["since"] or 0), int(period["until"] or context.bank_time)
+    since = int(period["since"] or 0)
     span = window(context, since, until)
     first = "   ".join([caption(context), *(f"zone {name}" for name in zone.values())])
     return Listing(
@@ -117,8 +117,8 @@ def _owners(context: Context, options: Namespace) -> list[int] | None:
 
 def _read_usage(
     context: Context, query: dict[str, object], by: str, limit: int = 0
-) -> usage.UsageTable:
-    """Return the usage of all listed values, with the total of each unit.
+) -> tuple[usage.UsageTable, int]:
+    """Return the usage of all listed values, with the total of each unit, and the end of its time.
 
     Raises NotFound if an account or a resource that has no usage does not exist.
     """
@@ -130,7 +130,9 @@ def _read_usage(
     rows: list[Row] = []
     totals: list[Row] = []
     seen: set[object] = set()
+    until = query["until"]
     for one in queries:
+        one["until"] = until
         if largest:
             # The bank sorts: there may be a million jobs.
             top = {"order": "largest", "limit": limit}
@@ -139,7 +141,7 @@ def _read_usage(
             pages = list(context.pages("/usage", {**one, **more}))
         # The table has the rest of all its rows, also where accounts are asked one by one.
         rows += [row for page in pages for row in page["data"] if row["group"] != usage.OTHERS]
-        sums = pages[0]["totals"]
+        until, sums = pages[0]["until"], pages[0]["totals"]
         totals += sums
         seen |= {one["account"], one["resource"]} if sums else set()
     accounts, resources = query["account"], query["resource"]
@@ -149,7 +151,7 @@ def _read_usage(
         check_payer(context, context.options.alloc)
     users = {row["group"] for row in rows} if by == "user" else set()
     names = {uid: user_name(uid) or usage.UNKNOWN for uid in users}
-    return usage.usage_table(rows, by, names, limit, totals)
+    return usage.usage_table(rows, by, names, limit, totals), instant_of(until)
 
 
 def remarks(rows: Sequence[Row], by: str) -> list[str]:

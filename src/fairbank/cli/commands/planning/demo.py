@@ -84,7 +84,9 @@ def _folder(given: str | None) -> Iterator[Path]:
 
 
 def _main_job(context: Context, options: Namespace, folder: Path) -> int:
-    """Run a month that ended last night through a bank whose allocations last a quarter."""
+    """Run a month, whose last job ended before today, through a bank whose allocations last a
+    quarter.
+    """
     from fairbank.service.ops.atomic_file import atomic_write
     from fairbank.setup.init import init
     from fairbank.simulator.traces.swf import write
@@ -92,8 +94,11 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
 
     trace, centre = folder / "month.swf", SyntheticSite()
     header, month_jobs = month(centre, options.seed)
+    month_jobs = list(month_jobs)
+    # Submissions last a month, and the last jobs end a day or two after it.
+    ended = max(job.submit_time + job.wait_time + job.run_time for job in month_jobs)
     # The model's weeks begin where they do by default, so that the month is the same on each day.
-    header = header._replace(unix_start_time=(int(time.time()) // DAY - MONTH_DAYS) * DAY)
+    header = header._replace(unix_start_time=(int(time.time()) // DAY - -(-ended // DAY)) * DAY)
     try:
         with atomic_write(trace) as file:
             file.writelines(map(str.encode, write(header, month_jobs)))

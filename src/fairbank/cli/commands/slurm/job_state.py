@@ -11,7 +11,7 @@ from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.selectors import SeveralClusters
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
-from fairbank.core.time import iso, show_duration, show_rounded
+from fairbank.core.time import iso, parse_instant, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import instant_of
 from fairbank.report.explanation import labelled
@@ -131,12 +131,22 @@ def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | 
     query["cluster"] = context.cluster
     run = next(iter(jobs(context, query, 1)), None)
     refused = next(iter(context.rows("/failure", query, 1)), None)
-    if refused is not None and run is not None and refused["at"] <= run["start"]:
+    if refused is not None and run is not None and _is_newer(run, refused):
         refused = None
     # Only the answer for a single refusal names other projects.
     refusal = None if refused is None else context.one(f"/failure/{refused['id']}")
     context.later_notes.clear()  # of several runs the newest counts
     return run, refusal
+
+
+def _is_newer(run: Row, refused: Row) -> bool:
+    """Return whether the bank entered a run after a refusal: another run that started later, or
+    what it had refused before, such as the charge of a run that credit was granted for since.
+    """
+    name = f"{run['cluster']}/{run['job_id']}@{parse_instant(run['submitted'])}.{run['restart']}"
+    if refused["run"] == name:
+        return bool(run["set_by"] > refused["id"])
+    return bool(refused["at"] <= run["start"])
 
 
 def _state(runs: NotPending | None, run: Row | None, refusal: Row | None) -> str:
