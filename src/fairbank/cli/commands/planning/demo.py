@@ -93,8 +93,8 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     from fairbank.simulator.traces.synthetic import SyntheticSite, month
 
     trace, centre = folder / "month.swf", SyntheticSite()
-    header, month_jobs = month(centre, options.seed)
-    month_jobs = list(month_jobs)
+    header, generated = month(centre, options.seed)
+    month_jobs = list(generated)
     # Submissions last a month, and the last jobs end a day or two after it.
     ended = max(job.submit_time + job.wait_time + job.run_time for job in month_jobs)
     # The model's weeks begin where they do by default, so that the month is the same on each day.
