@@ -70,9 +70,9 @@ class ClusterDirectory(NamedTuple):
         from fairbank.statefile.local_disk import check_local_disk
 
         text = str(self.path)
-        # A colon would end an entry of PATH.
-        if ":" in text or not text.isprintable():
-            what = f"{text[:80]!a} has a colon or a character that cannot be printed"
+        # A colon would end an entry of PATH; the others are in no address of a bank.
+        if set(text) & {":", " "} or not (text.isascii() and text.isprintable()):
+            what = f"{text[:80]!a} has a colon, a blank, or a character that is not printable ASCII"
             raise InvalidInput(what, field="--dir", remedy=self._other_directory())
         check_local_disk(self.path, field="--dir")
         try:
