@@ -193,6 +193,7 @@ class CoreState:
         if node not in self.nodes or (node in self.registered) is is_registered:
             return
         (self.registered.add if is_registered else self.registered.discard)(node)
+        self.counters[CHANGE] = self.note_change(("nodes",))
         if self._table is not None:
             self._table = self._table.with_states({node: self._node_state(node)})
 

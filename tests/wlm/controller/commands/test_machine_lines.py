@@ -108,6 +108,15 @@ def test_state_of_a_node_is_read_back(
         assert parsed.rows[0].reason == "a disk (by olga, 2023-11-14T22:13:20Z)"
 
 
+def test_node_that_is_not_connected_does_not_respond() -> None:
+    world = World()
+    change = world.core.state.change_numbers["nodes"]
+    world.event(ev.NodeDisconnected("n1"))
+    first, second = node_lines(world.core.state, world.now, {})
+    assert (first.state, second.state) == ("IDLE", "IDLE+NOT_RESPONDING")
+    assert world.core.state.change_numbers["nodes"] > change
+
+
 def test_silent_node_and_one_with_jobs() -> None:
     world = World()
     world.run_one(cpus=2, memory=100)

@@ -129,6 +129,8 @@ def _state_words(state: CoreState, node: Node, status: NodeStatus, cpus: int) ->
         yield "IDLE" if not cpus else "ALLOCATED" if cpus >= node.cpus else "MIXED"
         if any(job.state.is_completing for job in jobs) or status.strays:
             words.append("COMPLETING")
+        if node.name not in state.registered and "NOT_RESPONDING" not in words:
+            words.append("NOT_RESPONDING")  # its connection was lost: it gets no work
     yield from words
 
 
