@@ -168,6 +168,13 @@ def test_listed_variables_are_added_to_those_of_a_login_shell(
     assert not any(entry.startswith(b"C=") for entry in entries)
 
 
+def test_user_without_an_account_of_the_host_has_no_login_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 3_999_999_999)
+    assert b"SLURM_X=s" in job_environment(OWN, "NONE", from_login=False)
+
+
 # ------------------------------------------------------------------ what is refused
 
 BAD_SCRIPTS = {

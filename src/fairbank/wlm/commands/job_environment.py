@@ -58,7 +58,10 @@ def login_environment() -> dict[bytes, bytes]:
     """Return the environment of a login shell of the user; nothing if it cannot be started."""
     from subprocess import DEVNULL, SubprocessError, run  # a slow import
 
-    user = pwd.getpwuid(os.geteuid())
+    try:
+        user = pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return {}
     clean = {
         "HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name,
         "SHELL": user.pw_shell, "PATH": _LOGIN_PATH,
