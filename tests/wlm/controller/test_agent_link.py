@@ -48,6 +48,7 @@ class LinkedWorld(World):
         self.link = AgentLink(
             str(path),
             state=lambda: self.core.state,
+            stored=lambda: self.core.state.messages,
             handle=self.event,
             now=lambda: self.now.mono,
             holds_without_agent=holds,
@@ -181,7 +182,7 @@ def test_run_without_an_agent_is_decided_after_the_patience(tmp_path: Path, hold
         async with world.linked(tmp_path / "none.sock", holds=holds):
             number = world.submit_one()
             world.advance(agent_link.PATIENCE - 1)
-            assert world.reason(number) == "None"
+            assert world.reason(number) == "Prolog"
             world.advance(1)
             await until(lambda: not world.core.state.messages or holds, "a decision")
             expected = NO_ANSWER if holds else "None"

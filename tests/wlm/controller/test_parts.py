@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Corrupt
 from fairbank.core.tres import parse_weights
@@ -22,11 +23,12 @@ from fairbank.wlm.config.settings import (
 )
 from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
 from fairbank.wlm.controller.configuration import core_settings
+from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
 from fairbank.wlm.core.effects import SetTimer, StoredRow
-from fairbank.wlm.core.events import TimerFired, TimerKind
+from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind
 from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
-from tests.wlm.core.world import World
+from tests.wlm.core.world import ALICE, World, submission
 
 
 def test_clock_for_limits_goes_on_over_a_boot() -> None:
@@ -134,6 +136,34 @@ def test_only_scripts_without_a_job_are_deleted(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match="is missing"):
         store.content(digest(b"unused"))
     store.close()
+
+
+def test_agent_learns_of_no_message_before_its_commit(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = WlmSettings(
+            bank=BankLink(socket="/run/agent.sock"),
+            nodes=(Node(name="n0", cpus=4, memory=1_000),),
+            partitions=(PartitionRules(name="main", is_default=True),),
+        )
+        runner = CoreRunner(settings, StateStore(tmp_path / "state.sqlite"))
+        runner.handle(NodeRegistered(settings.nodes[0], "boot"))
+        accepted = asyncio.create_task(runner.request(ALICE, submission()))
+        async with asyncio.timeout(20):
+            while not accepted.done():
+                await asyncio.sleep(0)
+                await runner.flush()
+            while not runner.state.messages:
+                await asyncio.sleep(0.01)
+        assert not runner.stored_messages
+        await runner.flush()
+        assert runner.stored_messages == runner.state.messages
+        before = runner.state.messages
+        runner.close()
+        again = CoreRunner(settings, StateStore(tmp_path / "state.sqlite"))
+        assert again.stored_messages == before
+        again.close()
+
+    asyncio.run(run())
 
 
 def test_core_gets_its_settings_from_the_file() -> None:

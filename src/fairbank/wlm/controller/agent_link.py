@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from fairbank.agent.protocol import (
@@ -101,6 +101,7 @@ class AgentLink(asyncio.Protocol):
         path: str,
         *,
         state: Callable[[], CoreState],
+        stored: Callable[[], Mapping[int, AgentMessage]],
         handle: Callable[[CoreEvent], object],
         now: Callable[[], int],
         holds_without_agent: bool,
@@ -110,11 +111,13 @@ class AgentLink(asyncio.Protocol):
         Args:
             path: socket of the agent for plug-ins.
             state: returns the state of the core, which has the messages that are not answered.
+            stored: returns those of them that are stored, by number.
             handle: receiver of the verdicts and acknowledgements.
             now: monotonic seconds, as the core has them.
             holds_without_agent: jobs without an answer are held until there is an agent; else they
                 run.
         """
+        self._stored = stored
         self._path, self._state, self._handle, self._now = path, state, handle, now
         self._action: Action = "hold" if holds_without_agent else "run"
         self._rest = b""
@@ -183,7 +186,7 @@ class AgentLink(asyncio.Protocol):
         if isinstance(answer, Welcome):
             _log.info("the agent is connected")
             self._transport = self._opened
-            for _, message in sorted(self._state().messages.items()):
+            for _, message in sorted(self._stored().items()):
                 self.send(message)
             self._handle(AgentConnected())
             return

@@ -38,6 +38,7 @@ from fairbank.wlm.core.effects import (
     RequestPlan,
     Send,
     SetTimer,
+    StoredRow,
     StoreRows,
 )
 from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade
@@ -69,7 +70,7 @@ class NodeReceiver(Protocol):
 
 class AgentReceiver(Protocol):
     """Receiver of the messages to the agent. Those that it has not acknowledged are in
-    `CoreRunner.state.messages`, for a connection that is new.
+    `CoreRunner.stored_messages`, for a connection that is new.
     """
 
     def send(self, message: AgentMessage) -> None: ...
@@ -80,7 +81,8 @@ class CoreRunner:
 
     Invariants: `_changes` and `_effects` are those of the events since the last commit began.
     `_answers` has the requests without a reply, by number, and `_waiting` those who wait for the
-    end of a job. While commits fail, `failure` says why; no event changes the state then, and
+    end of a job. `stored_messages` are the messages to the agent as of the last commit: it must not
+    learn of others. While commits fail, `failure` says why; no event changes the state then, and
     `_deferred` has them in their order.
     """
 
@@ -104,7 +106,10 @@ class CoreRunner:
         self._waiting: defaultdict[int, set[asyncio.Future[int]]] = defaultdict(set)
         # SQLite's connection is used by one thread at a time, and a sync must not stop the loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
-        self._add(self._core.load(store.rows(), self.now()))
+        rows = [*store.rows()]
+        self.stored_messages: dict[int, AgentMessage] = {}
+        self._note_messages(rows)
+        self._add(self._core.load(rows, self.now()))
 
     @property
     def state(self) -> CoreState:
@@ -232,6 +237,7 @@ class CoreRunner:
         effects, self._effects = self._effects, []
         if not changes.is_empty:
             await self._commit(changes)
+        self._note_messages(changes.rows)
         for effect in effects:
             self._carry_out(effect)
         self._notify_waiting(changes)
@@ -300,6 +306,13 @@ class CoreRunner:
     def _snapshot(self) -> tuple[OnNodes, int]:
         now = self.now()
         return self._core.snapshot(now), now.wall
+
+    def _note_messages(self, rows: Iterable[StoredRow]) -> None:
+        for table, key, value in rows:
+            if isinstance(value, AgentMessage):
+                self.stored_messages[int(key)] = value
+            elif table == "messages":
+                self.stored_messages.pop(int(key), None)
 
     def _jobs(self, number: int) -> list[WlmJob]:
         """Return a job, or the tasks of an array."""

@@ -63,6 +63,7 @@ class ControllerDaemon:
             self.runner.agent = self._agent = AgentLink(
                 bank.socket,
                 state=lambda: self.runner.state,
+                stored=lambda: self.runner.stored_messages,
                 handle=self.runner.handle,
                 now=lambda: self.runner.now().mono,
                 holds_without_agent=bank.holds_without_agent,
