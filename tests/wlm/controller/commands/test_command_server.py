@@ -24,6 +24,7 @@ from fairbank.wlm.protocol.commands import ERROR, REQUEST
 from fairbank.wlm.protocol.frames import BODY_MAX, Frame, FrameDecoder, encode_frame
 from tests.support.conditions import wait_until
 from tests.wlm.controller.small_cluster import SmallCluster
+from tests.wlm.protocol.test_commands import BODIES
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +261,17 @@ def test_test_only_tells_the_start_and_stores_nothing(controller: Controller) ->
     assert answer.start is not None
     assert (answer.nodes, answer.cpus, answer.partition) == (["n1"], 2, "main")
     assert requests.rows(controller, "jobs", ["job_id"]).rows == before
+
+
+@pytest.mark.parametrize(
+    "tag", sorted(BODIES.keys() - {"requeue", "shutdown", "update", "update-node"})
+)
+def test_every_request_has_an_answer_or_a_reason(controller: Controller, tag: str) -> None:
+    try:
+        controller.request(tag, seconds=60.0, **BODIES[tag])
+    except FairbankError as error:
+        assert "bug" not in error.message
+        assert error.remedy
 
 
 # --- what is no request ---
