@@ -24,14 +24,20 @@ RunCommand = Callable[..., Outcome]
 
 
 @pytest.fixture
+def cluster_directory(controller: RecordingController) -> Path:
+    """Return the directory of a recording controller."""
+    return controller.directory
+
+
+@pytest.fixture
 def command(
-    controller: RecordingController,
+    cluster_directory: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> RunCommand:
-    """Return a function that runs a command in an empty directory beside a recording controller."""
-    monkeypatch.setenv("FAIRBANK_CLUSTER", str(controller.directory))
+    """Return a function that runs a command in an empty directory beside the controller."""
+    monkeypatch.setenv("FAIRBANK_CLUSTER", str(cluster_directory))
     monkeypatch.chdir(tmp_path)
 
     def execute(*words: str) -> Outcome:

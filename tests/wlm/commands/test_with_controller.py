@@ -11,9 +11,8 @@ import pytest
 
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
-from fairbank.wlm.commands.program import run
 from tests.support.conditions import wait_until
-from tests.wlm.commands.conftest import Outcome, RunCommand
+from tests.wlm.commands.conftest import RunCommand
 from tests.wlm.controller.small_cluster import SmallCluster
 
 OUTPUT = "--output=out"
@@ -30,25 +29,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
 
 
 @pytest.fixture
-def real(
-    cluster: SmallCluster,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> RunCommand:
-    """Return a function that runs a command in an empty directory beside the real controller."""
-    monkeypatch.setenv("FAIRBANK_CLUSTER", str(cluster.directory))
-    monkeypatch.chdir(tmp_path)
-
-    def execute(*words: str) -> Outcome:
-        code = run(words[0], words[1:])
-        return Outcome(code, *capfd.readouterr())
-
-    return execute
+def cluster_directory(cluster: SmallCluster) -> Path:
+    return cluster.directory
 
 
-def submit(real: RunCommand, *words: str, script: str = "sleep 300") -> str:
-    code, out, err = real("sbatch", "--parsable", *words, "--wrap", script)
+def submit(command: RunCommand, *words: str, script: str = "sleep 300") -> str:
+    code, out, err = command("sbatch", "--parsable", *words, "--wrap", script)
     assert code == 0, err
     return out.strip()
 
@@ -72,7 +58,7 @@ def wait_for(job: str, state: str) -> None:
 
 
 def test_script_runs_with_options_arguments_and_environment(
-    real: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GREETING", "hello")
     Path("job.sh").write_text(
@@ -81,7 +67,7 @@ def test_script_runs_with_options_arguments_and_environment(
     )
     before = os.umask(0o027)
     try:
-        code, out, err = real("sbatch", "--wait", "job.sh", "a b", "-c")
+        code, out, err = command("sbatch", "--wait", "job.sh", "a b", "-c")
     finally:
         os.umask(before)
     assert (code, err) == (0, "")
@@ -90,41 +76,43 @@ def test_script_runs_with_options_arguments_and_environment(
     assert lines == f"a b|-c|hello|named|{tmp_path}|0027\n"
 
 
-def test_wait_ends_with_the_exit_code_of_the_job(real: RunCommand) -> None:
-    assert real("sbatch", "-W", OUTPUT, "--wrap", "exit 3").code == 3
-    assert real("sbatch", "-W", OUTPUT, "--wrap", "kill -TERM $$").code == 1
+def test_wait_ends_with_the_exit_code_of_the_job(command: RunCommand) -> None:
+    assert command("sbatch", "-W", OUTPUT, "--wrap", "exit 3").code == 3
+    assert command("sbatch", "-W", OUTPUT, "--wrap", "kill -TERM $$").code == 1
     script = "exit $SLURM_ARRAY_TASK_ID"
-    assert real("sbatch", "-W", OUTPUT, "-a", "0-2", "--wrap", script).code == 2
+    assert command("sbatch", "-W", OUTPUT, "-a", "0-2", "--wrap", script).code == 2
 
 
 @pytest.mark.parametrize("script", ["#!/bin/sh\n#SBATCH -o /\n", "#!/no/interpreter\n"])
-def test_job_whose_files_cannot_be_opened_fails_as_in_slurm(real: RunCommand, script: str) -> None:
+def test_job_whose_files_cannot_be_opened_fails_as_in_slurm(
+    command: RunCommand, script: str
+) -> None:
     Path("job.sh").write_text(script)
-    code, out, _ = real("sbatch", "--wait", "job.sh")
+    code, out, _ = command("sbatch", "--wait", "job.sh")
     assert code == 1
-    assert real("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out == "FAILED|0:53\n"
+    assert command("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out == "FAILED|0:53\n"
 
 
 def test_export_chooses_the_environment(
-    real: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEPT", "1")
     monkeypatch.setenv("LEFT_OUT", "1")
     script = "env | grep -c -e ^KEPT=1$ -e ^LEFT_OUT= -e ^ADDED=2,3$"
-    assert real("sbatch", "-W", OUTPUT, "--export=KEPT,ADDED='2,3'", "--wrap", script).code == 0
+    assert command("sbatch", "-W", OUTPUT, "--export=KEPT,ADDED='2,3'", "--wrap", script).code == 0
     assert (tmp_path / "out").read_text() == "2\n"
 
 
-def test_srun_batch_runs_a_program(real: RunCommand, tmp_path: Path) -> None:
-    code, out, err = real("srun", "--batch", "-o", "out", "printf", "%s;", "a b", "c")
+def test_srun_batch_runs_a_program(command: RunCommand, tmp_path: Path) -> None:
+    code, out, err = command("srun", "--batch", "-o", "out", "printf", "%s;", "a b", "c")
     assert (code, out) == (0, "")
     assert err.endswith(" has been submitted\n")
     wait_until((tmp_path / "out").is_file, "output")
     wait_until(lambda: (tmp_path / "out").read_text() == "a b;c;", "output")
 
 
-def test_test_only_submits_nothing(real: RunCommand) -> None:
-    code, out, err = real("sbatch", "--test-only", "--wrap", "true")
+def test_test_only_submits_nothing(command: RunCommand) -> None:
+    code, out, err = command("sbatch", "--test-only", "--wrap", "true")
     assert (code, out) == (0, "")
     assert re.search(r" using 1 processors on nodes n[12] in partition main\n", err)
     assert states(err.split()[2]) == {}
@@ -149,9 +137,9 @@ def test_test_only_submits_nothing(real: RunCommand) -> None:
     ],
 )  # fmt: skip
 def test_request_that_cannot_be_is_refused_in_words_of_slurm(
-    real: RunCommand, words: str, sentence: str
+    command: RunCommand, words: str, sentence: str
 ) -> None:
-    code, out, err = real("sbatch", *words.split(), "--wrap", "true")
+    code, out, err = command("sbatch", *words.split(), "--wrap", "true")
     assert (code, out) == (1, "")
     assert f"sbatch: error: Batch job submission failed: {sentence}\n" in err
 
@@ -159,116 +147,118 @@ def test_request_that_cannot_be_is_refused_in_words_of_slurm(
 # ------------------------------------------------------------------ scancel, scontrol
 
 
-def test_jobs_are_cancelled_by_name_state_and_task(real: RunCommand) -> None:
-    array = submit(real, OUTPUT, "-H", "-a", "1-5")
-    assert real("scancel", f"{array}_[2-3,5]") == (0, "", "")
+def test_jobs_are_cancelled_by_name_state_and_task(command: RunCommand) -> None:
+    array = submit(command, OUTPUT, "-H", "-a", "1-5")
+    assert command("scancel", f"{array}_[2-3,5]") == (0, "", "")
     remaining = {name for name, text in states(array).items() if text.startswith("PENDING")}
     assert remaining <= {array, f"{array}_1", f"{array}_4"}
-    job = submit(real, OUTPUT, "-J", "one")
-    assert real("scontrol", "wait_job", job) == (0, "", "")
-    assert real("scancel", "-n", "one", "-t", "PENDING") == (0, "", "")
+    job = submit(command, OUTPUT, "-J", "one")
+    assert command("scontrol", "wait_job", job) == (0, "", "")
+    assert command("scancel", "-n", "one", "-t", "PENDING") == (0, "", "")
     assert states(job)[job].startswith("RUNNING")
-    assert real("scancel", "-n", "one") == (0, "", "")
-    assert real("scancel", array) == (0, "", "")
+    assert command("scancel", "-n", "one") == (0, "", "")
+    assert command("scancel", array) == (0, "", "")
     wait_for(job, "CANCELLED")
     # Slurm's scancel has no error for a job that has ended.
-    assert real("scancel", job) == (0, "", "")
-    assert real("scontrol", "wait_job", job).code == 1
+    assert command("scancel", job) == (0, "", "")
+    assert command("scontrol", "wait_job", job).code == 1
 
 
-def test_unknown_job_is_refused(real: RunCommand) -> None:
+def test_unknown_job_is_refused(command: RunCommand) -> None:
     for words, last in (
         (["scancel", "999"], "scancel: error: Kill job error on job id 999: "),
         (["scontrol", "hold", "999"], ""),
         (["scontrol", "update", "JobId=999", "TimeLimit=5"], ""),
     ):
-        code, _, err = real(*words)
+        code, _, err = command(*words)
         assert code == 1
         sentence = "Invalid job id specified" + ("" if last else " for job 999")
         assert err.endswith(f"{last}{sentence}\n")
 
 
-def test_signal_reaches_the_script(real: RunCommand, tmp_path: Path) -> None:
+def test_signal_reaches_the_script(command: RunCommand, tmp_path: Path) -> None:
     script = "trap 'echo got it; exit 0' USR1; touch ready; while :; do sleep 0.05; done"
-    job = submit(real, OUTPUT, script=script)
+    job = submit(command, OUTPUT, script=script)
     wait_until((tmp_path / "ready").exists, "the script")
-    assert real("scancel", "-b", "-s", "USR1", job) == (0, "", "")
+    assert command("scancel", "-b", "-s", "USR1", job) == (0, "", "")
     wait_for(job, "COMPLETED")
     assert (tmp_path / "out").read_text() == "got it\n"
 
 
-def test_job_is_held_updated_released_and_requeued(real: RunCommand) -> None:
-    job = submit(real, OUTPUT, "-H", "-t", "5")
+def test_job_is_held_updated_released_and_requeued(command: RunCommand) -> None:
+    job = submit(command, OUTPUT, "-H", "-t", "5")
     assert states(job)[job] == "PENDING JobHeldUser"
-    assert real("scontrol", "update", f"JobId={job}", "TimeLimit=+10", "JobName=new").code == 0
-    assert real("scontrol", "release", job).code == 0
-    assert real("scontrol", "wait_job", job).code == 0
-    code, _, err = real("scontrol", "hold", job)
+    assert command("scontrol", "update", f"JobId={job}", "TimeLimit=+10", "JobName=new").code == 0
+    assert command("scontrol", "release", job).code == 0
+    assert command("scontrol", "wait_job", job).code == 0
+    code, _, err = command("scontrol", "hold", job)
     assert code == 1
     assert f"job {job} is RUNNING and cannot be held" in err
-    assert real("scontrol", "requeuehold", "State=SpecialExit", job).code == 0
+    assert command("scontrol", "requeuehold", "State=SpecialExit", job).code == 0
     wait_for(job, "PENDING SPECIAL_EXIT")
-    assert real("scancel", job).code == 0
+    assert command("scancel", job).code == 0
 
 
-def test_script_of_a_job_is_written_as_it_was_submitted(real: RunCommand, tmp_path: Path) -> None:
+def test_script_of_a_job_is_written_as_it_was_submitted(
+    command: RunCommand, tmp_path: Path
+) -> None:
     content = b"#!/bin/sh\n# \xff\ntrue\n"
     Path("job.sh").write_bytes(content)
-    number = real("sbatch", "--parsable", "-H", "job.sh").out.strip()
-    assert real("scontrol", "write", "batch_script", number, "copy").code == 0
+    number = command("sbatch", "--parsable", "-H", "job.sh").out.strip()
+    assert command("scontrol", "write", "batch_script", number, "copy").code == 0
     assert (tmp_path / "copy").read_bytes() == content
-    real("scancel", number)
+    command("scancel", number)
 
 
-def test_processes_of_a_job_are_shown(real: RunCommand, tmp_path: Path) -> None:
-    job = submit(real, OUTPUT, script="echo $$ > pid; exec sleep 300")
+def test_processes_of_a_job_are_shown(command: RunCommand, tmp_path: Path) -> None:
+    job = submit(command, OUTPUT, script="echo $$ > pid; exec sleep 300")
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the pid")
     pid = (tmp_path / "pid").read_text().strip()
-    rows = [line.split() for line in real("scontrol", "listpids", job).out.splitlines()]
+    rows = [line.split() for line in command("scontrol", "listpids", job).out.splitlines()]
     assert [pid, job, "batch", "-", "-"] in rows
-    assert real("scontrol", "listpids").out == real("scontrol", "listpids", job).out
-    assert real("scontrol", "pidinfo", pid).out.startswith(f"Slurm job id {job} ends at ")
-    assert real("scontrol", "pidinfo", str(os.getpid())).code == 1
-    real("scancel", job)
+    assert command("scontrol", "listpids").out == command("scontrol", "listpids", job).out
+    assert command("scontrol", "pidinfo", pid).out.startswith(f"Slurm job id {job} ends at ")
+    assert command("scontrol", "pidinfo", str(os.getpid())).code == 1
+    command("scancel", job)
 
 
-def test_node_is_drained_and_resumed(real: RunCommand) -> None:
-    assert real("scontrol", "update", "NodeName=n2", "State=DRAIN").code == 1
-    assert real("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=disk").code == 0
-    assert real("sinfo", "-h", "-n", "n2", "-o", "%T %E").out == "drained disk\n"
-    assert real("scontrol", "update", "NodeName=n2", "State=RESUME").code == 0
-    assert real("sinfo", "-h", "-n", "n2", "-o", "%T %E").out == "idle none\n"
-    code, _, err = real("scontrol", "update", "NodeName=n9", "State=RESUME")
+def test_node_is_drained_and_resumed(command: RunCommand) -> None:
+    assert command("scontrol", "update", "NodeName=n2", "State=DRAIN").code == 1
+    assert command("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=disk").code == 0
+    assert command("sinfo", "-h", "-n", "n2", "-o", "%T %E").out == "drained disk\n"
+    assert command("scontrol", "update", "NodeName=n2", "State=RESUME").code == 0
+    assert command("sinfo", "-h", "-n", "n2", "-o", "%T %E").out == "idle none\n"
+    code, _, err = command("scontrol", "update", "NodeName=n9", "State=RESUME")
     assert code == 1
     assert err.endswith("slurm_update error: Invalid node name specified\n")
 
 
-def test_partition_and_reservation_are_created_changed_and_deleted(real: RunCommand) -> None:
-    assert real("scontrol", "create", "PartitionName=p", "Nodes=n2").code == 0
-    assert real("scontrol", "update", "PartitionName=p", "State=DOWN").code == 0
-    assert real("sinfo", "-h", "-p", "p", "-o", "%a").out == "down\n"
-    assert real("scontrol", "delete", "PartitionName=p") == (0, "", "")
+def test_partition_and_reservation_are_created_changed_and_deleted(command: RunCommand) -> None:
+    assert command("scontrol", "create", "PartitionName=p", "Nodes=n2").code == 0
+    assert command("scontrol", "update", "PartitionName=p", "State=DOWN").code == 0
+    assert command("sinfo", "-h", "-p", "p", "-o", "%a").out == "down\n"
+    assert command("scontrol", "delete", "PartitionName=p") == (0, "", "")
     fields = "StartTime=now+1hour Duration=60 Users=root Nodes=n2".split()
-    assert real("scontrol", "create", "ReservationName=r", *fields) == (
+    assert command("scontrol", "create", "ReservationName=r", *fields) == (
         0,
         "Reservation created: r\n",
         "",
     )
-    assert real("scontrol", "update", "ReservationName=r", "Duration=90").code == 0
-    assert "Duration=01:30:00" in real("scontrol", "show", "reservation", "r").out
-    assert real("scontrol", "delete", "ReservationName=r") == (0, "", "")
-    code, _, err = real("scontrol", "delete", "ReservationName=r")
+    assert command("scontrol", "update", "ReservationName=r", "Duration=90").code == 0
+    assert "Duration=01:30:00" in command("scontrol", "show", "reservation", "r").out
+    assert command("scontrol", "delete", "ReservationName=r") == (0, "", "")
+    code, _, err = command("scontrol", "delete", "ReservationName=r")
     assert code == 1
     assert err.endswith("Requested reservation is invalid\n")
 
 
-def test_settings_are_read_again(real: RunCommand, cluster: SmallCluster) -> None:
-    assert real("scontrol", "ping").out.endswith(" is UP\n")
-    assert real("scontrol", "reconfigure").code == 0
+def test_settings_are_read_again(command: RunCommand, cluster: SmallCluster) -> None:
+    assert command("scontrol", "ping").out.endswith(" is UP\n")
+    assert command("scontrol", "reconfigure").code == 0
     good = cluster.settings.read_text()
     cluster.settings.write_text(good + "\n[unknown]\nkey = 1\n")
     try:
-        code, _, err = real("scontrol", "reconfigure")
+        code, _, err = command("scontrol", "reconfigure")
     finally:
         cluster.settings.write_text(good)
     assert code == 1
