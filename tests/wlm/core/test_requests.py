@@ -519,7 +519,29 @@ def test_changed_request_is_what_limits_count() -> None:
     assert world.job(number).request.wanted == wanted
 
 
-# --- partitions and reservations
+# --- nodes, partitions and reservations
+
+
+def test_changed_weight_and_features_of_a_node_decide_where_jobs_start() -> None:
+    world = World()
+    assert world.request(ev.UpdateNode("n0", weight=5), OPERATOR) is None
+    body = ev.UpdateNode("n1", features=frozenset({"fast"}), comment="new")
+    assert isinstance(world.request(body, ALICE), Forbidden)
+    assert world.request(body, OPERATOR) is None
+    bad = ev.UpdateNode("n1", features=frozenset({"a b"}))
+    assert isinstance(world.request(bad, OPERATOR), InvalidInput)
+    world.restart()
+    number = world.run_one()
+    run = world.job(number).run
+    assert run is not None
+    assert run.allocation.nodes == ("n1",)
+    fast = submission()
+    fast = structs.replace(
+        fast, job=structs.replace(fast.job, wanted=ResourceRequest(constraint="fast"))
+    )
+    assert world.request(fast).number == number + 1
+    world.request(ev.UpdateNode("n1", features=frozenset()), OPERATOR)
+    assert isinstance(world.request(fast), InvalidInput)
 
 
 def test_partition_is_deleted_when_no_job_uses_it() -> None:

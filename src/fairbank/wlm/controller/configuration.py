@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from fairbank.cluster.licence import Licence
 from fairbank.core.errors import Conflict, list_some
 from fairbank.wlm.config.comparison import InUse
@@ -98,16 +100,25 @@ def check_nodes_in_use(settings: WlmSettings, rows: Iterable[StoredRow]) -> None
 
 
 def stored_state(state: CoreState, settings: WlmSettings) -> Iterator[StoredRow]:
-    """Yield the rows of a state that hold under other settings; partitions are as configured."""
+    """Yield the rows of a state that hold under other settings.
+
+    Partitions, and the weights and features of nodes, are as configured.
+    """
     nodes = {node.name for node in settings.nodes}
     for table, rows in state.tables.items():
         for key, value in rows.items():
-            if table != "partitions" and (table != "nodes" or key in nodes):
+            if table == "nodes" and key in nodes:
+                yield StoredRow(table, key, replace(value, weight=None, features=None))
+            elif table not in ("partitions", "nodes"):
                 yield StoredRow(table, str(key), value)
 
 
 def dropped_rows(state: CoreState, settings: WlmSettings) -> list[StoredRow]:
-    """Return the deletions of the stored rows that do not hold under other settings."""
+    """Return changes of the stored rows that do not hold under other settings."""
     nodes = {node.name for node in settings.nodes}
     rows = [StoredRow("partitions", name, None) for name in state.partitions]
-    return rows + [StoredRow("nodes", name, None) for name in state.nodes if name not in nodes]
+    for name, status in state.nodes.items():
+        kept = replace(status, weight=None, features=None) if name in nodes else None
+        if kept != status:
+            rows.append(StoredRow("nodes", name, kept))
+    return rows

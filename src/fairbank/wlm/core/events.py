@@ -125,11 +125,17 @@ class TopJob(NamedTuple):
 
 
 class UpdateNode(NamedTuple):
-    """Change of a node by an administrator: its condition, or with the event None its reason."""
+    """Change of a node by an administrator: its condition, or with the event None its reason. Of
+    the other fields, what is None stays.
+    """
 
     node: str
-    event: NodeEvent | None
+    event: NodeEvent | None = None
     reason: str = ""
+    weight: int | None = None
+    features: frozenset[str] | None = None
+    comment: str | None = None
+    extra: str | None = None
 
 
 class UpdatePartition(NamedTuple):

@@ -44,7 +44,8 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """State of a node beside its configuration.
 
     `strays` are runs that it reported and that have ended for the core: until they are cleared, it
-    gets no job. `reason_user` set the reason, and `reason_since` is when, in seconds since 1970.
+    gets no job. `weight` and `features` replace those of the settings. `reason_user` set the
+    reason, and `reason_since` is when, in seconds since 1970.
     """
 
     condition: NodeCondition = NodeCondition.UNKNOWN
@@ -53,6 +54,20 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason_since: int = 0
     boot: str = ""
     strays: tuple[Run, ...] = ()
+    weight: int | None = None
+    features: frozenset[str] | None = None
+    comment: str = ""
+    extra: str = ""
+
+    def applied_to(self, node: Node) -> Node:
+        """Return a node of the settings with its changes. Raises InvalidInput."""
+        if self.weight is None and self.features is None:
+            return node
+        return replace(
+            node,
+            weight=node.weight if self.weight is None else self.weight,
+            features=node.features if self.features is None else self.features,
+        )
 
     @property
     def state(self) -> tuple[NodeState, str]:
@@ -82,6 +97,7 @@ class CoreState:
     ) -> None:
         self.settings = settings
         self.configured = {node.name: node for node in nodes}
+        self._from_settings = dict(self.configured)
         self.jobs: dict[int, WlmJob] = {}
         self.nodes = {node.name: NodeStatus() for node in nodes}
         self.partitions = {rules.name: rules for rules in partitions}
@@ -184,9 +200,17 @@ class CoreState:
             self._reindex(before, value)
         elif table == "partitions":
             self._table = self._acceptance_table = None
-        elif table == "nodes" and self._table is not None:
-            self._table = self._table.with_states({key: self._node_state(key)})
+        elif table == "nodes":
+            self._note_node(key)
         return before
+
+    def _note_node(self, name: str) -> None:
+        node = self.nodes[name].applied_to(self._from_settings[name])
+        if node != self.configured[name]:
+            self.configured[name] = node
+            self._table = self._acceptance_table = None
+        elif self._table is not None:
+            self._table = self._table.with_states({name: self._node_state(name)})
 
     def set_registered(self, node: str, *, is_registered: bool) -> None:
         """Note whether a node is connected. It is not stored: each core begins without nodes."""

@@ -203,6 +203,14 @@ def test_state_of_nodes_becomes_an_event(state: str, event: str) -> None:
     assert len(node_updates(lab.core.state, "ALL", {"State": "RESUME"})) == 2
 
 
+def test_weight_and_features_of_a_node_change_without_its_state() -> None:
+    lab = world()
+    fields = {"Weight": "7", "AvailableFeatures": "fast,big", "Comment": "new", "Extra": "x=1"}
+    (body,) = node_updates(lab.core.state, "n1", fields)
+    features = frozenset({"fast", "big"})
+    assert body == ev.UpdateNode("n1", weight=7, features=features, comment="new", extra="x=1")
+
+
 def test_drained_node_has_who_gave_the_reason_and_when() -> None:
     lab = world()
     (body,) = node_updates(lab.core.state, "n0", {"State": "DRAIN", "Reason": "a disk"})
@@ -229,12 +237,13 @@ def test_another_reason_of_a_drained_node_replaces_the_first() -> None:
     ("nodes", "fields"),
     [
         ("n9", {"State": "DRAIN", "Reason": "x"}),
-        ("n0", {"Weight": "3"}),
+        ("n0", {"RealMemory": "3"}),
+        ("n0", {"Weight": "-1"}),
         ("n0", {"State": "BAKE"}),
         ("n0", {"Reason": ""}),
         ("n0", {"Colour": "x"}),
     ],
-    ids=["unknown", "settings", "state", "no state", "field"],
+    ids=["unknown", "settings", "weight", "state", "no state", "field"],
 )
 def test_bad_change_of_a_node_is_refused(nodes: str, fields: dict[str, str]) -> None:
     with pytest.raises(FairbankError):

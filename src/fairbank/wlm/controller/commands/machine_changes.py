@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.cluster.node import WEIGHT_MAX
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
@@ -36,7 +37,16 @@ _NODE_EVENTS = {
     "RESUME": NodeEvent.RESUMED,
     "UNDRAIN": NodeEvent.RESUMED,
 }
-_OF_SETTINGS = "ActiveFeatures AvailableFeatures Comment CPUs Extra Gres RealMemory Weight".split()
+_NODE_FIELDS = {
+    "State": "event",
+    "Reason": "reason",
+    "Weight": "weight",
+    "ActiveFeatures": "features",
+    "AvailableFeatures": "features",
+    "Comment": "comment",
+    "Extra": "extra",
+    **dict.fromkeys(("CPUs", "Gres", "RealMemory"), ""),  # of the settings
+}
 
 
 def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> list[UpdateNode]:
@@ -56,19 +66,31 @@ def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> lis
             raise NotFound(
                 f"there is no node {name!r}", field="node", remedy="sinfo -N lists the nodes"
             )
-    known = {"State": "state", "Reason": "reason", **dict.fromkeys(_OF_SETTINGS, "")}
-    texts = {find_field(name, known): (name, text) for name, text in fields.items()}
+    texts = {find_field(name, _NODE_FIELDS): (name, text) for name, text in fields.items()}
     if "" in texts:
         raise InvalidInput(
             f"{texts[''][0]} comes from the settings",
             field=texts[""][0],
             remedy="change wlm.toml, then: scontrol reconfigure",
         )
-    reason = texts.get("reason", ("", ""))[1]
-    event = find_field(texts["state"][1], _NODE_EVENTS) if "state" in texts else None
-    if event is None and not reason:
+    values: dict[str, Any] = {field: text for field, (_, text) in texts.items()}
+    if not values.keys() - {"reason"} and not values.get("reason"):
         raise InvalidInput("State is missing", field="State", remedy="State=DRAIN Reason=...")
-    return [UpdateNode(name, event, reason) for name in names]
+    if "event" in values:
+        values["event"] = find_field(values["event"], _NODE_EVENTS)
+    if "weight" in values:
+        values["weight"] = _weight(*texts["weight"])
+    if "features" in values:
+        values["features"] = frozenset(filter(None, values["features"].split(",")))
+    return [UpdateNode(name, **values) for name in names]
+
+
+def _weight(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text[:20]) > WEIGHT_MAX:
+        raise InvalidInput(
+            f"{text[:40]!a} is not a weight", field=name, remedy=f"a number from 0 to {WEIGHT_MAX}"
+        )
+    return int(text)
 
 
 # --- partitions ---

@@ -115,6 +115,8 @@ def _node_line(
         partitions=partitions or None,
         configured_tres=tres_text(configured, None, rule),
         allocated_tres=tres_text({"cpu": cpus, "mem": memory}, None, rule),
+        comment=status.comment or None,
+        extra=status.extra or None,
         reason=reason or None,
         reason_user=status.reason_user,
         reason_time=status.reason_since if reason else None,

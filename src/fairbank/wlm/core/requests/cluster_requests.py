@@ -33,8 +33,10 @@ def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
         raise NotFound(
             f"there is no node {body.node!r}", field="node", remedy="sinfo -N lists the nodes"
         )
+    _change_fields(tx, body)
     if body.event is None:
-        set_reason(tx, body.node, body.reason, caller.name)
+        if body.reason:
+            set_reason(tx, body.node, body.reason, caller.name)
         return
     if body.event not in _BY_ADMINISTRATORS:
         raise InvalidInput(
@@ -50,6 +52,17 @@ def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
     if body.event in (NodeEvent.DOWN, NodeEvent.FUTURE):
         for job in tx.state.jobs_on(body.node):
             lose_node(tx, job, body.node)
+
+
+def _change_fields(tx: Transition, body: UpdateNode) -> None:
+    """Change what does not depend on the condition of a node."""
+    fields = ("weight", "features", "comment", "extra")
+    changes = {name: value for name in fields if (value := getattr(body, name)) is not None}
+    if changes:
+        # A bad value is refused before the row is changed.
+        replace(tx.state.nodes[body.node], **changes).applied_to(tx.state.configured[body.node])
+        tx.put_node(body.node, **changes)
+        tx.request_plan()
 
 
 def update_partition(tx: Transition, caller: Caller, body: UpdatePartition) -> None:
