@@ -141,7 +141,11 @@ def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[st
 
 DOWN = host_command(
     "end the queue of this host: no process, socket or link is left",
-    ("{}", "{} --now                         end the running jobs first"),
+    (
+        "{}",
+        "{} --now                         end the running jobs first",
+        "FAIRBANK_CLUSTER=/var/tmp/queue {}    of a cluster in another directory",
+    ),
     _add,
     _down,
 )

@@ -58,7 +58,11 @@ def _fish(text: str) -> str:
 
 COMMAND = host_command(
     "print what makes a shell use the cluster of this host",
-    ('eval "$({})"', "{} --fish | source"),
+    (
+        'eval "$({})"',
+        "{} --fish | source",
+        'FAIRBANK_CLUSTER=/var/tmp/queue {}      of a cluster in another directory',
+    ),
     _add,
     _env,
 )

@@ -124,7 +124,11 @@ def _credit_text(context: Context, directory: ClusterDirectory, settings: WlmSet
 
 STATUS = host_command(
     "show daemons, nodes, jobs and bank; 8 when something is wrong, 6 when it is not up",
-    ("{}",),
+    (
+        "{}",
+        "{} || fairbank cluster up             start it unless it is up",
+        "FAIRBANK_CLUSTER=/var/tmp/queue {}    of a cluster in another directory",
+    ),
     add_nothing,
     _status,
 )

@@ -76,8 +76,9 @@ class QueueShell:
         self._directory = folder / "cluster"
         self._environ = {name: text for name, text in os.environ.items() if _is_passed_on(name)}
         links = self._directory / "bin"
+        self._path = os.pathsep.join([str(links), *os.get_exec_path()])
         self._environ |= {
-            "PATH": f"{links}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PATH": self._path,
             "FAIRBANK_CLUSTER": str(self._directory),
             "FAIRBANK_CONFIG": str(self._directory / "bank" / "fairbank.toml"),
             "FAIRBANK_AGENT_CONFIG": str(self._directory / "bank" / "agent.toml"),
@@ -112,7 +113,7 @@ class QueueShell:
 
     def _run(self, words: list[str], *, capture: bool = False) -> subprocess.CompletedProcess[str]:
         command = [*FAIRBANK, *words[1:]] if words[0] == "fairbank" else words
-        program = shutil.which(command[0], path=self._environ["PATH"]) or command[0]
+        program = shutil.which(command[0], path=self._path) or command[0]
         return subprocess.run(
             [program, *command[1:]],
             cwd=self._folder,
