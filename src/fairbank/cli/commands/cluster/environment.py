@@ -61,7 +61,7 @@ COMMAND = host_command(
     (
         'eval "$({})"',
         "{} --fish | source",
-        'FAIRBANK_CLUSTER=/var/tmp/queue {}      of a cluster in another directory',
+        "FAIRBANK_CLUSTER=/var/tmp/queue {}      of a cluster in another directory",
     ),
     _add,
     _env,
