@@ -14,7 +14,9 @@ from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.protocol.messages import StartJob
 
 NO_TASK = 2**32 - 2
-"""Value of %a in a job that is no task of an array (slurm-rules.md, "Environment and files of jobs")."""
+"""Value of %a in a job that is no task of an array (slurm-rules.md, "Environment and files of
+jobs").
+"""
 _IDLE = b"#!/bin/sh\nexec sleep 100000000\n"
 """Script on the nodes of a job that do not run its batch script: it holds the run there."""
 
