@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
@@ -22,13 +23,13 @@ from fairbank.wlm.config.settings import (
     WlmSettings,
 )
 from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
-from fairbank.wlm.controller.configuration import core_settings
+from fairbank.wlm.controller.configuration import core_settings, dropped_rows, stored_state
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
 from fairbank.wlm.core.effects import SetTimer, StoredRow
-from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind
+from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind, UpdateNode
 from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
-from tests.wlm.core.world import ALICE, World, submission
+from tests.wlm.core.world import ALICE, OPERATOR, World, submission
 
 
 def test_clock_for_limits_goes_on_over_a_boot() -> None:
@@ -186,3 +187,15 @@ def test_core_gets_its_settings_from_the_file() -> None:
     core = core_settings(WlmSettings(accounting=needed))
     assert core.associations == {("bio", "alice", ""): record}
     assert not core.has_bank
+
+
+def test_reconfiguration_takes_weights_of_nodes_from_the_file_again() -> None:
+    world = World(nodes=2)
+    world.request(UpdateNode("n1", weight=5, comment="new"), OPERATOR)
+    settings = WlmSettings(nodes=tuple(node.resources for node in world.nodes.values()))
+    state = world.core.state
+    changed = replace(state.nodes["n1"], weight=None)
+    assert StoredRow("nodes", "n1", changed) in list(stored_state(state, settings))
+    assert [row for row in dropped_rows(state, settings) if row.table == "nodes"] == [
+        StoredRow("nodes", "n1", changed)
+    ]
