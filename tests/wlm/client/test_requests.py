@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[Callable[[Controller], object], dict[str, Any]]] = {
     "script": (lambda to: requests.script(to, "7"), {"script": "AAE="}),
     "wait": (lambda to: requests.wait(to, 7), {"status": 256}),
     "statistics": (requests.statistics, {}),
+    "check": (requests.check, {}),
     "ping": (requests.ping, {"release": "24.11.0", "host": "h", "pid": 1, "up": 2}),
     "processes": (lambda to: requests.processes(to, "7"), {"processes": [[1, "7", "batch"]]}),
     "job-of-process": (lambda to: requests.job_of_process(to, 1), {"job": None, "ends": None}),

@@ -227,6 +227,12 @@ class LiveCluster:
         except TimeoutError as error:
             raise TimeoutError(f"{error}: {open_jobs()}\n{self.logs()}") from error
 
+    def check_live(self) -> None:
+        """Check the invariants on the live state, whatever is killed."""
+        answer = self.persist(lambda: requests.check(self.controller), "the checks")
+        faults = [check for check in answer["checks"] if not check["ok"]]
+        assert [check for check in faults if check["what"].startswith("W")] == [], self.logs()
+
     def _has_reported(self) -> bool:
         try:
             status = agent_status(str(self.directory / "bank" / "agent.sock"))

@@ -59,6 +59,7 @@ class Campaign:
             if not deck:
                 deck = self.random.sample(KINDS, len(KINDS))
             self.kills[self.kill(deck.pop())] += 1
+            self.cluster.check_live()
 
     def submit(self) -> None:
         """Submit a job of some kind, and requeue or cancel one of the last."""
@@ -230,6 +231,8 @@ def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> No
     campaign.run(kills, jobs)
     cluster.settle()
     cluster.fairbank("audit", "verify")
+    cluster.fairbank("doctor", "--cluster")
+    cluster.fairbank("reconcile")
     cluster.down()
     assert cluster.processes() == []
     campaign.check()

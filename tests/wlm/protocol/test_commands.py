@@ -55,6 +55,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "script": {"job": "7"},
     "wait": {"job": 7},
     "statistics": {},
+    "check": {},
     "ping": {},
     "processes": {"job": "7_1"},
     "job-of-process": {"pid": 4},

@@ -239,6 +239,11 @@ def job_of_process(controller: Controller, pid: int) -> dict[str, Any]:
     return controller.request("job-of-process", pid=pid)
 
 
+def check(controller: Controller) -> dict[str, Any]:
+    """Return the `release` of the controller, and its `checks` with `what`, `ok` and `remedy`."""
+    return controller.request("check")
+
+
 def reconfigure(controller: Controller) -> list[str]:
     """Read the settings again. Return what the operator should know."""
     notes: list[str] = controller.request("reconfigure")["notes"]

@@ -10,7 +10,7 @@ import logging
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -212,6 +212,10 @@ class CoreRunner:
     async def ended_runs(self, selection: RunFilter) -> list[AccountedRun]:
         """Return accounting records of runs, in the order of their ends."""
         return await self._in_thread(self._store.ended_runs, selection)
+
+    async def recorded_runs(self, jobs: Collection[int]) -> set[str]:
+        """Return the runs of some jobs that have an accounting record."""
+        return await self._in_thread(self._store.recorded_runs, jobs)
 
     def record_outcome(self, run: Run, outcome: RunOutcome) -> None:
         """Store how the batch script of a run ended, with its usage."""

@@ -74,6 +74,7 @@ _RUNS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes USING (ru
 _RUNS_OF_JOBS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes USING (run)
     WHERE number > ?1 AND ended >= ?2 AND (job IN (SELECT value FROM json_each(?4))
     OR array IN (SELECT value FROM json_each(?4))) ORDER BY number LIMIT ?3"""
+_RECORDED = "SELECT run FROM runs WHERE job IN (SELECT value FROM json_each(?))"
 _DONE = ("jobs", "messages")  # tables whose rows are deleted when they are of no use any more
 
 
@@ -169,6 +170,10 @@ class StateStore:
             )
             for number, record, outcome in self._file.query(sql, [*wanted, *jobs])
         ]
+
+    def recorded_runs(self, jobs: Collection[int]) -> set[str]:
+        """Return the runs of some jobs that have an accounting record."""
+        return {run for (run,) in self._file.query(_RECORDED, (json.dumps([*jobs]),))}
 
     def write(self, changes: CommitData, clock: ClockReading) -> None:
         """Commit changes. Raises sqlite3.Error; nothing is written then."""

@@ -218,6 +218,10 @@ class JobOfProcessRequest(CommandRequest, frozen=True, tag="job-of-process"):
     pid: Annotated[int, msgspec.Meta(ge=1)]
 
 
+class CheckRequest(CommandRequest, frozen=True, tag="check"):
+    """Checks of the live state. Answer: `release`, and `checks` with `what`, `ok` and `remedy`."""
+
+
 class ReconfigureRequest(CommandRequest, frozen=True, tag="reconfigure"):
     """Loading of the settings. Answer: `notes`, sentences."""
 
@@ -230,8 +234,8 @@ AnyRequest = (
     SubmitRequest | CancelRequest | HoldRequest | UserHoldRequest | ReleaseRequest | RequeueRequest
     | TopRequest | NotifyRequest | UpdateJobRequest | UpdateNodeRequest | CreateRequest
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
-    | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | ReconfigureRequest
-    | ShutdownRequest
+    | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
+    | ReconfigureRequest | ShutdownRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

@@ -1,4 +1,4 @@
-"""Command `fairbank doctor`: check this bank, or the connection between Slurm and its bank."""
+"""Command `fairbank doctor`: check this bank, Slurm's connection to its bank, or a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.cli.framework.options import add_clusters, add_config, add_option
+from fairbank.cli.framework.options import add_config, add_option, printable
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.core.errors import InvalidInput
@@ -47,7 +47,11 @@ def add(parser: Parser) -> None:
     add_option(group, "--agent-config FILE", about)
     about = "the rules of submission (default: /etc/fairbank/slurm.toml)"
     add_option(group, "--site FILE", about)
-    add_clusters(group, "what this Slurm must be called (default: whatever it is)")
+    about = "what this Slurm must be called (default: whatever it is)"
+    # Without --cluster for it, which is a flag here.
+    add_option(group, "-M, --clusters NAME", about, dest="cluster", type=printable)
+    about = "the queue of this host: its state, directory and daemons (fairbank cluster up)"
+    add_option(parser, "--cluster", about, dest="embedded")
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -70,6 +74,15 @@ def _run_checks(
     context: Context, options: Namespace
 ) -> tuple[Mapping[str, str], Sequence[HealthCheck]]:
     """Return settings and store of the bank that was checked, if one was, and the checks."""
+    if options.embedded:
+        from fairbank.cli.commands.cluster.checks import check_cluster
+
+        for name in ("slurm", "config", *_BESIDE):
+            if getattr(options, name):
+                word = _BESIDE.get(name, f"--{name}")
+                what = "it does not go with --cluster"
+                raise InvalidInput(what, field=word, remedy="leave out one of them")
+        return {}, check_cluster()
     if options.slurm:
         if options.config:
             raise InvalidInput(
@@ -168,8 +181,8 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
 
 COMMAND = Command(
-    "check this bank, or the set-up next to Slurm; exit code 8 if something is wrong",
-    ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --slurm --json"),
+    "check this bank, the set-up next to Slurm, or a cluster; exit code 8 if something is wrong",
+    ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --slurm --json", "{} --cluster"),
     add,
     run,
     columns=COLUMNS,

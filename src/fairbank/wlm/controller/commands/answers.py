@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import socket
@@ -12,6 +13,7 @@ from typing import Any, cast
 from fairbank import __version__
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.wlm.controller.checks import LiveFacts, check_cluster
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.job_filter import (
@@ -80,6 +82,7 @@ class CommandAnswers:
             cmd.StatisticsRequest: self._statistics,
             cmd.ProcessesRequest: self._processes,
             cmd.JobOfProcessRequest: self._job_of_process,
+            cmd.CheckRequest: self._check,
             cmd.ReconfigureRequest: self._reload,
             cmd.ShutdownRequest: self._end,
         }
@@ -274,6 +277,37 @@ class CommandAnswers:
         runner = self._runner
         jobs = runner.state.jobs.values()
         return statistics(runner.planner, jobs, int(runner.started), runner.now().wall)
+
+    async def _check(self, request: cmd.CheckRequest, user: Submitter) -> Json:
+        check_operator(self._runner.state.settings, user.caller, "check the cluster")
+        return {"release": __version__, "checks": [*check_cluster(await self._facts())]}
+
+    async def _facts(self) -> LiveFacts:
+        """Return the state, and what nodes and accounting know, which is of a moment before."""
+        runner, earlier = self._runner, dict(self._runner.state.jobs)
+        runner.check_storage()
+        await runner.committed()
+        recorded = await runner.recorded_runs(earlier)
+        names = [*runner.state.configured]
+        nodes = dict(zip(names, await asyncio.gather(*map(self._registration, names)), strict=True))
+        jobs = runner.settings.jobs
+        return LiveFacts(
+            state=runner.state,
+            earlier=earlier,
+            nodes=nodes,
+            recorded=recorded,
+            now=runner.now(),
+            end_seconds=jobs.kill_wait + jobs.unkillable_step_timeout,
+            release=__version__,
+            boot_time=time.time() - time.clock_gettime(time.CLOCK_BOOTTIME),
+        )
+
+    async def _registration(self, node: str) -> wire.Registration | None:
+        try:
+            answer = await self._nodes.ask(node, wire.PollNode())
+        except FairbankError:
+            return None
+        return answer if isinstance(answer, wire.Registration) else None
 
     async def _reload(self, request: cmd.ReconfigureRequest, user: Submitter) -> Json:
         check_operator(self._runner.state.settings, user.caller, "change the settings")

@@ -1,0 +1,110 @@
+"""Checks of `fairbank doctor --cluster`: the cluster on this host, its daemons and its state."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.cluster.directory import find_directory
+from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.health import HealthCheck, run_check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from fairbank.cli.commands.cluster.directory import ClusterDirectory
+    from fairbank.wlm.config.settings import WlmSettings
+
+_FREE_MIB = 100
+"""Least free space. A state file keeps a reserve of 1 MiB besides."""
+_UP = "fairbank cluster up"
+
+
+def check_cluster() -> Sequence[HealthCheck]:
+    """Check the cluster of this user. Raises FairbankError if there is none."""
+    from fairbank.cli.commands.cluster.settings_files import read_wlm_settings
+
+    directory = find_directory()
+    directory.check_exists()
+    settings, _ = read_wlm_settings(directory.settings)
+    name = settings.cluster.cluster_name
+    checks = [
+        HealthCheck(f"settings of the cluster {name}: {directory.settings}", True),
+        *_check_directories(directory, settings),
+    ]
+    is_up = directory.is_up()
+    checks.append(HealthCheck(f"the cluster {name} is {'' if is_up else 'not '}up", is_up, _UP))
+    if is_up:
+        checks += [_check_daemons(directory), *_check_state(directory)]
+    return checks
+
+
+def _check_directories(directory: ClusterDirectory, settings: WlmSettings) -> Iterator[HealthCheck]:
+    from pathlib import Path
+
+    from fairbank.statefile.local_disk import check_local_disk
+
+    state = Path(settings.cluster.state_save_location or directory.path)
+    private = [directory.path, *(directory.path / "nodes" / node.name for node in settings.nodes)]
+    yield run_check(
+        f"only their owner can use {directory.path} and its nodes", lambda: _check_modes(private)
+    )
+    yield run_check(
+        f"{state} is on a local disk", lambda: check_local_disk(state, field="state_save_location")
+    )
+    yield run_check(
+        f"{_FREE_MIB} MiB are free for the state and the spool",
+        lambda: _check_space([state, *private]),
+    )
+    sockets = [Path(path) for daemon in directory.daemons() for path in daemon["sockets"]]
+    yield run_check("the paths of the sockets are short", lambda: directory.check_sockets(sockets))
+
+
+def _check_modes(paths: Sequence[Path]) -> None:
+    """Raise Conflict for a directory that other users can look into."""
+    for path in paths:
+        if path.exists() and (mode := path.stat().st_mode & 0o777) & 0o077:
+            raise Conflict(f"{path} has the mode {mode:04o}", remedy=f"chmod 0700 {path}")
+
+
+def _check_space(paths: Sequence[Path]) -> None:
+    """Raise Conflict if a disk is full."""
+    for path in paths:
+        if path.exists() and (free := shutil.disk_usage(path).free // 2**20) < _FREE_MIB:
+            remedy = "delete what is not needed on this disk"
+            raise Conflict(f"{path} has {free} MiB", remedy=remedy)
+
+
+def _check_daemons(directory: ClusterDirectory) -> HealthCheck:
+    from fairbank.rest.server.unix_socket import is_listening
+
+    silent = [
+        daemon["name"]
+        for daemon in directory.daemons()
+        if not all(is_listening(path) for path in daemon["sockets"])
+    ]
+    what = f"{', '.join(silent)} do not listen" if silent else "all daemons listen"
+    return HealthCheck(what, not silent, f"fairbank cluster status; logs: {directory.path}/log")
+
+
+def _check_state(directory: ClusterDirectory) -> Iterator[HealthCheck]:
+    """Yield the checks of the controller, which knows the jobs and asks the nodes."""
+    from fairbank import __version__
+    from fairbank.wlm.client import requests
+    from fairbank.wlm.client.connection import Controller
+
+    try:
+        with Controller(directory.path) as controller:
+            answer = requests.check(controller)
+    except FairbankError as error:
+        yield HealthCheck(f"the controller does not answer: {error.message}", False, error.remedy)
+        return
+    release = answer["release"]
+    yield HealthCheck(
+        f"the controller is of the release {release}, this command of {__version__}",
+        release == __version__,
+        f"fairbank cluster down; {_UP}",
+    )
+    for check in answer["checks"]:
+        yield HealthCheck(**check)
