@@ -167,6 +167,10 @@ def test_doctor_on_a_slurm_host(fairbank: Run) -> None:
     assert "--slurm" in stray.err
     both = fairbank("doctor", "--slurm", "--config", "/c", services=services)
     assert (both.code, services.calls[1:]) == (2, [])
+    for words in (("--slurm",), ("--config", "/c"), ("-M", "lab")):
+        with_cluster = fairbank("doctor", "--cluster", *words, services=services)
+        assert (with_cluster.code, services.calls[1:]) == (2, [])
+        assert "does not go with --cluster" in with_cluster.err
 
 
 def test_checks_as_json(fairbank: Run) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairbank.agent.control import agent_status
 from fairbank.bank.query import Page, RunQuery
@@ -24,6 +19,7 @@ from fairbank.wlm.core.effects import StoredRow
 from fairbank.wlm.stepd.processes import process_table
 from fairbank.wlm.stepd.step import StepStart, read_start
 from tests.support.conditions import wait_until
+from tests.wlm.cluster.running_cluster import RunningCluster
 
 SETTINGS = """
 [cluster]
@@ -53,50 +49,24 @@ _ENDED_SECONDS = 120.0
 T = TypeVar("T")
 
 
-class LiveCluster:
-    """Cluster in a directory. Its daemons are processes, which a test may kill."""
+class LiveCluster(RunningCluster):
+    """Cluster with four small nodes. Its daemons are processes, which a test may kill."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory / "cluster"
-        settings = directory / "wlm.toml"
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        settings = home / "wlm.toml"
         settings.write_text(SETTINGS)
-        self._environment = {
-            name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ
-        }
-        self._environment |= {
-            "FAIRBANK_CLUSTER": str(self.directory),
-            "FAIRBANK_CONFIG": str(self.directory / "bank" / "fairbank.toml"),
-            "PATH": f"{self.directory / 'bin'}:{os.environ['PATH']}",
-        }
         self.controller = Controller(self.directory)
         self.fairbank("cluster", "up", "--config", str(settings))
 
-    def fairbank(self, *words: str, code: int = 0) -> str:
-        """Run a command of Fairbank, which must end with this exit code; return its output."""
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "fairbank.cli", *words],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, (words, done.stdout, done.stderr, self.logs())
-        return done.stdout
-
-    def up(self) -> None:
-        self.fairbank("cluster", "up")
-
-    def down(self) -> None:
-        self.controller.close()
-        self.fairbank("cluster", "down")
+    def fairbank(self, *words: str) -> None:
+        """Run a command of Fairbank, which must succeed."""
+        result = self.run(*words)
+        assert result.returncode == 0, (result, self.logs())
 
     def close(self) -> None:
-        """End what is left: the daemons and the processes of jobs."""
-        for daemon in ("supervisor", *self.daemons()):
-            self.kill(self.daemons().get(daemon) if daemon != "supervisor" else self.supervisor)
-        for pid in self.processes():
-            self.kill(pid)
-        wait_until(lambda: not self.processes(), "the end of all processes")
+        self.controller.close()
+        super().close()
 
     def logs(self) -> str:
         """Return the ends of the logs."""
@@ -107,25 +77,14 @@ class LiveCluster:
 
     # ------------------------------------------------------------------ processes
 
-    def _written(self) -> Mapping[str, Any]:
-        try:
-            state: Mapping[str, Any] = json.loads((self.directory / "supervisor.json").read_bytes())
-        except FileNotFoundError:
-            return {"pid": None, "daemons": []}
-        return state
-
-    @property
-    def supervisor(self) -> int | None:
-        pid: int | None = self._written()["pid"]
+    def daemon(self, name: str) -> int | None:
+        """Return the process id of a daemon; None while it is started again."""
+        pid: int | None = self.states().get(name, {}).get("pid")
         return pid
-
-    def daemons(self) -> Mapping[str, int | None]:
-        """Return the process ids of the daemons by name; None for one that is started again."""
-        return {row["name"]: row["pid"] for row in self._written()["daemons"]}
 
     def launcher(self) -> int | None:
         """Return the launcher: the oldest child of the node daemon."""
-        node, table = self.daemons().get("node"), process_table().values()
+        node, table = self.daemon("node"), process_table().values()
         children = [process for process in table if node is not None and process.parent == node]
         return min(children, key=lambda one: one.start).pid if children else None
 
@@ -140,29 +99,6 @@ class LiveCluster:
             process = table.get(start.daemon) if start else None
             if start and process and process.start == start.daemon_start:
                 yield start
-
-    def processes(self) -> list[int]:
-        """Return the processes of this cluster: daemons, steps and whatever jobs have started."""
-        name, pids = os.fsencode(self.directory), list[int]()
-        for pid, process in process_table().items():
-            try:
-                known = Path(f"/proc/{pid}/environ").read_bytes()
-                known += Path(f"/proc/{pid}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if name in known and not process.is_zombie and pid != os.getpid():
-                pids.append(pid)
-        return pids
-
-    def kill(self, pid: int | None) -> bool:
-        """Kill a process; return False if there is none."""
-        try:
-            if pid is None:
-                return False
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return False
-        return True
 
     # ------------------------------------------------------------------ jobs
 
@@ -186,8 +122,8 @@ class LiveCluster:
             script=f"#!/bin/sh\n{script}".encode(),
             options={"open-mode": "append"}
             | {name.replace("_", "-"): value for name, value in options.items()},
-            directory=str(self.directory.parent),
-            environment=(b"PATH=" + os.fsencode(os.environ["PATH"]),),
+            directory=str(self.home),
+            environment=[f"{name}={value}".encode() for name, value in self.environment.items()],
         )
         accepted = self.persist(
             lambda: requests.submit(self.controller, job), "an accepted submission"
@@ -205,7 +141,7 @@ class LiveCluster:
 
         self.persist(request, "an answer")
 
-    def states(self) -> Mapping[str, str]:
+    def job_states(self) -> Mapping[str, str]:
         """Return the states of the jobs that the controller knows, by id."""
         wanted = {"tasks": True, "all": True}
         listed = self.persist(
@@ -219,7 +155,7 @@ class LiveCluster:
         ended = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
 
         def open_jobs() -> dict[str, str]:
-            return {job: state for job, state in self.states().items() if state not in ended}
+            return {job: state for job, state in self.job_states().items() if state not in ended}
 
         try:
             wait_until(lambda: not open_jobs(), "all ends", seconds=_ENDED_SECONDS)

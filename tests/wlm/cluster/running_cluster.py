@@ -20,7 +20,7 @@ class RunningCluster:
 
     def __init__(self, home: Path) -> None:
         self.home, self.directory = home, home / "q"
-        self._environment = {
+        self.environment = {
             "PATH": f"{self.directory}/bin:{os.environ['PATH']}",
             "HOME": str(home),
             "TZ": "UTC",
@@ -42,7 +42,7 @@ class RunningCluster:
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             words,
-            env=self._environment,
+            env=self.environment,
             cwd=self.home,
             capture_output=True,
             text=True,

@@ -92,6 +92,18 @@ def test_status_shows_daemons_nodes_jobs_and_credit(cluster: RunningCluster) -> 
     assert lines["credit"].startswith("project default, ")
 
 
+def test_doctor_checks_invariants_directory_and_daemons(cluster: RunningCluster) -> None:
+    sound = cluster.run("doctor", "--cluster")
+    lines = sound.stdout.splitlines()
+    assert (sound.returncode, {line[:4] for line in lines}) == (0, {"ok  "}), sound
+    rules = [line[4:6] for line in lines if re.match("ok  W[0-9]: ", line)]
+    assert rules == [f"W{number}" for number in range(1, 9)]
+    cluster.directory.chmod(0o755)
+    fault = cluster.run("doctor", "--cluster")
+    cluster.directory.chmod(0o700)
+    assert (fault.returncode, f"chmod 0700 {cluster.directory}" in fault.stdout) == (8, True)
+
+
 def test_lines_of_env_make_a_shell_use_the_cluster(cluster: RunningCluster) -> None:
     lines = cluster.run("env").stdout
     script = f"{lines}\ncommand -v sbatch; {FAIRBANK} balance --csv -o PROJECT; env"
@@ -164,6 +176,8 @@ def test_killed_supervisor_leaves_no_daemon_and_the_next_up_starts_all(
     os.kill(cluster.supervisor(), signal.SIGKILL)
     wait_until(lambda: not pids & cluster.processes(), "the daemons to end")
     assert cluster.run("cluster", "status").returncode == 6
+    doctor = cluster.run("doctor", "--cluster")
+    assert (doctor.returncode, "try: fairbank cluster up" in doctor.stdout) == (8, True)
     assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
     assert set(cluster.states()) == set(DAEMONS)
 

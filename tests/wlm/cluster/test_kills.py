@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -93,16 +96,20 @@ class Campaign:
         """Kill a process, and return what it was."""
         cluster = self.cluster
         if kind == "supervisor":
-            cluster.kill(cluster.supervisor)
-            cluster.up()
+            os.kill(cluster.supervisor(), signal.SIGKILL)
+            cluster.fairbank("cluster", "up")
             return kind
         pid: int | None
         if kind in ("step daemon", "script"):
             step = self.random.choice(self.steps())
             pid = step.daemon if kind == "step daemon" else step.script
         else:
-            pid = cluster.launcher() if kind == "launcher" else cluster.daemons().get(kind)
-        return kind if cluster.kill(pid) else "nothing"
+            pid = cluster.launcher() if kind == "launcher" else cluster.daemon(kind)
+        if pid is None:
+            return "nothing"
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return kind
 
     def steps(self) -> list[StepStart]:
         """Return the steps that live, at least one."""
@@ -189,7 +196,7 @@ class Campaign:
     def check_outputs(self, runs: list[AccountedRun]) -> None:
         """Check W2 and the outputs: no run has begun twice, and what completed has all lines."""
         lines: Counter[str] = Counter()
-        for file in self.cluster.directory.parent.glob("*.out"):
+        for file in self.cluster.home.glob("*.out"):
             lines.update(file.read_text().splitlines())
         for run in runs:
             identity = run.record.identity
@@ -233,8 +240,9 @@ def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> No
     cluster.fairbank("audit", "verify")
     cluster.fairbank("doctor", "--cluster")
     cluster.fairbank("reconcile")
-    cluster.down()
-    assert cluster.processes() == []
+    cluster.fairbank("cluster", "down")
+    assert cluster.processes() == set()
+    assert cluster.traces() == []
     campaign.check()
 
 

@@ -182,7 +182,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
 COMMAND = Command(
     "check this bank, the set-up next to Slurm, or a cluster; exit code 8 if something is wrong",
-    ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --slurm --json", "{} --cluster"),
+    ("{} --config /etc/fairbank/fairbank.toml", "{} --slurm --json", "{} --cluster"),
     add,
     run,
     columns=COLUMNS,
