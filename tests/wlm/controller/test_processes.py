@@ -171,12 +171,17 @@ def test_controller_is_refused_a_state_file_in_use(cluster: SmallCluster) -> Non
     assert "another controller uses the state file" in run_controller(cluster)
 
 
-def test_node_with_jobs_cannot_be_removed_between_two_starts(own_cluster: SmallCluster) -> None:
-    job = own_cluster.submit("sleep 600", nodes=2)
+def test_what_has_jobs_cannot_be_removed_between_two_starts(own_cluster: SmallCluster) -> None:
+    job = own_cluster.submit("sleep 600", nodes=2, tasks=4)
     own_cluster.wait_for_state(job, "RUNNING")
     own_cluster.kill_controller()
-    own_cluster.settings.write_text(SETTINGS.replace("n[1-2]", "n1"))
-    assert "node n2 cannot be removed: it has jobs" in run_controller(own_cluster)
+    for old, new, sentence in (
+        ("n[1-2]", "n1", "node n2 cannot be removed: it has jobs"),
+        ("cpus = 2", "cpus = 1", "node n1 cannot have 1 CPUs: its jobs have 2"),
+        ('"main"', '"other"', "partition main cannot be removed: it has jobs"),
+    ):
+        own_cluster.settings.write_text(SETTINGS.replace(old, new))
+        assert sentence in run_controller(own_cluster)
     own_cluster.settings.write_text(SETTINGS)
 
 

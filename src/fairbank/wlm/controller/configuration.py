@@ -9,8 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from fairbank.cluster.licence import Licence
-from fairbank.core.errors import Conflict, list_some
-from fairbank.wlm.config.comparison import InUse
+from fairbank.cluster.node import Node
+from fairbank.core.errors import Conflict
+from fairbank.wlm.config.comparison import InUse, compare
 from fairbank.wlm.config.loader import LoadedSettings, load_settings
 from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.clock import local_zone
@@ -86,17 +87,21 @@ def resources_in_use(jobs: Iterable[WlmJob]) -> InUse:
     return InUse(cpus, memory, frozenset(partitions))
 
 
-def check_nodes_in_use(settings: WlmSettings, rows: Iterable[StoredRow]) -> None:
-    """Check that every node on which a stored job may have processes is still configured.
+def check_stored_jobs(settings: WlmSettings, rows: Iterable[StoredRow]) -> None:
+    """Check that stored jobs have their nodes and partitions also under these settings.
 
     Raises Conflict.
     """
-    jobs = [row.value for row in rows if isinstance(row.value, WlmJob)]
-    configured = {node.name for node in settings.nodes}
-    missing = sorted(resources_in_use(jobs).cpus.keys() - configured)
-    if missing:
-        text = f"node {list_some(missing)} cannot be removed: it has jobs"
-        raise Conflict(text, field="nodes", remedy="configure it again until they have ended")
+    rows = list(rows)
+    in_use = resources_in_use(row.value for row in rows if isinstance(row.value, WlmJob))
+    # A partition that a request has created is in no file.
+    created = {row.key for row in rows if row.table == "partitions"}
+    in_use = in_use._replace(partitions=in_use.partitions - created)
+    missing = in_use.cpus.keys() - {node.name for node in settings.nodes}
+    before = replace(settings, nodes=(*settings.nodes, *(Node(name=name) for name in missing)))
+    if refused := compare(before, settings, in_use).refused:
+        remedy = "configure them again until the jobs have ended"
+        raise Conflict("; ".join(refused), field="nodes", remedy=remedy)
 
 
 def stored_state(state: CoreState, settings: WlmSettings) -> Iterator[StoredRow]:

@@ -15,7 +15,7 @@ from fairbank.wlm.controller.agent_link import AgentLink
 from fairbank.wlm.controller.commands.answers import CommandAnswers
 from fairbank.wlm.controller.commands.command_server import CommandServer
 from fairbank.wlm.controller.configuration import (
-    check_nodes_in_use,
+    check_stored_jobs,
     dropped_rows,
     read_settings,
     resources_in_use,
@@ -51,7 +51,7 @@ class ControllerDaemon:
         check_local_disk(place, field="state_save_location")
         store = StateStore(place / STATE_FILE)
         try:
-            check_nodes_in_use(loaded.settings, store.rows())
+            check_stored_jobs(loaded.settings, store.rows())
             self.runner = CoreRunner(loaded.settings, store)
         except BaseException:
             store.close()
