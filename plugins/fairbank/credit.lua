@@ -75,7 +75,7 @@ function M.check(policy, job, project, partition, bill)
   local line
   if bill.available then
     line = "this job may cost " .. text.su(bill.amount) .. " SU; " .. project.account .. " has " ..
-      text.su(bill.available, true) .. " SU of " .. bill.resource .. ", short by " ..
+      text.su(bill.available) .. " SU of " .. bill.resource .. ", short by " ..
       text.shortfall(bill.amount, bill.available) .. " SU"
   else
     line = "project " .. project.account .. " has no credit for " .. bill.resource ..

@@ -21,25 +21,15 @@ function M.options(option, values)
   return M.join(options, " or ")
 end
 
--- Hundredths of an SU, rounded up, or `down`.
-local function hundredths(minutes, down)
-  local parts = minutes * 100
-  return down and floor(parts / 60) or -floor(-parts / 60)
-end
-
-local function format_hundredths(number)
-  local size = math.abs(number)
+-- SU-minutes as src/fairbank/core/units.py shows them: SU, with two decimals if not whole.
+function M.su(minutes)
+  local size = floor((math.abs(minutes) * 5 + 1) / 3)
   local rest = fmod(size, 100)
-  local text = string.format(number < 0 and "-%.0f" or "%.0f", (size - rest) / 100)
+  local text = string.format(minutes < 0 and "-%.0f" or "%.0f", (size - rest) / 100)
   return rest > 0 and text .. string.format(".%02.0f", rest) or text
 end
 
--- SU-minutes as src/fairbank/core/units.py shows them: SU, with two decimals if not whole.
-function M.su(minutes, down) return format_hundredths(hundredths(minutes, down)) end
-
--- The shortfall, so that readers can check it: the difference of the two amounts as shown.
-function M.shortfall(amount, available)
-  return format_hundredths(math.max(0, hundredths(amount) - hundredths(available, true)))
-end
+-- The shortfall: 0 if the amount is available.
+function M.shortfall(amount, available) return M.su(math.max(0, amount - available)) end
 
 return M

@@ -351,15 +351,15 @@ def test_overdrawn_allocation_is_shown() -> None:
             Reason.INSUFFICIENT_CREDIT,
             46_080,
             37_789,
-            "requested 768 SU, available 629.81 SU, short by 138.19 SU",
+            "requested 768 SU, available 629.82 SU, short by 138.18 SU",
         ),
         (
             Reason.NOT_ENOUGH,
             5_999_940,
             38_158,
-            "requested 99999 SU, available 635.96 SU, short by 99363.04 SU",
+            "requested 99999 SU, available 635.97 SU, short by 99363.03 SU",
         ),
-        (Reason.CAPPED, 25, 10, "requested 0.42 SU, available 0.16 SU, short by 0.26 SU"),
+        (Reason.CAPPED, 25, 10, "requested 0.42 SU, available 0.17 SU, short by 0.25 SU"),
     ],
 )
 def test_shown_figures_of_a_refusal_add_up(

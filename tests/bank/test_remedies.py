@@ -86,7 +86,7 @@ def test_advised_deposit_can_be_typed_and_suffices(requested: int, data: st.Data
 @pytest.mark.parametrize(
     ("line", "advice"),
     [
-        ("refund 7 26m", "refund at most 0.41 SU"),
+        ("refund 7 26m", "refund at most 0.42 SU"),
         ("withdraw physics/cpu:next 2", "withdraw at most 1.33 SU"),
     ],
 )

@@ -2,7 +2,7 @@
 
 Partition idle-std prices CPU=1.0,Mem=0.5G by the dearest. Of the three jobs of JOBS, by hand:
 101 has 4 CPUs and 16 GiB, so 8 SU an hour, for 1.5 h: 12 SU. 102 has 2 CPUs for 10 minutes: 20
-SU-minutes, 0.34 SU. 103 failed after an hour on 3 CPUs: 3 SU. Together 920 minutes, 15.34 SU.
+SU-minutes, 0.33 SU. 103 failed after an hour on 3 CPUs: 3 SU. Together 920 minutes, 15.33 SU.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def test_each_line_is_charged_once(changing: Run, directory: Path) -> None:
     (directory / "jobs.csv").write_text(JOBS)
     before = available(changing, CPU)
     planned = changing("import", "csv", "jobs.csv", "--dry-run")
-    price = "history: 3 runs would be charged, price 15.34 SU; 0 known already\nbank fairbank\n"
+    price = "history: 3 runs would be charged, price 15.33 SU; 0 known already\nbank fairbank\n"
     assert output_of(planned) == price
     assert available(changing, CPU) == before
     done = changing("import", "csv", "jobs.csv")
-    assert output_of(done) == "history: 3 runs charged, 15.34 SU; 0 known already\nbank fairbank\n"
+    assert output_of(done) == "history: 3 runs charged, 15.33 SU; 0 known already\nbank fairbank\n"
     assert available(changing, CPU) == before - 920
     assert [row_of(changing, job)["charged"] for job in (101, 102, 103)] == [720, 20, 180]
     assert row_of(changing, 103)["outcome"] == "FAILED"

@@ -102,7 +102,7 @@ def test_written_off_column(fairbank: Run) -> None:
     ).out.splitlines()
     assert output == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
     column = next(column for column in COLUMNS if column.head == "WRITTEN-OFF")
-    assert column.cell({"written_off": 101}, DisplayFormat()) == "1.69"
+    assert column.cell({"written_off": 101}, DisplayFormat()) == "1.68"
 
 
 def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:

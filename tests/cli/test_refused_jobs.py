@@ -32,12 +32,12 @@ def test_shortfall_is_the_same_everywhere() -> None:
     columns = [
         column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
     ]
-    assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.08"] * 2
+    assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.07"] * 2
     (shown,) = envelope("x", JsonSource(), [row], (), DisplayFormat())["data"]
     assert shown["display"] == {
-        "requested": "83333.34",
-        "available": "80.26",
-        "shortfall": "83253.08",
+        "requested": "83333.33",
+        "available": "80.27",
+        "shortfall": "83253.07",
     }
 
 

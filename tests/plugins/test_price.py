@@ -144,9 +144,8 @@ def test_remedies_fit_and_longer_limits_do_not(
 
 
 @pytest.mark.parametrize("minutes", [0, 1, 25, 59, 60, 90, -90, -25, 3600, 7_200_000, 10**13 + 1])
-@pytest.mark.parametrize("down", [True, False])
-def test_su_has_the_format_of_the_bank(lua: Lua, minutes: int, down: bool) -> None:
-    assert lua.module("text").su(minutes, down) == show_su(minutes, down=down)
+def test_su_has_the_format_of_the_bank(lua: Lua, minutes: int) -> None:
+    assert lua.module("text").su(minutes) == show_su(minutes)
 
 
 @pytest.mark.parametrize(

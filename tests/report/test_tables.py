@@ -5,7 +5,6 @@ figure.
 from __future__ import annotations
 
 from datetime import timedelta, timezone
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -19,7 +18,6 @@ from fairbank.report.columns import (
     DisplayFormat,
     Row,
     Summand,
-    credit,
     day,
     duration,
     moment,
@@ -119,7 +117,7 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
         ([60, 120], ["1", "2"]),
         ([60, 25], ["1.00", "0.42"]),
         ([6_061, 25], ["101.02", "0.42"]),
-        ([-6_061, 45], ["-101.01", "0.75"]),
+        ([-6_061, 45], ["-101.02", "0.75"]),
     ],
 )
 @pytest.mark.parametrize("short", [False, True])
@@ -143,14 +141,13 @@ def test_amounts_of_a_column_have_the_same_decimals(
             [0, 0],
             [["25.58", "100.00"], ["0.00", "0.42"], ["0", "0"], ["25.58", "99.58"]],
         ),
-        ([25], [10], [10], [["0.41"], ["0.17"], ["0.16"], ["0.08"]]),
+        ([25], [10], [10], [["0.42"], ["0.17"], ["0.17"], ["0.08"]]),
     ],
 )
 @pytest.mark.parametrize("short", [False, True])
-def test_amounts_of_an_allocation_add_up(
+def test_amounts_of_an_allocation_are_rounded_as_everywhere(
     granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
-    """Used credit is rounded up, the rest down; what this leaves over is held."""
     columns = [
         Column(name, Summand(name), right=True) for name in ("granted", "used", "held", "available")
     ]
@@ -163,7 +160,7 @@ def test_amounts_of_an_allocation_add_up(
 
 @pytest.mark.parametrize("state", ["active", "frozen"])
 def test_width_of_the_terminal_changes_no_amount_of_a_balance(state: str) -> None:
-    """Column STATE makes the table too wide for 80 columns: 100.50, 0.50 and 0.01 SU stay."""
+    """Column STATE makes the table too wide for 80 columns: 100.50, 0.50 and 0.02 SU stay."""
     row = {
         "account": "chem_qmc",
         "resource": "cpu",
@@ -180,7 +177,7 @@ def test_width_of_the_terminal_changes_no_amount_of_a_balance(state: str) -> Non
         "end": 1_800_000_000,
         "outlook": "too early",
     }
-    amounts = {"GRANTED": "101.01", "USED": "0.50", "HELD": "0.01", "AVAILABLE": "100.50"}
+    amounts = {"GRANTED": "101.02", "USED": "0.50", "HELD": "0.02", "AVAILABLE": "100.50"}
     for columns in range(40, 118):
         result = table(balance_columns([row]), [row], DisplayFormat(), columns)
         heads, cells = (line.split() for line in result.lines)
@@ -199,14 +196,18 @@ def test_added_column_keeps_those_of_a_wide_terminal_and_of_long() -> None:
         assert "ALLOC" in csv(choose(COLUMNS, names, extras=True), [row()], LOOK)[0]
 
 
-@given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
-def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
-    cells = Column("LEFT", credit("left"), right=True).cells(
-        [{"left": amount} for amount in minutes], DisplayFormat(short=short)
-    )
-    assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
-    for amount, cell in zip(minutes, cells, strict=True):
-        assert Fraction(amount, 60) - 1 < Fraction(cell) <= Fraction(amount, 60)
+@pytest.mark.parametrize(
+    ("form", "cell"),
+    [
+        (DisplayFormat("M"), "<0.01"),
+        (DisplayFormat("M", exact=True), "0.00036500"),
+        (DisplayFormat("k", exact=True), "0.36500"),
+        (DisplayFormat(exact=True), "365"),
+    ],
+)
+def test_scripts_get_all_digits_of_a_large_unit(form: DisplayFormat, cell: str) -> None:
+    assert su("used").in_minutes({"used": 365 * 60}, form) == "21900"
+    assert Column("USED", su("used")).cell({"used": 365 * 60}, form) == cell
 
 
 names = st.text(max_size=30)
@@ -307,7 +308,7 @@ def test_csv_has_exact_minutes() -> None:
     )
     assert lines == [
         "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE,GRANTED-MINUTES,AVAILABLE-MINUTES",
-        "chem_qmc,0.42,-0.41,2027-07-01,,25,-25",
+        "chem_qmc,0.42,-0.42,2027-07-01,,25,-25",
         "chem_qmc,59408.34,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")
@@ -329,7 +330,7 @@ def test_times_are_shown_in_the_given_zone() -> None:
     assert Column("X", duration("ran")).cell(sample, LOOK) == "1-01:01:01"
     assert Column("X", percent("share")).cell(sample, LOOK) == "36%"
     assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
-    for show in (moment, day, duration, percent, su, credit, text):
+    for show in (moment, day, duration, percent, su, text):
         assert Column("X", show("none")).cell(sample, LOOK) == ""
 
 

@@ -60,7 +60,7 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     """Parse `100`, `12.5`, `1,200`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
 
     `90M` is refused, because it may be meant as minutes or as millions. It reads what `show_su`
-    prints: two decimals of an SU mean the minute that is shown so, rounded up or down.
+    prints: two decimals of an SU mean the nearest minute.
 
     Args:
         text: the amount.
@@ -93,10 +93,10 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
         )
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
-        # `show_su` prints two decimals of an SU, rounded up or down: they name one minute.
+        # `show_su` prints two decimals of an SU: a minute is more than one of them.
         if (suffix or default) != "h" or len(decimals) != 2:
             raise _finer_than_a_minute(text, minutes, field=field, least=least)
-        minutes += IN_SU.parts(minutes) != int(whole + decimals)
+        minutes += 2 * finer > 10 ** len(decimals)
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
 
 
@@ -148,11 +148,13 @@ class AmountFormat(NamedTuple):
     separators: bool = False
     decimals: int | None = None
 
-    def parts(self, minutes: int, *, down: bool = False) -> int:
-        """Return an amount in units of the last decimal, rounded up, or `down`."""
-        parts: int = minutes * 10**self.places
+    def parts(self, minutes: int) -> int:
+        """Return an amount in units of the last decimal, rounded to the nearest, halves away from
+        0.
+        """
         worth = WORTH[self.units]
-        return parts // worth if down else -(-parts // worth)
+        parts: int = (2 * abs(minutes) * 10**self.places + worth) // (2 * worth)
+        return -parts if minutes < 0 else parts
 
     def write(self, parts: int) -> str:
         """Return the text of an amount in units of the last decimal."""
@@ -169,27 +171,31 @@ class AmountFormat(NamedTuple):
 IN_SU = AmountFormat()
 
 
-def show_su(minutes: int, form: AmountFormat = IN_SU, *, down: bool = False) -> str:
-    """Format an amount, in SU unless `form` says otherwise.
+def show_su(minutes: int, form: AmountFormat = IN_SU) -> str:
+    """Format an amount, in SU unless `form` says otherwise, rounded to the nearest.
 
-    Used and held credit is rounded up, granted and available credit down, so that no figure
-    promises too much, and every command shows the same figure for an amount.
+    Each amount has one text, whether it is granted, used, held or left, and two amounts in SU never
+    have the same one. What is too small for the decimals of a large unit is not shown as 0.
 
     Args:
         minutes: the amount in SU-minutes.
         form: the format.
-        down: whether to round down.
 
     >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, AmountFormat(separators=True))
     ('60', '0.42', '-1.50', '120,000')
-    >>> show_su(25, down=True), show_su(-25, down=True), show_su(3600, AmountFormat(decimals=2))
-    ('0.41', '-0.42', '60.00')
+    >>> show_su(1), show_su(119), show_su(120), show_su(3600, AmountFormat(decimals=2))
+    ('0.02', '1.98', '2', '60.00')
+    >>> show_su(365, AmountFormat("M")), show_su(-1, AmountFormat("k"))
+    ('<0.01', '>-0.01')
     """
     if form is IN_SU and minutes >= 0:
         # As below, in a third of the time: the bank's lists have thousands of amounts.
-        whole, rest = divmod((minutes * 5 + (0 if down else 2)) // 3, 100)
+        whole, rest = divmod((minutes * 5 + 1) // 3, 100)
         return f"{whole}.{rest:02}" if rest else str(whole)
-    return form.write(form.parts(minutes, down=down))
+    parts = form.parts(minutes)
+    if not parts and minutes:
+        return f"<{form.write(1)}" if minutes > 0 else f">{form.write(-1)}"
+    return form.write(parts)
 
 
 def show_minutes(minutes: int) -> str:
@@ -210,11 +216,7 @@ class ShownSums(NamedTuple):
 def show_sums(
     granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SU
 ) -> ShownSums:
-    """Format the amounts of an allocation so that the shown figures add up.
-
-    Used and available credit are shown as everywhere, the one rounded up, the other down. What
-    this leaves over goes to held, then to the limit, then to the granted amount, as far as their
-    own figures are not exact.
+    """Format the amounts of an allocation.
 
     Args:
         granted: credit of the grant in SU-minutes, as are all amounts; without the credit limit.
@@ -223,49 +225,26 @@ def show_sums(
         available: what is left of the grant and of the credit limit.
         form: unit, decimals and separators of all figures.
 
-    >>> show_sums(1535, 0, 0, 1535).available
-    '25.58'
-    >>> show_sums(6000, 25, 25, 5950)
-    ShownSums(granted='100', limit='0', used='0.42', held='0.42', available='99.16')
+    >>> show_sums(6000, 25, 35, 5940)
+    ShownSums(granted='100', limit='0', used='0.42', held='0.58', available='99')
     """
-    amounts = (granted, used + held + available - granted, used, held)
-    worth, left = WORTH[form.units], form.parts(available, down=True)
-    is_down = (True, True, False, False)
-    shown = [form.parts(amount, down=down) for amount, down in zip(amounts, is_down, strict=True)]
-    beyond = shown[2] + shown[3] + left - shown[0] - shown[1]  # 0 to 3
-    for place, step in ((3, -1), (1, 1), (0, 1)):
-        if beyond and amounts[place] * 10**form.places % worth:
-            shown[place] += step
-            beyond -= 1
-    return ShownSums(*map(form.write, (*shown, left)))
-
-
-def show_moved(before: int, after: int, form: AmountFormat = IN_SU) -> str:
-    """Format the change of the available credit: the difference of the figures shown, unsigned.
-
-    Args:
-        before: available credit before, in SU-minutes.
-        after: available credit after, in SU-minutes.
-        form: unit, decimals and separators.
-
-    >>> show_moved(6000, 5900), show_moved(5900, 5959)
-    ('1.67', '0.98')
-    """
-    return form.write(abs(form.parts(after, down=True) - form.parts(before, down=True)))
+    limit = used + held + available - granted
+    amounts = (granted, limit, used, held, available)
+    return ShownSums(*(show_su(amount, form) for amount in amounts))
 
 
 def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SU) -> str:
-    """Format how much credit is missing: the difference of the figures shown, at least 0.
+    """Format how much credit is missing, at least 0.
 
     Args:
         requested: amount to be paid in SU-minutes.
         available: credit in SU-minutes.
         form: unit, decimals and separators.
 
-    >>> show_su(46_080), show_su(37_789, down=True), show_shortfall(46_080, 37_789)
-    ('768', '629.81', '138.19')
+    >>> show_su(46_080), show_su(37_789), show_shortfall(46_080, 37_789)
+    ('768', '629.82', '138.18')
     """
-    return form.write(max(0, form.parts(requested) - form.parts(available, down=True)))
+    return show_su(max(0, requested - available), form)
 
 
 # --- amounts in objects of JSON ---
@@ -278,39 +257,21 @@ AMOUNTS = frozenset(
     " written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
-CREDIT = frozenset(
-    "after available cap capacity credit_limit deposited expired_minutes granted granted_at_end"
-    " granted_minutes idle left left_over my_cap my_left remaining".split()
-)
-"""Amounts that are credit, granted or left, which is rounded down."""
 
 
 def amount_texts(fields: Mapping[str, object], form: AmountFormat = IN_SU) -> dict[str, str]:
-    """Return the text of each amount of an object, as a table shows it, so that they add up.
+    """Return the text of each amount of an object, as a table shows it.
 
     Args:
         fields: of the object, also those that are no amounts.
         form: the format; default: in SU.
     """
     # Agents get thousands of these in an answer: no second pass over the fields, no sets.
-    amounts: Any = fields
-    texts = {
-        name: show_su(value, form, down=name in CREDIT)
-        for name, value in amounts.items()
+    return {
+        name: show_su(value, form)
+        for name, value in fields.items()
         if name in AMOUNTS and isinstance(value, int)
     }
-    rest = "remaining" if "remaining" in texts else "available"
-    if rest in texts and "deposited" in texts and "charged" in texts and "held" in texts:
-        sums = show_sums(
-            amounts["deposited"], amounts["charged"], amounts["held"], amounts[rest], form
-        )
-        texts |= {"deposited": sums.granted, "held": sums.held}
-        if "credit_limit" in texts:
-            texts["credit_limit"] = sums.limit
-    if "shortfall" in texts and "requested" in texts and "available" in texts:
-        # It is the difference of the others, as shown.
-        texts["shortfall"] = show_shortfall(amounts["requested"], amounts["available"], form)
-    return texts
 
 
 def with_texts(value: Any, form: AmountFormat = IN_SU) -> Any:

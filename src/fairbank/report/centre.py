@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.core.units import in_permille
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, credit, su, text
+from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, percent_text, unit_names
 
@@ -99,8 +99,8 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
             if row["capacity"] and row[key] is not None and row[key] > row["capacity"]:
                 percent = percent_text(in_permille(row[key], row["capacity"]) or 0)
                 lines.append(
-                    f"! {plain(row['unit'])}: {what.format(form.credit_text(row[key]))},"
-                    f" {percent} of the {form.credit_text(row['capacity'])} that exist."
+                    f"! {plain(row['unit'])}: {what.format(form.su_text(row[key]))},"
+                    f" {percent} of the {form.su_text(row['capacity'])} that exist."
                 )
                 break
     return lines
@@ -203,13 +203,13 @@ def _of_jobs(show: Show) -> Show:
 
 COLUMNS = (
     Column("RESOURCE", text("unit")),
-    Column("CAPACITY", credit("capacity"), right=True),
-    Column("GRANTED", credit("granted"), right=True),
+    Column("CAPACITY", su("capacity"), right=True),
+    Column("GRANTED", su("granted"), right=True),
     Column("GRANTED%", _granted_percent, right=True, drop=2),
     Column("USED", Amount(_of_jobs(su("used"))), right=True),
     Column("USED%", _part(lambda row: row["used_permille"]), right=True, drop=1),
     Column("DOWN", Amount(_down), right=True, drop=3),
-    Column("IDLE", credit("idle"), right=True, drop=4),
+    Column("IDLE", su("idle"), right=True, drop=4),
     Column("JOBS", _of_jobs(text("runs")), right=True, extra=True),
     Column("CPU-HOURS", _of_jobs(hours("core_seconds")), right=True, extra=True),
     Column("GPU-HOURS", _of_jobs(hours("gpu_seconds")), right=True, extra=True),

@@ -9,14 +9,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant, show_duration
-from fairbank.core.units import (
-    AmountFormat,
-    ShownSums,
-    show_moved,
-    show_shortfall,
-    show_su,
-    show_sums,
-)
+from fairbank.core.units import AmountFormat, ShownSums, show_shortfall, show_su, show_sums
 from fairbank.report.cells import plain
 
 Row = Mapping[str, Any]
@@ -51,23 +44,17 @@ class DisplayFormat(NamedTuple):
 
     @property
     def amounts(self) -> AmountFormat:
-        return AmountFormat(self.units, self.separators, self.decimals)
+        # Scripts get all digits: of a million SU a hundredth is much, and they add rows up.
+        digits = {"k": 5, "M": 8}.get(self.units) if self.exact else None
+        return AmountFormat(self.units, self.separators, digits or self.decimals)
 
     def su(self, minutes: int) -> str:
-        """Format an amount that was used, held or requested: rounded up."""
+        """Format an amount."""
         return show_su(minutes, self.amounts)
 
-    def credit(self, minutes: int) -> str:
-        """Format credit that was granted or is left: rounded down, so never shown too high."""
-        return show_su(minutes, self.amounts, down=True)
-
     def su_text(self, minutes: int) -> str:
-        """Format an amount of a sentence, with its unit: rounded up."""
+        """Format an amount of a sentence, with its unit."""
         return self.with_unit(self.su(minutes))
-
-    def credit_text(self, minutes: int) -> str:
-        """Format credit of a sentence, with its unit: rounded down."""
-        return self.with_unit(self.credit(minutes))
 
     def with_unit(self, amount: str) -> str:
         """Return a formatted amount with its unit, in the singular for one SU-minute."""
@@ -75,7 +62,7 @@ class DisplayFormat(NamedTuple):
         return f"{amount} {self.unit.removesuffix('s') if is_one else self.unit}"
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
-        """Format the amounts of an allocation so that they add up as shown.
+        """Format the amounts of an allocation.
 
         Args:
             granted: credit of the grant in SU-minutes, as are all amounts.
@@ -85,12 +72,8 @@ class DisplayFormat(NamedTuple):
         """
         return show_sums(granted, used, held, available, self.amounts)
 
-    def moved(self, before: int, after: int) -> str:
-        """Format the change of available credit: the difference of the amounts as shown."""
-        return show_moved(before, after, self.amounts)
-
     def lacking(self, requested: int, available: int) -> str:
-        """Format the shortfall: the requested amount less the available one, as they are shown."""
+        """Format the shortfall: the requested amount less the available one."""
         return show_shortfall(requested, available, self.amounts)
 
     def day(self, instant: int) -> str:
@@ -141,7 +124,7 @@ Show = Callable[[Row, DisplayFormat], str]
 
 
 class Amount:
-    """Shows an amount of SU, possibly rounded. Programs also get it in whole minutes."""
+    """Shows an amount of SU, rounded. Programs also get it in whole minutes."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
@@ -161,7 +144,7 @@ class Summand(Amount):
         self._name, self._keys = name, (granted, used, "held")
 
     def sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
-        """Format the amounts of a row so that they add up."""
+        """Format the amounts of a row."""
         # A user with a cap may use less of an allocation than remains in it.
         rest = row.get("remaining", row.get("available"))
         amounts = [*(row.get(key) for key in self._keys), rest]
@@ -287,13 +270,8 @@ def decimal(key: str, decimals: int) -> Show:
 
 
 def su(key: str) -> Amount:
-    """Show the field as an amount that was used or held, rounded up."""
+    """Show the field as an amount."""
     return Amount(field(key, lambda value, form: form.su(int(value))))
-
-
-def credit(key: str) -> Amount:
-    """Show the field as credit, rounded down."""
-    return Amount(field(key, lambda value, form: form.credit(int(value))))
 
 
 def if_any(amount: Amount) -> Amount:

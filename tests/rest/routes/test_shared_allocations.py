@@ -20,6 +20,9 @@ from tests.rest.world import (
     report,
 )
 
+EVERY = f"until={NOW + 7_200}"
+"""Period that has each run: they end an hour after the time of the bank."""
+
 
 def test_owner_sees_own_runs_after_leaving_the_project(world: World) -> None:
     world.ask("DELETE", f"/project/{world.own['project']}/member/{MEMBER}", SUPERUSER)
@@ -103,11 +106,11 @@ def test_run_is_seen_by_its_project_and_the_paying_one(world: World) -> None:
     ):
         assert [
             row["charged"]
-            for row in world.ask("GET", f"/usage?account={account}", uid).json()["data"]
+            for row in world.ask("GET", f"/usage?account={account}&{EVERY}", uid).json()["data"]
         ] == used, (uid, account)
         rows = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
         assert {row["job_id"] == 77 for row in rows} == {account == "kid"}, (uid, account)
-    of_the_allocation = f"/usage?allocation={world.own['allocation']}&by=allocation"
+    of_the_allocation = f"/usage?allocation={world.own['allocation']}&by=allocation&{EVERY}"
     for uid, paid in ((PI, 30_060), (STRANGER, 60)):
         assert [
             usage["charged"] for usage in world.ask("GET", of_the_allocation, uid).json()["data"]
@@ -186,7 +189,10 @@ def test_filter_by_child_project_shows_only_visible_rows(world: World) -> None:
             world.ask("POST", "/job", AGENT, json={**ended, "end": NOW + 3_600}).status_code == 201
         )
     used = {
-        uid: [row["runs"] for row in world.ask("GET", "/usage?account=kid", uid).json()["data"]]
+        uid: [
+            row["runs"]
+            for row in world.ask("GET", f"/usage?account=kid&{EVERY}", uid).json()["data"]
+        ]
         for uid in (PI, SUPERUSER, OTHER_PI)
     }
     assert used == {PI: [1], SUPERUSER: [1, 1], OTHER_PI: []}

@@ -62,7 +62,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         " have a hold continue.",
         ("account", "allocation", "entry"),
         "have it thawed, by staff: fairbank alloc thaw {allocation} --reason '...'",
-        specific="requested {requested:su} SU, available {available:su_down} SU",
+        specific="requested {requested:su} SU, available {available:su} SU",
         has_figures=True,
     ),
     "UNPRICED": ReasonInfo(
@@ -169,7 +169,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "A refund returns the charge of a run, whole or in part, less the refunds before.",
         ("amount", "entry"),
         "refund at most {most} SU",
-        specific="requested {requested:su} SU, left of its charge {available:su_down} SU",
+        specific="requested {requested:su} SU, left of its charge {available:su} SU",
         has_figures=True,
     ),
     "NOTHING_TO_REFUND": ReasonInfo(

@@ -252,9 +252,9 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         details={
             Detail.NO_RESOURCE: Case("{category} grants {names}, not {resource}"),
             Detail.NO_GRANTER: Case("only users {names} grant {category}"),
-            Detail.TOO_LOW: Case("{category} grants at least {lowest:su_down} SU of {resource}"),
+            Detail.TOO_LOW: Case("{category} grants at least {lowest:su} SU of {resource}"),
             Detail.TOO_HIGH: Case(
-                "{category} grants at most {highest:su_down} SU of {resource}, and this would be"
+                "{category} grants at most {highest:su} SU of {resource}, and this would be"
                 " {requested:su} SU"
             ),
             Detail.TOO_LONG: Case("{category} grants at most {days} days"),

@@ -1,7 +1,7 @@
 """Shape of the record of a reason. `job_reasons` and `ledger_reasons` have the records.
 
 Texts in the records are templates. The names in braces are fields of `Refusal` and of its `Facts`,
-or what `refusal.values_of` adds; `:su`, `:su_down` and `:time` say how a value is shown.
+or what `refusal.values_of` adds; `:su` and `:time` say how a value is shown.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Case(NamedTuple):
     remedy: str = ""
 
 
-SHORTFALL = "requested {requested:su} SU, available {available:su_down} SU, short by {short} SU"
+SHORTFALL = "requested {requested:su} SU, available {available:su} SU, short by {short} SU"
 _JOB_ADVICE = "a shorter time limit: -t TIME; or another project: -A PROJECT; or "
 
 # Stand for the values in a remedy where there is no refusal: in help and the reference.

@@ -260,16 +260,12 @@ def nearest(
 
 
 class _Templates(Formatter):
-    """Format amounts with `:su` and `:su_down`, times with `:time`, words of commands with
-    `:word`.
-    """
+    """Format amounts with `:su`, times with `:time`, words of commands with `:word`."""
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         match format_spec:
             case "su":
                 return show_su(value)
-            case "su_down":
-                return show_su(value, down=True)
             case "time":
                 return iso(value)
             case "word":
@@ -338,7 +334,7 @@ def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str,
         advice.append(f"a shorter time limit: -t {show_duration(seconds)}")
     advice += [
         f"another project: -A {shlex.quote(other.account)}"
-        f" ({show_su(other.available, down=True)} SU available)"
+        f" ({show_su(other.available)} SU available)"
         for other in known.alternatives
     ]
     template = _case(refusal, known).remedy or refusal.reason.info.remedy
@@ -376,7 +372,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         **msgspec.structs.asdict(refusal),
         "short": show_shortfall(refusal.requested, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
-        "most": show_su(max(0, refusal.available), down=True),
+        "most": show_su(max(0, refusal.available)),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": (

@@ -10,7 +10,7 @@ from fairbank.cli.framework.output import Listing, caption_of, show
 from fairbank.core.errors import Unavailable
 from fairbank.core.time import show_duration
 from fairbank.report.cells import plain
-from fairbank.report.columns import Column, credit, instant_of, su, text
+from fairbank.report.columns import Column, instant_of, su, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -165,7 +165,7 @@ ENTRY_COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
     Column("AMOUNT", su("amount"), right=True),
-    Column("AVAILABLE", credit("available"), right=True),
+    Column("AVAILABLE", su("available"), right=True),
     Column(
         "DETAILS",
         lambda row, form: ", ".join(f"{key} {value}" for key, value in row["details"].items()),
@@ -260,7 +260,7 @@ def _details(context: Context, row: Row) -> dict[str, object]:
             return {
                 **details,
                 "uid": row["owner_uid"],
-                "cap": "none" if cap is None else context.format.credit_text(cap),
+                "cap": "none" if cap is None else context.format.su_text(cap),
             }
         case "member":
             return {**details, "role": details["role"] or "none"}
@@ -301,7 +301,7 @@ def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, objec
     formats: Mapping[str, Callable[[Any], str]] = {
         "start": lambda value: form.moment(int(value)),
         "end": lambda value: form.moment(int(value)),
-        "credit_limit": form.credit_text,
+        "credit_limit": form.su_text,
         "shared": lambda value: "yes" if value else "no",
     }
     return {key: formats.get(key, str)(value) for key, value in changes.items()}

@@ -54,7 +54,7 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
     def evidence(self) -> str:
         payer = f"{self.project}/{self.resource}"
         hold = f"a hold of {show_su(self.wanted, _SEPARATED)} SU"
-        available = f"available {show_su(self.available, _SEPARATED, down=True)} of {payer}"
+        available = f"available {show_su(self.available, _SEPARATED)} of {payer}"
         if self.reason is None:
             return f"{hold}, {available}"
         if self.reason == SHORT:

@@ -29,7 +29,6 @@ from fairbank.report.columns import (
     DisplayFormat,
     Row,
     Summand,
-    credit,
     day,
     instant_of,
     last_day,
@@ -52,7 +51,7 @@ COLUMNS = (
     Column("END", last_day("end"), drop=1),
     Column("STATE", text("state"), drop=2),
     Column("GRANTED", Summand("granted"), right=True, drop=1),
-    Column("AVAILABLE", credit("available"), right=True),
+    Column("AVAILABLE", su("available"), right=True),
     Column("REMAINING", Summand("available"), right=True, extra=True),
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
@@ -69,10 +68,10 @@ USER_COLUMNS = (
     Column("HELD", su("held"), right=True),
     Column(
         "CAP",
-        Amount(lambda row, form: "none" if row["cap"] is None else form.credit(row["cap"])),
+        Amount(lambda row, form: "none" if row["cap"] is None else form.su(row["cap"])),
         right=True,
     ),
-    Column("LEFT", credit("left"), right=True),
+    Column("LEFT", su("left"), right=True),
 )
 
 

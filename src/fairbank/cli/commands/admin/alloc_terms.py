@@ -61,7 +61,7 @@ def _create(context: Context, options: Namespace) -> int:
     period = f"{context.format.moment(int(start or 0))} .. {context.format.moment(int(end or 0))}"
     question = (
         f"Open an allocation of {options.resource} for {project['account']}, {period}, with"
-        f" {context.format.credit_text(body['amount'])}?"
+        f" {context.format.su_text(body['amount'])}?"
     )
     is_large = body["amount"] >= LARGE or body["credit_limit"] >= LARGE
     request = WriteRequest("POST", "/alloc", body, question if is_large else None)
@@ -94,10 +94,10 @@ def _sentence(context: Context, row: Row) -> str:
     form = context.format
     period = form.days(instant_of(row["start"]), instant_of(row["end"]))
     limit = row["credit_limit"]
-    lent = f", credit limit {form.credit_text(limit)}" if limit else ""
+    lent = f", credit limit {form.su_text(limit)}" if limit else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
     credit = "available" if row["state"] == "active" else "remaining"
-    return f"{name}, {period}, {row['state']}{lent}, {form.credit_text(row[credit])} {credit}"
+    return f"{name}, {period}, {row['state']}{lent}, {form.su_text(row[credit])} {credit}"
 
 
 def _add_set(parser: Parser) -> None:
@@ -244,7 +244,7 @@ def _cap(context: Context, options: Namespace) -> int:
     row = allocation_to_change(context)
     uid = uid_of(options.user, "USER")
     cap = None if options.amount == "none" else parse_su(options.amount, field="AMOUNT", least=0)
-    limit = "no cap" if cap is None else f"a cap of {context.format.credit_text(cap)}"
+    limit = "no cap" if cap is None else f"a cap of {context.format.su_text(cap)}"
     what = f"{user_name(uid)} has {limit} in {allocation_name(row)}"
     request = WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", {"cap": cap})
     return write(context, "fairbank.granted/1", request, what)

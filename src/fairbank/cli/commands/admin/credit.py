@@ -57,7 +57,7 @@ def _amount(context: Context, minutes: int) -> str:
 
 def _moved(context: Context, what: str, answer: Row, of: str = "") -> str:
     """Return `deposit of 400 SU into ...; available 662 SU`."""
-    return f"{what}; available {context.format.credit_text(answer['available'])}{of}"
+    return f"{what}; available {context.format.su_text(answer['available'])}{of}"
 
 
 def _add_change(parser: Parser) -> None:
@@ -73,8 +73,8 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     noun = "withdrawal" if sign < 0 else verb
     what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
-        f"{what}: available {context.format.credit(row['remaining'])} ->"
-        f" {context.format.credit(row['remaining'] + sign * amount)}. Continue?"
+        f"{what}: available {context.format.su(row['remaining'])} ->"
+        f" {context.format.su(row['remaining'] + sign * amount)}. Continue?"
     )
     request = WriteRequest(
         "POST",

@@ -206,7 +206,7 @@ def _sentence(
         parts.append(f"{su(held)} of its hold returned")
     if answer["written_off"]:
         parts.append(f"{su(answer['written_off'])} beyond the credit written off")
-    return "; ".join([*parts, f"available {context.format.credit_text(answer['available'])}"])
+    return "; ".join([*parts, f"available {context.format.su_text(answer['available'])}"])
 
 
 # --- hold ---
@@ -346,7 +346,7 @@ def _amount_warnings(
             if amount > free:
                 warnings.append(
                     f"! the cap of {user_name(owner)} in allocation {number} leaves"
-                    f" {form.credit_text(free)}, {form.with_unit(form.lacking(amount, free))} less"
+                    f" {form.su_text(free)}, {form.with_unit(form.lacking(amount, free))} less"
                 )
     return warnings
 

@@ -18,7 +18,6 @@ from fairbank.report.columns import (
     DisplayFormat,
     Row,
     Summand,
-    credit,
     if_any,
     instant_of,
     percent,
@@ -41,7 +40,7 @@ def about(minutes: int, form: DisplayFormat) -> str:
     worth = WORTH[form.units]
     whole = minutes // worth
     step = 10 ** max(0, len(str(whole)) - 3)
-    return form.credit(whole // step * step * worth if whole >= 10 else minutes)
+    return form.su(whole // step * step * worth if whole >= 10 else minutes)
 
 
 def show_outlook(row: Row, form: DisplayFormat) -> str:
@@ -93,9 +92,9 @@ COLUMNS = (
     Column("USED", Summand("used"), right=True, drop=2),
     Column("HELD", Summand("held"), right=True, drop=1),
     Column("REMAINING", Summand("available"), right=True, extra=True, drop=4),
-    Column("MY-CAP", if_any(credit("my_cap")), right=True, extra=True, drop=2),
-    Column("MY-LEFT", if_any(credit("my_left")), right=True, extra=True, drop=1),
-    Column("AVAILABLE", credit("available"), right=True),
+    Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2),
+    Column("MY-LEFT", if_any(su("my_left")), right=True, extra=True, drop=1),
+    Column("AVAILABLE", su("available"), right=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", _expires, drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
@@ -147,7 +146,7 @@ def run(context: Context, options: Namespace) -> int:
     short = [row for row in judged if least is not None and row["available"] < least]
     warnings = [line for row in rows for line in row_warnings(row, context.bank_time, form)]
     warnings += [
-        f"{_name(row)}: you may use {form.credit_text(row['available'])}, less than"
+        f"{_name(row)}: you may use {form.su_text(row['available'])}, less than"
         f" {form.su(least or 0)}"
         for row in short
     ]
@@ -228,7 +227,7 @@ def _cap(row: Row, form: DisplayFormat) -> str | None:
     if row["available"] == row["remaining"]:
         return f"{_name(row)}: you used {used} and hold {held} of your cap of {form.with_unit(cap)}"
     return (
-        f"{_name(row)}: {form.credit_text(row['remaining'])} remain, but your cap is"
+        f"{_name(row)}: {form.su_text(row['remaining'])} remain, but your cap is"
         f" {cap}: you used {used} and hold {held}, {left} left"
     )
 

@@ -27,7 +27,7 @@ from fairbank.core.time import parse_limit, show_duration
 from fairbank.core.tres import parse_counts
 from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
-from fairbank.report.columns import Column, DisplayFormat, Row, credit, su, text
+from fairbank.report.columns import Column, DisplayFormat, Row, su, text
 from fairbank.report.explanation import likely_start, start_range_data
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ COLUMNS = (
     Column("SU", su("amount"), right=True),
     Column("TASKS", text("tasks"), right=True),
     Column("TOTAL", su("total"), right=True),
-    Column("AVAILABLE", credit("available"), right=True),
+    Column("AVAILABLE", su("available"), right=True),
     Column("FITS", lambda row, form: _FITS[row["fits"]]),
 )
 
@@ -314,8 +314,8 @@ def _show_quote(
         context.print_lines(
             folded(f"  {padded('in partitions', 18)}{_range(card, form)}", context.width)
         )
-    after = f" -> {form.credit(card['after'])}" if card["fits"] and not unread else ""
-    left = form.with_unit(f"{form.credit(card['available'])}{after}")
+    after = f" -> {form.su(card['after'])}" if card["fits"] and not unread else ""
+    left = form.with_unit(f"{form.su(card['available'])}{after}")
     available = f"{left}   {_verdict(card, form, unread)}"
     context.print_lines(folded(f"  {padded('available', 18)}{available}", context.width))
     if card["fits"]:

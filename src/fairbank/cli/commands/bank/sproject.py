@@ -28,18 +28,7 @@ from fairbank.cli.framework.selectors import (
 )
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
-from fairbank.report.columns import (
-    Amount,
-    Column,
-    Row,
-    Summand,
-    credit,
-    day,
-    last_day,
-    moment,
-    su,
-    text,
-)
+from fairbank.report.columns import Amount, Column, Row, Summand, day, last_day, moment, su, text
 from fairbank.report.tables import sort_rows
 from fairbank.report.usage import unit_names
 
@@ -126,7 +115,7 @@ JOB_DETAIL = (
 FAILURES = (
     *_JOB,
     Column("AMOUNT", if_known(su("requested"), "requested"), right=True),
-    Column("BALANCE", if_known(credit("available")), right=True),
+    Column("BALANCE", if_known(su("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )

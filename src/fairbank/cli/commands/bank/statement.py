@@ -40,7 +40,7 @@ def _moved(sign: int) -> Amount:
         if "before" not in row:  # the opening or the closing balance
             return ""
         before, after = row["before"]["available"], row["available"]
-        return form.moved(before, after) if (after - before) * sign > 0 else ""
+        return form.su(abs(after - before)) if (after - before) * sign > 0 else ""
 
     return Amount(show)
 
@@ -51,7 +51,7 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     details = row.get("details") or {}
     if row.get("kind") == "cap":
         cap = details.get("cap")
-        limit = "none" if cap is None else form.credit_text(cap)
+        limit = "none" if cap is None else form.su_text(cap)
         parts.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _SAYS_NO and details:
         requested = f"requested {form.su_text(row['amount'])}" if row["amount"] else None
@@ -77,7 +77,7 @@ def _term(name: str, value: Any, form: DisplayFormat) -> str:
         return "shared" if value else "not shared"
     if name in ("start", "end"):
         value = form.moment(instant_of(value))
-    return f"{name.replace('_', ' ')} {form.credit(value) if name == 'credit_limit' else value}"
+    return f"{name.replace('_', ' ')} {form.su(value) if name == 'credit_limit' else value}"
 
 
 COLUMNS = (

@@ -283,7 +283,7 @@ def _bank_line(context: Context, directory: ClusterDirectory, settings: WlmSetti
 
 def credit_text(context: Context, allocation: Allocation) -> str:
     """Return available credit and last day of an allocation."""
-    credit = show_su(allocation.available, down=True)
+    credit = show_su(allocation.available)
     end = datetime.fromtimestamp(allocation.terms.end, context.zone).date()
     return f"{credit} SU until {end}"
 

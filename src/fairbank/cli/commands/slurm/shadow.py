@@ -11,7 +11,7 @@ from fairbank.cli.framework.options import add_clusters, add_option, add_period
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
-from fairbank.report.columns import Column, credit, moment, su, text
+from fairbank.report.columns import Column, moment, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,7 +33,7 @@ COLUMNS = (
     Column("HELD", su("held"), right=True, drop=1),
     Column("REFUSED", text("refused"), right=True),
     Column("REQUEST", su("refused_requested"), right=True, drop=2),
-    Column("LEFT", credit("left"), right=True),
+    Column("LEFT", su("left"), right=True),
 )
 REFUSED_COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
@@ -41,7 +41,7 @@ REFUSED_COLUMNS = (
     Column("USER", text("user")),
     Column("STARTED", moment("start"), drop=1),
     Column("REQUEST", su("requested"), right=True),
-    Column("AVAILABLE", credit("available"), right=True),
+    Column("AVAILABLE", su("available"), right=True),
     Column("WHY", text("why"), least=20),
     Column("PARTITION", text("partition"), extra=True),
 )
