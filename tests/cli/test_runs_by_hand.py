@@ -158,7 +158,7 @@ def test_hold_of_an_amount_needs_an_amount_to_charge(changing: Run) -> None:
 
 def test_amount_above_hold_or_cap_is_charged_with_a_warning(changing: Run) -> None:
     """Job 33 holds 4 SU of a cap of 100 SU and 20 minutes, and the user has used nothing else. Its
-    charge leaves 10 SU and 20 minutes: credit is rounded down, as AVAILABLE is.
+    charge leaves 10 SU and 20 minutes, which are 10.33 SU.
     """
     job = ("-A", "chem_qmc", "-p", "idle-std", "-u", AYLA)
     users = json.loads(output_of(changing("alloc", "users", CPU, "--json")))["data"]

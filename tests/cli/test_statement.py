@@ -80,7 +80,7 @@ def test_statement_states_the_times_of_its_sums(fairbank: Run) -> None:
 def test_statement_totals_add_up(fairbank: Run) -> None:
     """In the unit of the table: 36.24 + 4.35 + 59.40 = 99.99, so held is 4.36."""
     notes = fairbank("statement", "1", "--units", "k").err.splitlines()
-    assert notes[-1] == ("ok  used 36.24 + held 4.35 + available 59.41 = granted 100 thousand SU")
+    assert notes[-1] == ("ok  used 36.24 + held 4.35 + remaining 59.41 = granted 100 thousand SU")
 
 
 def test_statement_shows_job_and_reason_of_a_refusal(fairbank: Run) -> None:
@@ -151,7 +151,7 @@ def test_reason_of_an_entry_agrees_with_its_amount(
 
 
 def test_charge_is_the_same_figure_as_in_jobs() -> None:
-    """Use 20 minutes of a hold of 60, 0.33 of 1 SU. AVAILABLE goes from 98.67 to 99.33."""
+    """Use 20 minutes of a hold of 60, 0.33 of 1 SU. REMAINING goes from 98.67 to 99.33."""
     before = {"deposited": 6_000, "charged": 20, "held": 60, "available": 5_920}
     entry = statement_entry(
         "charge", 20, 1, {}, charged=40, available=5_960, before=before, returned=40
@@ -160,6 +160,17 @@ def test_charge_is_the_same_figure_as_in_jobs() -> None:
     assert (shown["IN"], shown["REASON"]) == ("0.67", "0.33 used of 1 held")
     (charged,) = (column for column in jobs.COLUMNS if column.head == "SU")
     assert charged.cell({"cost": 20}, DisplayFormat()) == "0.33"
+
+
+def test_balance_of_a_statement_is_what_balance_calls_remaining(changing: Run) -> None:
+    """Of a frozen allocation nothing is available, and all remains."""
+    assert changing("alloc", "freeze", 2, "--reason", "audit").code == 0
+    row = json.loads(changing("balance", "-A", "chem_qmc", "-r", "gpu", "--json").out)["data"][0]
+    assert (row["available"], row["remaining"]) == (0, 262 * 60)
+    shown = changing("statement", 2, "-S", "2026-07-01").out.splitlines()
+    head = next(line for line in shown if line.startswith("TIME")).split()
+    closing = next(line for line in shown if line.startswith("(closing)")).split()
+    assert ("AVAILABLE" in head, "REMAINING" in head, closing[1]) == (False, True, "262")
 
 
 def test_period_that_begins_in_the_future_is_refused(fairbank: Run) -> None:

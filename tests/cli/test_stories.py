@@ -213,7 +213,7 @@ charge 401 7 95 5 used of 12 held
 refund 401 2 97 disk failed
 withdraw 10 87 unused
 (closing) 87
-ok used 3 + held 0 + available 87 = granted 90 SU
+ok used 3 + held 0 + remaining 87 = granted 90 SU
 $ fairbank statement -A story_c -r cpu --json > moved.json
 """
 

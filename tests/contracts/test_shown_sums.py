@@ -102,7 +102,7 @@ def balances(bank: Services, uid: int) -> dict[int, dict[str, Any]]:
 
 
 def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, limit: int) -> None:
-    """Check that IN and OUT lead from one AVAILABLE to the next, over all pages."""
+    """Check that IN and OUT lead from one REMAINING to the next, over all pages."""
     staff, after, pages = Identity(actor=0, uid=0, admin=True), None, []
     while True:
         page = Page(limit, after=after, newest_first=True)
@@ -118,15 +118,15 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
     for entry in (entry for page in reversed(pages) for entry in page.entries):
         after_it = structs.asdict(sums(entry))
         shown = cells(MOVED, {**after_it, "before": before}, form)
-        assert abs(available + shown["IN"] - shown["OUT"] - shown["AVAILABLE"]) <= lost(form)
+        assert abs(available + shown["IN"] - shown["OUT"] - shown["REMAINING"]) <= lost(form)
         assert shown["IN"] * shown["OUT"] == 0
-        before, available = after_it, shown["AVAILABLE"]
+        before, available = after_it, shown["REMAINING"]
     assert before["available"] == row["remaining"]
 
 
 ADDING_UP = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")
 SUMMANDS = [column for column in balance.COLUMNS if column.head in ADDING_UP]
-MOVED = [column for column in statement.COLUMNS if column.head in ("IN", "OUT", "AVAILABLE")]
+MOVED = [column for column in statement.COLUMNS if column.head in ("IN", "OUT", "REMAINING")]
 FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -87,7 +87,7 @@ COLUMNS = (
     Column("JOB/REF", text("job_id"), right=True, drop=1),
     Column("IN", _moved(1), right=True),
     Column("OUT", _moved(-1), right=True),
-    Column("AVAILABLE", Summand("available"), right=True),
+    Column("REMAINING", Summand("available"), right=True),
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
     Column("GRANTED", Summand("granted"), right=True, extra=True),
@@ -213,7 +213,7 @@ def _proof(context: Context, sums: Row) -> str:
     lent = f" + limit {shown.limit}" if sums["credit_limit"] else ""
     return (
         f"{'ok' if adds_up else '!! does not add up:'}  used {shown.used} + held {shown.held}"
-        f" + available {shown.available} = granted"
+        f" + remaining {shown.available} = granted"
         f" {context.format.with_unit(f'{shown.granted}{lent}')}"
     )
 
@@ -229,7 +229,7 @@ def _caption(context: Context, row: Row) -> str:
 
 
 COMMAND = Command(
-    "show what moved the credit of an allocation, in and out, with what was available after it",
+    "show what moved the credit of an allocation, in and out, with what remained after it",
     (
         "fairbank statement 1042                        the last 30 days",
         "fairbank statement -A chem_qmc -r cpu -S 2026-11-01",
