@@ -27,6 +27,7 @@ from benchmarks import (
     traces,
     usage,
     waiting_jobs,
+    workload_manager,
 )
 from benchmarks.measure import Say, Table
 from benchmarks.page import drawings, page
@@ -58,6 +59,7 @@ CLAIMS: Mapping[str, Measure] = {
     "passes": passes.measure,
     "changed_cluster": changed_cluster.measure,
     "step_daemon": step_daemon.measure,
+    "workload_manager": workload_manager.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
