@@ -396,6 +396,18 @@ def test_shared_credit_of_a_parent_is_not_the_projects_own(changing: Run) -> Non
     assert "child has no allocation of cpu" in " ".join(refused.split())
 
 
+def test_planned_allocation_that_staff_ended_is_ended_everywhere(changing: Run) -> None:
+    """It is neither "not started" in RUNS-OUT nor "cancelled" in a refusal."""
+    terms = ("-A", "bio_fold", "-r", "gpu", "--start", "2090-01-01", "--end", "2091-01-01", *X)
+    made = json.loads(output_of(changing("alloc", "create", *terms, "--json")))["data"]["id"]
+    output_of(changing("alloc", "end", made, "--yes", *X))
+    rows = json.loads(output_of(changing("balance", "-A", "bio_fold", "-a", "--json")))["data"]
+    (row,) = (row for row in rows if row["id"] == made)
+    assert (row["state"], row["outlook"]) == ("ended", "ended")
+    refused = changing("transfer", 3, made, "1", "--yes", *X)
+    assert f"allocation {made} is ended." in " ".join(refused.err.split())
+
+
 # --- corrections of a wrong grant ---
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.cli.commands.bank.usage import remarks
 from fairbank.core.time import DAY, parse_instant
-from fairbank.report.usage import permille, same_exit
+from fairbank.report.usage import SUMS, permille, same_exit, usage_table
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, DANA, JORGE, MINH
 
@@ -135,6 +135,10 @@ def test_percentages_add_up() -> None:
     assert permille([2, 1, 0], 3) == [667, 333, 0]
     assert permille([], 0) == []
     assert permille([0, 0], 0) == [0, 0]
+    unused = {"group": 1, "resource": "cpu", "clusters": "alpha", **dict.fromkeys(SUMS, 0)}
+    unused |= {"runs": 1, "early_exit_code": None}
+    table = usage_table([unused], "user", {}, 0, [unused])
+    assert [row["share_permille"] for row in (*table.rows, *table.totals)] == [0, 0]
 
 
 def test_invalid_time_is_reported_with_valid_examples(fairbank: Run) -> None:

@@ -62,10 +62,11 @@ def outlook(
         would remain.
     """
     left, past, ahead = granted + limit - used, now - start, end - now
-    if past < 0:
-        return Outlook(OutlookState.NOT_STARTED)
+    # The end first: what staff ended before its start never starts.
     if ahead <= 0:
         return Outlook(OutlookState.ENDED, None, max(0, granted - used), left - held)
+    if past < 0:
+        return Outlook(OutlookState.NOT_STARTED)
     if left <= held:
         return Outlook(OutlookState.EMPTY, at=now)
     if past < max(1, min(PACE_DAYS * DAY, (end - start) // 10)):

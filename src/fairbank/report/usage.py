@@ -80,7 +80,8 @@ def usage_table(
             row = {**total, **rest, "early_exit_code": None}
             shown.append(_finished(row, OTHERS, units[unit], shares[-1]))
     total_rows = [
-        _finished(row, "TOTAL", units[unit], 1000) | {"is_total": True}
+        _finished(row, "TOTAL", units[unit], sum(permille([row["charged"]], row["charged"])))
+        | {"is_total": True}
         for unit, row in sorted(whole.items())
     ]
     return UsageTable(shown, total_rows)

@@ -71,7 +71,7 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
                 Detail.PERIOD_OVER if active else Detail.STATE,
                 allocation=allocation.id,
                 resource=allocation.terms.resource,
-                facts={"state": allocation.state.value},
+                facts={"state": allocation.state_at(context.at).value},
             )
     if amount > source.own_available:
         return _too_little(source, amount, _undo_detail(context))

@@ -156,12 +156,14 @@ def balance_row(
         clusters: clusters of the settings by name, whose prices show what one SU buys.
     """
     allocation, terms = balance.allocation, balance.allocation.terms
+    # Staff may have ended it before its start, and it keeps a period.
+    end = min(terms.end, now) if allocation.state_at(now) is AllocationState.ENDED else terms.end
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     projected = outlook(
         allocation.deposited,
         allocation.charged,
         terms.start,
-        terms.end,
+        end,
         now,
         held=allocation.held,
         limit=terms.credit_limit,
