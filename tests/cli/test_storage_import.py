@@ -252,6 +252,24 @@ def test_quota_is_compared_with_a_day_of_its_grant(changing: Run, directory: Pat
     assert result.out.splitlines()[1] == "chem_qmc: 3.00 TiB on 2026-11-09, quota 10.00 TiB"
 
 
+def test_use_of_all_storages_of_a_grant_counts_against_its_quota(
+    changing: Run, directory: Path
+) -> None:
+    """365 SU over 365 days allow 1 TiB: 0.75 TiB on each of two systems is above it."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 365, "--reason", "x")
+    output_of(changing("alloc", "create", "-A", "chem_qmc", "-r", "lake", *term))
+    (directory / "usage.csv").write_text("account,day,tib_days\nchem_qmc,2026-11-18,0.75\n")
+    command = ("storage", "import", "usage.csv", "-r", "lake", "--system")
+    first = output_of(changing(*command, "lake1"))
+    assert "\nchem_qmc: 0.75 TiB on 2026-11-18, quota 1.00 TiB\n" in first
+    both = output_of(changing(*command, "lake2"))
+    over = "! over its quota: chem_qmc: 1.50 TiB on 2026-11-18, 0.75 TiB of it on other storage"
+    assert over in both
+    again = changing(*command, "lake1", "--json")
+    (quota,) = json.loads(output_of(again))["data"][0]["quotas"]
+    assert (quota["tib"], quota["is_over"]) == (1.5, True)
+
+
 def test_refusal_to_undo_measured_storage_names_the_command_that_refunds_it(changing: Run) -> None:
     """The number of the project stands for the job of the charge, but may be that of a real job."""
     term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 9, "--reason", "x")

@@ -105,12 +105,12 @@ class BankClient:
         raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(
-        self, cluster: str, since: int, until: int, *, measured: bool = False
+        self, cluster: str | None, since: int, until: int, *, measured: bool = False
     ) -> Iterator[BankRun]:
         """Yield the runs that started in a period, and those still held. Some come twice.
 
         Args:
-            cluster: name of the cluster.
+            cluster: name of the cluster; None for all.
             since: the start of the period, in seconds since 1970.
             until: its end, which is excluded.
             measured: yield measured use instead of jobs; `cluster` is the measured system.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -39,15 +40,25 @@ class StorageUse(msgspec.Struct, frozen=True):
 
 
 class QuotaUse(msgspec.Struct, frozen=True):
-    """Use of a project on its last day with a grant, and the average TiB that this grant allows."""
+    """Use of a project on its last day with a grant, and the average TiB that this grant allows.
+
+    `elsewhere` is what was charged to the same grant for the day on other systems, in TiB. A
+    charge is rounded up, so it is at most 1/60 TiB above the measured use.
+    """
 
     use: StorageUse
     quota: Fraction
+    elsewhere: Fraction
+
+    @property
+    def total(self) -> Fraction:
+        """Use on all systems in TiB: one grant pays for them together."""
+        return self.use.tib_days + self.elsewhere
 
     @property
     def is_over(self) -> bool:
-        """True if the use is above the average."""
-        return self.use.tib_days > self.quota
+        """True if the use on all systems is above the average."""
+        return self.total > self.quota
 
 
 class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,10 +131,13 @@ def import_storage(
     projects, allocations = bank.projects_without_members(), bank.allocations()
     funds = BankFunds(projects, allocations)
     days = [use.day for use in uses] or [0]
+    charges = list(bank.runs(None, min(days), max(days) + DAY, measured=True))
     runs = {
         (run.account, run.submitted): run
-        for run in bank.runs(system, min(days), max(days) + DAY, measured=True)
+        for run in charges
+        if run.reported.run.cluster == system
     }
+    others = [run for run in charges if run.reported.run.cluster != system]
     resources = {allocation.id: allocation.terms.resource for allocation in allocations}
     reports, left, known = [], [], 0
     for use in uses:
@@ -159,7 +173,7 @@ def import_storage(
         booked=BookedAmounts.total(booked),
         known=known,
         left=left,
-        quotas=_quotas(uses, funds, resource),
+        quotas=_quotas(uses, funds, resource, others),
     )
 
 
@@ -185,14 +199,29 @@ def _refuse_cluster(bank: BankClient, system: str) -> None:
     )
 
 
-def _quotas(uses: Sequence[StorageUse], funds: BankFunds, resource: str) -> dict[str, QuotaUse]:
-    """Return the use of the last day with a grant beside its quota, by account."""
+def _quotas(
+    uses: Sequence[StorageUse], funds: BankFunds, resource: str, others: Sequence[BankRun]
+) -> dict[str, QuotaUse]:
+    """Return the use of the last day with a grant beside its quota, by account.
+
+    Args:
+        uses: what was measured on one system.
+        funds: of the projects.
+        resource: that is charged.
+        others: measured use that was charged on other systems.
+    """
+    elsewhere: Counter[tuple[str, int, int]] = Counter()
+    for run in others:
+        amount = run.charged + run.written_off
+        elsewhere[run.account, run.submitted, run.allocation] += amount
     quotas = {}
     for use in sorted(uses, key=lambda use: use.day):
         project = funds.by_account.get(use.account)
         for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
             term = Fraction(payer.terms.end - payer.terms.start, DAY)
-            quotas[use.account] = QuotaUse(use, payer.deposited / (MINUTES_IN_SU * term))
+            quota = payer.deposited / (MINUTES_IN_SU * term)
+            more = Fraction(elsewhere[use.account, use.day, payer.id], MINUTES_IN_SU)
+            quotas[use.account] = QuotaUse(use, quota, more)
     return quotas
 
 

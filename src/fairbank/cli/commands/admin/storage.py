@@ -79,9 +79,11 @@ def _show(context: Context, result: StorageResult, *, dry_run: bool) -> None:
     )
     for account, known in sorted(result.quotas.items()):
         over = "! over its quota: " if known.is_over else ""
+        other = f", {float(known.elsewhere):.2f} TiB of it on other storage"
         context.print_text(
-            f"{over}{plain(account)}: {float(known.use.tib_days):.2f} TiB on"
-            f" {iso(known.use.day)[:10]}, quota {float(known.quota):.2f} TiB"
+            f"{over}{plain(account)}: {float(known.total):.2f} TiB on"
+            f" {iso(known.use.day)[:10]}{other if known.elsewhere else ''},"
+            f" quota {float(known.quota):.2f} TiB"
         )
     context.note(*(f"! {line}" for line in left))
 
@@ -101,7 +103,7 @@ def _as_row(result: StorageResult, *, dry_run: bool) -> Row:
             {
                 "account": account,
                 "day": iso(known.use.day)[:10],
-                "tib": float(known.use.tib_days),
+                "tib": float(known.total),
                 "quota_tib": float(known.quota),
                 "is_over": known.is_over,
             }
