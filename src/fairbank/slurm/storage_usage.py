@@ -133,9 +133,7 @@ def import_storage(
     days = [use.day for use in uses] or [0]
     charges = list(bank.runs(None, min(days), max(days) + DAY, measured=True))
     runs = {
-        (run.account, run.submitted): run
-        for run in charges
-        if run.reported.run.cluster == system
+        (run.account, run.submitted): run for run in charges if run.reported.run.cluster == system
     }
     others = [run for run in charges if run.reported.run.cluster != system]
     resources = {allocation.id: allocation.terms.resource for allocation in allocations}
