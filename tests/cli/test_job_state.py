@@ -171,6 +171,31 @@ def test_job_that_was_refused_first_and_charged_later_has_ended(
     assert "Remedy" not in text
 
 
+def test_job_refused_by_a_freeze_is_to_be_submitted_again_after_the_thaw(
+    changing: Run, own_bank: Bank, queue: Path
+) -> None:
+    report = {
+        "do": "hold",
+        "cluster": "darwin",
+        "job_id": 904,
+        "submitted": parse_instant("2026-11-21T12:00:00Z"),
+        "owner_uid": JORGE,
+        "account": "chem_qmc",
+        "partition": "gpu-v100",
+        "start": parse_instant("2026-11-21T12:20:00Z"),
+        "time_limit": 3600,
+        "amount": 60,
+    }
+    assert changing("alloc", "freeze", 2, "--reason", "audit").code == 0
+    with pytest.raises(Refused):
+        Client(parse_address(own_bank.unix)).post("/job", report)
+    thaw = "have it thawed, by staff: fairbank alloc thaw 2 --reason '...'"
+    assert thaw in why(changing, 904, queue)[1]["refusal"]["remedies"]
+    assert changing("alloc", "thaw", 2, "--reason", "done").code == 0
+    again = why(changing, 904, queue)[1]["refusal"]["remedies"]
+    assert (thaw in again, "submit the job again: allocation 2 is active" in again) == (False, True)
+
+
 def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(changing: Run, queue: Path) -> None:
     result = changing("why", 999, "--from", queue)
     assert (result.code, result.out) == (3, "")

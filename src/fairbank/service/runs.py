@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from fairbank.bank.allocation import ShownState
 from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import usable
 from fairbank.bank.query import (
@@ -135,7 +136,9 @@ class Runs(UseCases):
                     else ()
                 ),
             ]
-            since = states_since(reader, stopped, self._clock.now())
+            now = self._clock.now()
+            since = states_since(reader, stopped, now)
+            active = {one.id for one in stopped if one.shown_state(now) is ShownState.ACTIVE}
             holds = reader.open_holds(exhausted) if exhausted else {}
             payers = (
                 reader.allocations(AllocationQuery(ids=exhausted), Page(PAGE_MAX))
@@ -149,6 +152,7 @@ class Runs(UseCases):
                 account=None if job is None else self._account(job.project_chain[0]),
                 nearest=(nearest := None if job is None else near.get(job)),
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
+                active=refusal.allocation in active,
                 holds=_holds_of(
                     refusal,
                     holds,

@@ -63,6 +63,9 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         ("account", "allocation", "entry"),
         "have it thawed, by staff: fairbank alloc thaw {allocation} --reason '...'",
         specific="requested {requested:su} SU, available {available:su} SU",
+        details={
+            Detail.THAWED: Case(remedy="submit the job again: allocation {allocation} is active")
+        },
         has_figures=True,
     ),
     "UNPRICED": ReasonInfo(

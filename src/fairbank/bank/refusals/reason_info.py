@@ -44,6 +44,7 @@ class Detail(Enum):
     # allocations
     ALREADY = "already"
     WRONG_STEP = "wrong-step"
+    THAWED = "thawed"
     STATE = "state"
     PERIOD_OVER = "period-over"
     OTHER_PERIOD = "other-period"

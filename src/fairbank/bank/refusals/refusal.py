@@ -213,6 +213,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
     are the present ones on the refusing allocation, or of the owner there if a cap refuses.
+    `active` is True if an allocation that was frozen is active again.
     """
 
     alternatives: tuple[Alternative, ...] = ()
@@ -220,6 +221,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     nearest: Allocation | None = None
     since: StateSince | None = None
     holds: OpenHolds | None = None
+    active: bool = False
 
 
 NOTHING_KNOWN = RemedyFacts()
@@ -357,6 +359,8 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
         return Detail.NOTHING_LEFT
     if refusal.detail is not Detail.NONE:
         return refusal.detail
+    if refusal.reason is Reason.FROZEN and known.active:
+        return Detail.THAWED
     if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
         if known.nearest is None:
             return Detail.STARTED
