@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairbank.cli import main
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.cli.framework.host import Local
 from fairbank.core.errors import InvalidInput
@@ -25,8 +26,9 @@ from fairbank.core.time import iso
 from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable
 from fairbank.slurm.parsers.job_csv import JobFileRules, parse_job_table
 from fairbank.slurm.parsers.values import AccountingJob
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, runner
 from tests.cli.output_values import available, fold, output_of
+from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, BIO, CPU, JORGE
 
 HEADER = "job_id,user,account,partition,start,end,cpus,memory,exit_code"
@@ -178,6 +180,30 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
         "history: 1 run charged, 2 SU; 0 known already\nbank fairbank\n"
     )
     assert row_of(changing, 121)["project"] == BIO
+
+
+def test_cover_needs_its_category_in_a_table_of_categories(
+    directory: Path, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The prediction says so too, and the message names the key of the settings."""
+    line = f"121,{JORGE},bio_fold,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,,0"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
+    with serve_site(SITE_CATEGORIES="startup") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+        changing = runner(main.run, capsys)
+        for more in (("--dry-run",), ()):
+            refused = changing("import", "csv", "jobs.csv", "--cover", *more)
+            error = fold(output_of(refused, WRONG_USAGE))
+            assert "category history, which the bank's settings do not have (startup)" in error
+            assert "[policy.categories.history]" in error
+        end = ("--end", "2027-01-01", "--reason", "x")
+        create = changing("alloc", "create", "-A", "bio_fold", "-r", "fpga", *end)
+        assert "alloc create has research by default" in fold(create.err)
+    with serve_site(SITE_CATEGORIES="startup history") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+        changing = runner(main.run, capsys)
+        covered = changing("import", "csv", "jobs.csv", "--cover")
+        assert "category history" in output_of(covered)
 
 
 def test_unknown_account_is_called_so(changing: Run, directory: Path) -> None:

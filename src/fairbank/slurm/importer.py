@@ -33,6 +33,7 @@ from fairbank.slurm.reconcile.compare import (
     compare,
 )
 from fairbank.slurm.reconcile.import_plan import (
+    HISTORY_CATEGORY,
     HistoryAllocation,
     ImportPlan,
     PlannedProject,
@@ -254,6 +255,7 @@ def import_history(
     if cover:  # only what is charged now: the rest may still change, or be charged by the agent
         unpaid = _unpaid_jobs(reconcile().comparison.findings, prices)
         allocations = plan_allocations(unpaid, projects, existing, prices)
+        _check_category(bank, allocations)
     funds = None
     if after is None:
         for allocation in allocations:
@@ -307,7 +309,8 @@ def import_jobs(
         progress: called with the stage, and how much of how much is done.
 
     Raises:
-        InvalidInput: a job costs more than the bank can count. Nothing was charged.
+        InvalidInput: a job costs more than the bank can count, or the bank does not have the
+            category of an allocation to create. Nothing was charged.
     """
     comparison, runs = _compare_jobs(bank, cluster, jobs, now)
     # What only the bank has may be of another file.
@@ -316,6 +319,7 @@ def import_jobs(
     allocations: list[HistoryAllocation] = []
     if cover:
         allocations = plan_allocations(_unpaid_jobs(findings, cluster), projects, existing, cluster)
+        _check_category(bank, allocations)
     if not dry_run:
         for allocation in allocations:
             _create(bank, allocation, cluster.name)
@@ -415,6 +419,19 @@ def _history_result(
         known=known,
         unreadable=unreadable,
     )
+
+
+def _check_category(bank: BankClient, allocations: Sequence[HistoryAllocation]) -> None:
+    """Check that allocations of history may be created. Raises InvalidInput."""
+    categories = bank.categories() if allocations else frozenset()
+    if categories and HISTORY_CATEGORY not in categories:
+        raise InvalidInput(
+            f"--cover creates allocations of category {HISTORY_CATEGORY}, which the bank's settings"
+            f" do not have ({', '.join(sorted(categories))})",
+            field="--cover",
+            remedy=f"the administrator adds [policy.categories.{HISTORY_CATEGORY}] to the settings"
+            " and restarts the bank; or staff creates allocations: fairbank alloc create",
+        )
 
 
 def _create(bank: BankClient, allocation: HistoryAllocation, cluster: str) -> None:

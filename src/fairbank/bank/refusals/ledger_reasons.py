@@ -238,7 +238,8 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         "there is no such category",
         "If the settings have a table of categories, allocations are opened in these only.",
         ("category",),
-        "name one of the settings' categories",
+        "name one of them: --category NAME (alloc create has research by default); the"
+        " administrator adds others in policy.categories",
         details={Detail.OTHER_CATEGORY: Case("{category!r}; there are: {names}")},
     ),
     "OUTSIDE_CATEGORY": ReasonInfo(

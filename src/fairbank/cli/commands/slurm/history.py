@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from fairbank.slurm.reconcile.repair import RepairOutcome
 
 USERS_SHOWN = 5
-COVER_ABOUT = "create allocations of category history where no allocation would pay"
+COVER_ABOUT = (
+    "create allocations of category history where no allocation would pay; if the settings name"
+    " categories, history is one of them"
+)
 
 
 def show_history(
