@@ -158,7 +158,7 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
         shown = changing(*words, "--as", AYLA)
         text = " ".join((shown.out + shown.err).split())
         assert "chem_qmc/cpu: frozen since 2026-11-21 07:30:12: audit of June" in text
-        assert "chem_qmc/gpu: planned, begins 2027-07-01 00:00:00: call 2027" in text
+        assert "gpu: planned, begins 2027-07-01 00:00:00; reason of the grant: call 2027" in text
     balances = rows(changing, "balance", "--as", AYLA)
     frozen, planned = balances["cpu", "frozen"], balances["gpu", "planned"]
     assert (frozen["available"], frozen["remaining"]) == (0, 59_408 * 60)
@@ -180,12 +180,21 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
 
 
 @pytest.mark.parametrize(
-    ("end", "expires"), [("2026-12-24", "2026-12-23"), ("2026-12-24T18:00", "2026-12-24 18:00")]
+    ("end", "expires", "in_csv"),
+    [
+        ("2026-12-24", "2026-12-23", "2026-12-23"),
+        ("2026-12-24T18:00", "2026-12-24 18:00", "2026-12-24T18:00:00-05:00"),
+    ],
 )
-def test_expires_is_the_last_day_or_a_time(changing: Run, end: str, expires: str) -> None:
+def test_expires_is_the_last_day_or_a_time(
+    changing: Run, end: str, expires: str, in_csv: str
+) -> None:
+    """For programs the time has its zone."""
     changing("alloc", "set", 3, "--end", end, *WHY, "--yes")
     table = changing("balance", "-A", "bio_fold", "-o", "EXPIRES")
     assert table.out.splitlines()[-1] == expires
+    table = changing("balance", "-A", "bio_fold", "-o", "EXPIRES", "--csv")
+    assert table.out.splitlines()[-1] == in_csv
 
 
 def test_refusal_says_what_is_held_and_until_when(fairbank: Run, changing: Run) -> None:
@@ -209,6 +218,16 @@ def test_refusal_says_what_is_held_and_until_when(fairbank: Run, changing: Run) 
     assert in_json in json.loads(changing(*hold, "--json").out)["detail"]
 
 
+def test_reason_of_a_grant_is_no_reason_of_its_end(changing: Run) -> None:
+    """An allocation that was entered with a past period ended with that period."""
+    term = ("--start", "2026-02-01", "--end", "2026-03-01")
+    changing("alloc", "create", "-A", "bio_fold", "-r", "fpga", *term, "--reason", "entered late")
+    text = changing("alloc", "list", "-A", "bio_fold", "-r", "fpga", "--json").out
+    (row,) = json.loads(text)["data"]
+    assert (row["state"], row["state_reason"]) == ("ended", None)
+    assert row["state_since"] == row["end"]
+
+
 def test_quote_says_since_when_and_why_an_allocation_cannot_be_used(changing: Run) -> None:
     job = ("quote", "-A", "bio_fold", "-t", 60, "--as", DANA, "-p")
     changing("alloc", "freeze", 3, "--reason", "audit of June")
@@ -223,6 +242,6 @@ def test_quote_says_since_when_and_why_an_allocation_cannot_be_used(changing: Ru
         *("--start", "2027-02-01", "--end", "2028-02-01", "--reason", "call 2027"),
     )
     planned = changing(*job, "idle-std", "-c", 1)
-    assert "begins at 2027-02-01 00:00:00. Reason given by staff: call 2027" in " ".join(
+    assert "begins at 2027-02-01 00:00:00. Reason of the grant: call 2027" in " ".join(
         planned.out.split()
     )

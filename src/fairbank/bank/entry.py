@@ -227,7 +227,10 @@ def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int,
 
 
 class StateSince(NamedTuple):
-    """Start of the present state of an allocation, and the reason that staff gave, if any."""
+    """Start of the present state of an allocation, and the reason that staff gave, if any.
+
+    For a planned allocation this is the reason of the grant.
+    """
 
     at: Instant
     reason: str | None
@@ -246,9 +249,10 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
         return None
     # What set the state; a freeze is not made longer by a change of the period.
     names = ("state", "end") if shown is ShownState.ENDED else ("state",)
-    setting, terms_before = None, None
+    setting, terms_before, grant = None, None, None
     for entry in entries:
         terms = _terms(entry)
+        grant = grant or entry
         if terms_before is None or any(terms_before[name] != terms[name] for name in names):
             setting = entry
         terms_before = terms
@@ -257,8 +261,10 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
         return StateSince(start, None)
     if shown is not ShownState.ENDED:
         return StateSince(setting.at, setting.comment)
-    # Ended by staff, perhaps before its start; otherwise its period was over.
-    by_staff = setting.at >= end or allocation.state is AllocationState.CANCELLED
+    # Ended by staff, perhaps before its start; otherwise its period was over, of an allocation
+    # that was entered with a past period too: its reason is that of the grant.
+    is_changed = setting is not grant
+    by_staff = is_changed and (setting.at >= end or allocation.state is AllocationState.CANCELLED)
     return StateSince(
         Instant(min(end, setting.at)) if by_staff else end, setting.comment if by_staff else None
     )

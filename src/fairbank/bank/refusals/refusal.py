@@ -284,17 +284,21 @@ def sentence(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> str:
     text = info.message
     if message := _case(refusal, known).message or info.specific:
         text += f": {_format(message, (), values_of(refusal, known))}"
-    text += _why_stopped(known) + _what_is_held(refusal, known)
+    text += _why_stopped(refusal, known) + _what_is_held(refusal, known)
     return f"{text}. The bank only observes: the job ran." if refusal.observed else f"{text}."
 
 
-def _why_stopped(known: RemedyFacts) -> str:
-    """Return since when the allocation is not active, and the reason that staff gave, if known."""
+def _why_stopped(refusal: Refusal, known: RemedyFacts) -> str:
+    """Return since when the allocation is not active, and the reason that staff gave, if known, or
+    that of the grant if the allocation begins later.
+    """
     if known.since is None:
         return ""
     reason = known.since.reason
     if known.nearest is not None:  # the message has its period
-        return f". Reason given by staff: {reason}" if reason else ""
+        is_planned = _detail(refusal, known) is Detail.STARTED_TOO_EARLY
+        about = "Reason of the grant" if is_planned else "Reason given by staff"
+        return f". {about}: {reason}" if reason else ""
     return f". Frozen since {iso(known.since.at)}{f': {reason}' if reason else ''}"
 
 

@@ -27,9 +27,9 @@ class AllocationRow(Amounts, frozen=True, kw_only=True):
     `my_charged` and `my_held` are the user's own charges and holds, `my_cap` the user's cap (null:
     none), `my_left` = my_cap - my_charged - my_held. `state` is that at the time of the response.
     For an allocation that is not active, `state_since` is when it was frozen, ended or entered, and
-    `state_reason` the reason that staff gave. `partition` and `reservation` are those of a
-    short-term allocation. HADM's schema 2: allocation_id is `id`, project_id
-    `project`, start_date `start`, end_date `end`.
+    `state_reason` the reason that staff gave, of a planned one that of its grant. `partition` and
+    `reservation` are those of a short-term allocation. HADM's schema 2: allocation_id is `id`,
+    project_id `project`, start_date `start`, end_date `end`.
     """
 
     id: int

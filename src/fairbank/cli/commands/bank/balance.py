@@ -202,8 +202,11 @@ def row_warnings(row: Row, now: int, form: DisplayFormat) -> list[str]:
 
 
 def _state(row: Row, form: DisplayFormat) -> str:
-    """Return the state of an allocation, since when, and the reason that staff gave."""
-    reason = f": {row['state_reason']}" if row["state_reason"] else ""
+    """Return the state of an allocation, since when, and the reason that staff gave, for a planned
+    one that of its grant.
+    """
+    of_grant = "; reason of the grant" if row["state"] == "planned" else ""
+    reason = f"{of_grant}: {row['state_reason']}" if row["state_reason"] else ""
     match row["state"]:
         case "planned":
             since = f"planned, begins {form.moment(instant_of(row['start']))}"
