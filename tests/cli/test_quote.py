@@ -151,6 +151,16 @@ def test_setting_that_a_price_needs_is_named(fairbank: Run) -> None:
     assert "staff set clusters.darwin.partitions.gpu-v100.node_memory" in result.err
 
 
+def test_quote_without_a_needed_cluster_names_the_option(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_site(SITE_CLUSTERS="wilkes") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+        job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", 60)
+        error = " ".join(runner(main.run, capsys)(*job).err.split())
+        assert "try: name one (-M CLUSTER); the settings know: darwin, wilkes" in error
+
+
 def test_job_in_several_partitions_has_a_price_in_each(fairbank: Run) -> None:
     """16 cores in idle-std cost 16 SU of cpu, in gpu-v100 16 / 16 = 1 SU of gpu."""
     job = (*JOB, "-p", "gpu-v100,idle-std", "-c", "16", "--mem", "1G")

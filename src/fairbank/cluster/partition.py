@@ -115,7 +115,7 @@ def only_cluster(clusters: Mapping[str, Cluster]) -> str:
     raise InvalidInput(
         "the cluster is missing, and the bank has several",
         field="cluster",
-        remedy=f"name one; {cluster_names(clusters)}",
+        remedy=f"name one (-M CLUSTER); {cluster_names(clusters)}",
     )
 
 

@@ -102,11 +102,13 @@ class DisplayFormat(NamedTuple):
 
     def last_day(self, end: int) -> str:
         """Format the end of a period, which it excludes: its last day, or unless `short` date and
-        time if that is not midnight.
+        time if that is not midnight, exact with the zone.
         """
         at = datetime.fromtimestamp(end, self.zone)
         if self.short or at.time() == time():
             return self.day(end - 1)
+        if self.exact:
+            return at.isoformat()
         return at.strftime("%Y-%m-%d %H:%M")
 
     def days(self, start: int, end: int) -> str:

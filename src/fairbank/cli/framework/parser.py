@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -24,6 +25,9 @@ class Parser(argparse.ArgumentParser):
         )
         self.examples = examples
         self._greedy: set[str] = set()
+        # argparse takes -3 for a value, but -3weeks for an option; the value's own message is
+        # better than "expected one argument".
+        self._negative_number_matcher = re.compile(r"-\d")
 
     def format_help(self) -> str:
         """Return the help: purpose, three examples, then the options."""
