@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairbank.agent.control import agent_status
-from fairbank.bank.query import Page, RunQuery
-from fairbank.bank.run import RESOLVED, RunRecord
+from fairbank.bank.query import PAGE_MAX, Page, RunQuery
+from fairbank.bank.run import RunRecord
 from fairbank.core.errors import NotFound, Unavailable
 from fairbank.setup.bank_settings import opened_store
 from fairbank.wlm.client import requests
@@ -174,7 +174,7 @@ class LiveCluster(RunningCluster):
             status = agent_status(str(self.directory / "bank" / "agent.sock"))
         except Unavailable:
             return False
-        has_open_runs = any(row.state not in RESOLVED for row in self.bank_runs().values())
+        has_open_runs = bool(self.bank_runs(RunQuery(closed=False)))
         return not status["outbox"]["reports"] and not has_open_runs
 
     # ------------------------------------------------------------------ the disk
@@ -187,10 +187,13 @@ class LiveCluster(RunningCluster):
         finally:
             store.close()
 
-    def bank_runs(self) -> dict[str, RunRecord]:
+    def bank_runs(self, query: RunQuery) -> dict[str, RunRecord]:
         """Return the runs that the bank has, by their identity."""
         settings = str(self.directory / "bank" / "fairbank.toml")
+        rows: list[RunRecord] = []
         with opened_store(settings) as store, store.reading() as reader:
-            rows = reader.runs(RunQuery(), Page(100_000))
-        assert len({str(row.reported.run) for row in rows}) == len(rows)
-        return {str(row.reported.run): row for row in rows}
+            while page := reader.runs(query, Page(PAGE_MAX, rows[-1].id if rows else None)):
+                rows += page
+        runs = {str(row.reported.run): row for row in rows}
+        assert len(runs) == len(rows)
+        return runs
