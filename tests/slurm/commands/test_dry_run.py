@@ -171,8 +171,8 @@ def test_free_states_are_read_from_the_bank(lenient_site: CommandSite) -> None:
     )
     planned = history_lines(lenient_site, "--cover", "--dry-run", code=0)
     assert planned[0] == [
-        "allocation for chem/cpu: 1.34 SU for 2 runs, category history",
-        "history: 2 runs charged, 1.34 SU; 0 known already",
+        "allocation for chem/cpu: 1.33 SU for 2 runs, category history",
+        "history: 2 runs charged, 1.33 SU; 0 known already",
     ]
     assert history_lines(lenient_site, "--cover", code=0) == planned
     chem = next(allocation for allocation in lenient_site.client.get("/alloc")["data"])

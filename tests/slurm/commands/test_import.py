@@ -296,7 +296,7 @@ def test_history_is_charged_once(site: CommandSite) -> None:
     command = ("slurm", "import", "-S", "now-1day", "--cover")
     assert site.output(*command).splitlines()[1:] == [
         "allocation for bio/cpu: 0.07 SU for 1 run, category history",
-        "history: 2 runs charged, 0.74 SU; 0 known already",
+        "history: 2 runs charged, 0.73 SU; 0 known already",
     ]
     assert site.available() == 600 - 40
     assert site.output(*command).splitlines()[1:] == [
@@ -356,8 +356,8 @@ def test_run_that_ended_just_now_is_covered_when_it_is_charged(site: CommandSite
         site.job(2, elapsed=15, **recent),  # in one second
     )
     assert site.output(*command).splitlines()[1:] == [
-        "allocation for bio/cpu: 0.04 SU for 2 runs, category history",
-        "history: 2 runs charged, 0.04 SU; 0 known already",
+        "allocation for bio/cpu: 0.03 SU for 2 runs, category history",
+        "history: 2 runs charged, 0.03 SU; 0 known already",
     ]
     assert site.output(*command).splitlines()[1:] == [nothing[0].replace("; 0", "; 2")]
 

@@ -594,7 +594,7 @@ def test_reconcile_output_without_json(site: CommandSite) -> None:
     assert lines[1:4] == [
         "          0  agree to the minute",
         "          0  ran for no time and cost nothing",
-        "          2  ended in Slurm, unknown to the bank   would charge 1.34 SU",
+        "          2  ended in Slurm, unknown to the bank   would charge 1.33 SU",
     ]
     assert site.run("reconcile", "--progress", "plain", code=8).err.startswith(
         "sacct 50%\nsacct 100%\n"
