@@ -140,16 +140,23 @@ def show_cell(column: Column, row: Row, form: DisplayFormat) -> str:
 
 
 def _users(context: Context, options: Namespace) -> int:
+    number = _number(context, options)
     rows = [
         {
             **row,
             "user": user_name(row["uid"]),
             "left": None if row["cap"] is None else row["cap"] - row["charged"] - row["held"],
         }
-        for row in context.rows(f"/alloc/{_number(context, options)}/user")
+        for row in context.rows(f"/alloc/{number}/user")
     ]
-    empty = "No user has used it yet, and no user has a cap."
-    listing = Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(context), empty=empty)
+    allocation = context.one(f"/alloc/{number}")
+    notes, empty = [], "No user has used it yet, and no user has a cap."
+    # Users who do not lead the project may see only their own row.
+    if any(allocation[name] > sum(row[name] for row in rows) for name in ("charged", "held")):
+        notes, empty = ["The use of others is not shown to you."], "You have not used it."
+    listing = Listing(
+        "fairbank.drawn/1", USER_COLUMNS, rows, caption(context), notes=notes, empty=empty
+    )
     return show(context, listing)
 
 
