@@ -40,7 +40,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
-from fairbank.service.access.identity import Staff, identity_of
+from fairbank.service.access.identity import Staff, VisibleJobs, identity_of
 from fairbank.service.services import services
 from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.memory.store import MemoryStore
@@ -254,8 +254,8 @@ def build_context() -> AppContext:
     """Return the site in memory.
 
     With SITE_OBSERVES its bank lets all jobs run. SITE_CATEGORIES are the categories of its
-    settings, SITE_CLUSTERS further clusters with the prices of darwin. With MUNGE, whose
-    credentials age, the clock is the system's.
+    settings, SITE_CLUSTERS further clusters with the prices of darwin, SITE_VISIBLE_JOBS its
+    setting `visible_jobs`. With MUNGE, whose credentials age, the clock is the system's.
     """
     munge = (
         Munge(socket=os.environ["SITE_MUNGE"], library=os.environ["SITE_LIBMUNGE"])
@@ -265,7 +265,12 @@ def build_context() -> AppContext:
     bank = services(
         MemoryStore(),
         clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
-        staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
+        staff=Staff(
+            frozenset({os.getuid()}),
+            frozenset({ADMIN}),
+            {AYLA: frozenset({"darwin"})},
+            visible_jobs=VisibleJobs(os.environ.get("SITE_VISIBLE_JOBS", "project")),
+        ),
         clusters=CLUSTERS
         | {
             name: msgspec.structs.replace(CLUSTERS["darwin"], name=name)

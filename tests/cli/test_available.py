@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Run
+from fairbank.cli import main
+from fairbank.cli.framework.host import own_name
+from tests.cli.conftest import Run, runner
 from tests.cli.output_values import fold
+from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, DANA, JORGE
 
 WHY = ("--reason", "committee")
@@ -245,3 +248,21 @@ def test_quote_says_since_when_and_why_an_allocation_cannot_be_used(changing: Ru
     assert "begins at 2027-02-01 00:00:00. Reason of the grant: call 2027" in " ".join(
         planned.out.split()
     )
+
+
+def test_list_of_users_says_that_the_use_of_others_is_not_shown(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_site(SITE_VISIBLE_JOBS="own") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+        fairbank = runner(main.run, capsys)
+        shown = fairbank("alloc", "users", 1, "--as", JORGE)
+        assert "use of others is not shown" in shown.out + shown.err
+        assert "No user has used it" not in shown.out + shown.err
+        assert "not shown" not in fairbank("alloc", "users", 1).err
+
+
+def test_uids_of_a_refusal_are_shown_as_names(changing: Run) -> None:
+    undo = ("undo", changing("deposit", 1, 5, *WHY).out.split()[1].rstrip(":"), *WHY, "--yes")
+    changing(*undo)
+    assert f"of user {own_name()}." in " ".join(changing(*undo).err.split())

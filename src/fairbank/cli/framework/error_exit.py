@@ -95,11 +95,11 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
 
     Times are in the user's zone, as in tables, or with `utc` in UTC.
     """
-    from fairbank.cli.framework.host import Local
+    from fairbank.cli.framework.host import Local, with_user_names
     from fairbank.report.columns import DisplayFormat  # as in `problem_document`
 
     form = DisplayFormat(zone=UTC if utc else Local())
-    lines = [f"refused: {plain(form.sentence(refused.message))}"]
+    lines = [f"refused: {plain(with_user_names(form.sentence(refused.message)))}"]
     details = refused.refusal
     # Where the bank looked for credit, its message has the amounts.
     if details.get("requested") and details.get("available") is None:
@@ -107,7 +107,7 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
     if details.get("allocation"):
         lines.append(f"  allocation: {details['allocation']}")
     lines += [
-        f"  {'try' if place == 0 else 'or'}: {plain(remedy)}"
+        f"  {'try' if place == 0 else 'or'}: {plain(with_user_names(remedy))}"
         for place, remedy in enumerate(refused.remedies)
     ]
     # A job's refusal; others are in no list.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta, tzinfo
@@ -11,6 +12,9 @@ from functools import cache
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.report.cells import plain
+
+_USERS = re.compile(r"(\busers? )(\d{1,10}(?:, \d{1,10})*)\b", re.ASCII)
+_COMMAND = re.compile(r"(fairbank (?:alloc cap|project add-user) \S+ )(\d{1,10})\b", re.ASCII)
 
 
 class Local(tzinfo):
@@ -83,6 +87,16 @@ def _name(uid: int) -> str:
         return getpwuid(uid).pw_name
     except (KeyError, OverflowError):
         return str(uid)
+
+
+def with_user_names(sentence: str) -> str:
+    """Replace the uids of a sentence or remedy of the bank, which knows no names, by names."""
+    for pattern in (_USERS, _COMMAND):
+        sentence = pattern.sub(
+            lambda match: match[1] + re.sub(r"\d+", lambda uid: _name(int(uid[0])), match[2]),
+            sentence,
+        )
+    return sentence
 
 
 def own_name() -> str:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.framework.exit_codes import NOT_DONE
+from fairbank.cli.framework.host import with_user_names
 from fairbank.cli.framework.output import Listing, caption_of, show
 from fairbank.core.errors import Unavailable
 from fairbank.core.time import show_duration
@@ -120,7 +121,7 @@ def show_result(
     if answer is None:
         context.note(*warnings)
         return 0 if context.options.dry_run else NOT_DONE
-    warnings = [*warnings, *answer.get("warnings", ())]
+    warnings = [*warnings, *map(with_user_names, answer.get("warnings", ()))]
     if context.options.form == "json":
         context.print_json(schema, answer, warnings)
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.host import uid_of, user_name
+from fairbank.cli.framework.host import uid_of, user_name, with_user_names
 from fairbank.cli.framework.options import (
     add_accounts,
     add_clusters,
@@ -286,7 +286,7 @@ def _advice(context: Context, rows: list[Row]) -> list[str]:
         detail = context.format.sentence(refusal["detail"])
         lines.append(f"Job {name}: {detail}")
         for place, remedy in enumerate(refusal["remedies"]):
-            lines.append(f"  {'or' if place else 'try'}: {remedy}")
+            lines.append(f"  {'or' if place else 'try'}: {with_user_names(remedy)}")
     if len(rows) > EXPLAINED:
         lines.append("What would help another: fairbank jobs --refused -j JOBID")
     return lines

@@ -18,6 +18,7 @@ from fairbank.cli.commands.bank.job_script import (
 from fairbank.cli.commands.slurm.slurm_options import add_directory
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
+from fairbank.cli.framework.host import with_user_names
 from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
@@ -412,7 +413,7 @@ def _advice(
 ) -> list[str]:
     lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
     if not card["fits"]:
-        lines += [f"  try: {remedy}" for remedy in card["remedies"]]
+        lines += [f"  try: {with_user_names(remedy)}" for remedy in card["remedies"]]
     # The remedies have the shorter time limit.
     changes = [change for change in card["cheaper"] if change["change"] != "time_limit"]
     lines += [

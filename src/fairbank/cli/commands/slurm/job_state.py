@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.bank.jobs import jobs
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
-from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.host import user_name, with_user_names
 from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.selectors import SeveralClusters
 from fairbank.core.errors import FairbankError, Unavailable
@@ -193,7 +193,7 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
     for place, text in enumerate([] if run is None else _credit(context, run)):
         yield list(labelled("" if place else "Credit", text, context.width))
     for place, remedy in enumerate([] if refusal is None else refusal["remedies"]):
-        yield list(labelled("" if place else "Remedy", remedy, context.width))
+        yield list(labelled("" if place else "Remedy", with_user_names(remedy), context.width))
 
 
 def _in_slurm(context: Context, name: str, runs: NotPending) -> str:
