@@ -34,6 +34,18 @@ def test_sample_of_the_2002_report_is_read() -> None:
     assert settings.cluster.slurmctld_host == ("lx0001",)
 
 
+def test_one_line_of_the_2002_report_has_512_nodes() -> None:
+    nodes = conf(
+        "NodeName=linux[001-512] CPUs=4 RealMemory=1024 TmpDisk=4096 Weight=4 Feature=Linux\n"
+        "PartitionName=p Nodes=ALL\n"
+    ).nodes
+    assert [nodes[0].name, nodes[-1].name, len(nodes)] == ["linux001", "linux512", 512]
+    assert {(node.cpus, node.memory, node.tmp, node.weight) for node in nodes} == {
+        (4, 1_024, 4_096, 4)
+    }
+    assert {node.features for node in nodes} == {frozenset({"Linux"})}
+
+
 def test_default_lines_of_the_2002_report_hold() -> None:
     lines = SAMPLE.replace("# NodeName", "NodeName").replace("# PartitionName", "PartitionName")
     settings = conf(lines)

@@ -544,6 +544,24 @@ def test_changed_weight_and_features_of_a_node_decide_where_jobs_start() -> None
     assert isinstance(world.request(fast), InvalidInput)
 
 
+def test_changed_partition_leaves_its_running_jobs_alone() -> None:
+    world = World()
+    number = world.run_one(limit=600)
+    for rules in (
+        PartitionRules(name="main", is_default=True, state=PartitionState.DOWN),
+        PartitionRules(name="main", is_default=True, nodes=("n1",)),
+        PartitionRules(name="main", is_default=True, max_seconds=60),
+    ):
+        assert world.request(ev.UpdatePartition(rules), OPERATOR) is None
+        world.settle()
+        assert world.state(number) == "RUNNING"
+    world.advance(599)
+    assert world.state(number) == "RUNNING"
+    waiting = world.submit(limit=600)
+    world.settle()
+    assert world.reason(waiting) == "PartitionTimeLimit"
+
+
 def test_partition_is_deleted_when_no_job_uses_it() -> None:
     world = World()
     night = PartitionRules(name="night")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
+from msgspec import structs
 
-from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState, PreemptMode
 from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Forbidden
 from fairbank.core.submission.values import WarningSignal
 from fairbank.core.time import Instant
@@ -19,7 +21,7 @@ from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 from fairbank.wlm.core.starts import NO_ANSWER
-from tests.wlm.core.world import OPERATOR, World, named
+from tests.wlm.core.world import OPERATOR, World, named, submission
 
 
 def starts(world: World, number: int) -> int:
@@ -162,6 +164,51 @@ def test_jobs_of_a_node_have_cores_of_their_own() -> None:
     runs = [world.job(world.run_one(cpus=cpus)).run for cpus in (1, 2, 1)]
     cores = [run.allocation.grants[0].binding.cores for run in runs if run is not None]
     assert cores == [(0,), (1, 2), (3,)]
+
+
+@pytest.mark.parametrize("event", ["submission", "end", "partition", "node", "update", "time"])
+def test_event_alone_starts_a_waiting_job(event: str) -> None:
+    """Each requests a pass, which starts the job."""
+    world = World(PartitionRules(name="main", is_default=True), nodes=1)
+    later = world.now.wall + 100
+    running = world.run_one(cpus=4) if event == "end" else 0
+    if event == "partition":
+        down = PartitionRules(name="main", is_default=True, state=PartitionState.DOWN)
+        world.request(ev.UpdatePartition(down), OPERATOR)
+    elif event == "node":
+        world.request(ev.UpdateNode("n0", NodeEvent.DRAINED, "disk"), OPERATOR)
+    if event != "submission":
+        number = world.submit(cpus=4, eligible=later if event in ("update", "time") else 0)
+        world.settle()
+        assert world.state(number) == "PENDING"
+    match event:
+        case "submission":
+            number = world.submit(cpus=4)
+        case "end":
+            world.end(running)
+        case "partition":
+            up = PartitionRules(name="main", is_default=True)
+            world.request(ev.UpdatePartition(up), OPERATOR)
+        case "node":
+            world.request(ev.UpdateNode("n0", NodeEvent.RESUMED), OPERATOR)
+        case "update":
+            world.request(ev.UpdateJob(jobs=named(number), eligible=0))
+        case "time":
+            world.advance(100)
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_job_of_four_cpus_on_four_whole_nodes_has_eight() -> None:
+    """The example of the SLURM 2002 report."""
+    world = World(nodes=4, cpus=2)
+    body = submission()
+    wanted = ResourceRequest(nodes=4, max_nodes=4, tasks=4, exclusive=True)
+    world.request(structs.replace(body, job=structs.replace(body.job, wanted=wanted)))
+    world.settle()
+    run = world.job(1).run
+    assert run is not None
+    assert [grant.cpus for grant in run.allocation.grants] == [2, 2, 2, 2]
 
 
 def test_job_waits_for_the_end_of_maintenance() -> None:
