@@ -29,7 +29,7 @@ usage_rows = st.lists(
 def test_rows_and_percentages_of_each_unit_add_up(
     rows: list[dict[str, Any]], by: str, limit: int
 ) -> None:
-    table = usage_table(rows, by, {}, limit, rows)
+    table = usage_table(iter(rows), by, {}, limit, iter(rows))
     assert len(table.totals) == len({(row["resource"], row["clusters"]) for row in rows})
     for total in table.totals:
         shown = [row for row in table.rows if row["unit"] == total["unit"]]

@@ -63,9 +63,10 @@ def usage_table(
     """
     whole = {_unit(row): row for row in _added(totals, keep_group=False)}
     units = unit_names(whole)
+    groups = _added(rows)
     shown: list[dict[str, Any]] = []
     for unit, total in sorted(whole.items()):
-        of_unit = [row for row in _added(rows) if _unit(row) == unit]
+        of_unit = [row for row in groups if _unit(row) == unit]
         order = _later if by in BY_TIME else _larger
         kept = sorted(of_unit, key=order)[: limit or None]
         if by in BY_TIME:
