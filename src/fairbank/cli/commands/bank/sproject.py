@@ -165,7 +165,9 @@ class View(NamedTuple):
         add_option(parser, "-A, --account PROJECT", "only of this Slurm account")
         add_option(parser, "--sort COL[,-COL]", "by these columns; with - the largest first")
         parser.takes_next("--sort")
-        add_option(parser, "--detail", "with credit, running and completed, debit and balance")
+        more = [column.head for column in self.columns if column.extra]
+        more += [column.head for column in self.detail]
+        add_option(parser, "--detail", f"also {', '.join(more[:-1])} and {more[-1]}")
         about = "only of this resource, such as cpu or gpu"
         add_option(parser, "-r, --resource NAME", about, type=printable)
         about = "only of allocations of this category"
