@@ -3,6 +3,9 @@
 Each story is typed into a terminal of 80 columns, and its JSON has the same values in SU-minutes.
 Below a command stand parts of its output in their order, and its exit code if it is not 0. Lines
 with `#` work out the values: on cluster lab a CPU or 2 GiB cost 1 SU an hour, and so does a GPU.
+
+Stories about the releases of Slurm in use need a real Slurm: `make test-slurm` runs them, and
+docs/howto/install-next-to-slurm.md lists the tested releases.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
+    ACCOUNTING_TIMEOUT_SECONDS,
     COMMAND,
     DAYS,
     FILE_NAME,
@@ -60,9 +61,6 @@ from fairbank.slurm.queue_snapshot.run_times import (
 )
 from fairbank.slurm.queue_snapshot.settings import usage_thresholds
 from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
-
-ACCOUNTING_TIMEOUT_SECONDS = 10.0
-"""Time limit for sacct: the user waits for the answer at a terminal."""
 
 
 class QueueExplanation(NamedTuple):

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from fairbank.agent.reports.report import PendingReport, ReportKind
+from fairbank.core.time import DAY
 
 WINDOW = 4_000  # reports in memory that no job waits for
 REFILL = 1_000  # reports that are read back from disk at once
 FULL_BATCH = 100  # reports that go at once, without waiting for more
 FIRST_RETRY_SECONDS = 600
-_DAY = 86_400
 
 
 class SendQueue:
@@ -261,7 +261,7 @@ class RetryLater:
         return len(self._waiting)
 
     def put(self, report: PendingReport, now: float) -> None:
-        pause = min(FIRST_RETRY_SECONDS * 2 ** (report.attempts - 1), _DAY)
+        pause = min(FIRST_RETRY_SECONDS * 2 ** (report.attempts - 1), DAY)
         heapq.heappush(self._waiting, (now + pause, report.seq, report))
 
     def take_due(self, now: float) -> Iterator[PendingReport]:

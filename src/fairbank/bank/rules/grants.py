@@ -6,9 +6,8 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import GrantCategory, GrantRange
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.rules.context import RuleContext
+from fairbank.core.time import DAY
 from fairbank.core.units import MINUTES_IN_SU
-
-DAY_SECONDS = 86_400
 
 
 def refuse_grant(
@@ -47,7 +46,7 @@ def refuse_grant(
         names = ", ".join(map(str, sorted(category.granters)))
         return _outside(new, Detail.NO_GRANTER, field="category", names=names)
     days = category.longest_days
-    if longer and days is not None and terms.end - terms.start > days * DAY_SECONDS:
+    if longer and days is not None and terms.end - terms.start > days * DAY:
         return _outside(new, Detail.TOO_LONG, field="end", days=days)
     limits = category.resources.get(terms.resource, GrantRange())
     return _refuse_amount(new, limits, is_new=old is None) if more else None

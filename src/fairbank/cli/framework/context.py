@@ -185,7 +185,7 @@ class Context(Terminal):
         self.bank: str | None = None
         """Name of the bank that answered."""
         self.bank_is_named = False
-        """Whether the text of the answer has the bank's name, such as in its caption."""
+        """True if the text of the answer has the bank's name, such as in its caption."""
         self.cluster: str | None = self._named_cluster
         """Cluster that the answer is about: that of -M, or one that the command reads; None if it
         is not about just one.

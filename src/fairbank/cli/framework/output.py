@@ -32,11 +32,11 @@ class Listing(NamedTuple):
     notes: Sequence[str] = ()
     empty: str = "There is nothing to show."
     more: Mapping[str, object] = {}
-    """What else `--json` is to hold, beside the rows."""
+    """Further values of `--json`, beside the rows."""
     exact: bool = False
-    """Whether the table is shown as wide as it is."""
+    """True if the table is shown in its full width."""
     fitted: bool = False
-    """Whether -l is for more rows, so that a table keeps the width of the terminal."""
+    """True if -l is for more rows, so that a table keeps the width of the terminal."""
 
 
 def shown_columns(context: Context, columns: Sequence[Column]) -> bool:

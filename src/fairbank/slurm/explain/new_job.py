@@ -29,9 +29,9 @@ from fairbank.slurm.explain.queue_input import groups_of_users, read_queue
 from fairbank.slurm.output import cluster_differs
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.queue_explanation import ACCOUNTING_TIMEOUT_SECONDS
 from fairbank.slurm.queue_snapshot.answers import COMMANDS
 from fairbank.slurm.queue_snapshot.run_times import (
+    ACCOUNTING_TIMEOUT_SECONDS,
     COMMAND,
     FILE_NAME,
     read_history,

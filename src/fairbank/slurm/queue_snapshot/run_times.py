@@ -11,6 +11,8 @@ from fairbank.slurm.parsers.values import ParsedRows
 
 DAYS = 14
 """Days back: habits change, and only a user's last hundred jobs count."""
+ACCOUNTING_TIMEOUT_SECONDS = 10.0
+"""Time limit for sacct: the user waits for the answer at a terminal."""
 FILE_NAME = "history"
 """Name of the recorded output, next to that of `queries`."""
 COLUMNS = (

@@ -127,13 +127,12 @@ def _with(heads: Iterable[str]) -> list[Column]:
 
 def add(parser: Parser) -> None:
     add_accounts(parser)
-    about = "also the earlier ones of those that have ended"
-    add_option(parser, "-a, --all", about)
-    about = (
+    add_option(parser, "-a, --all", "also the earlier ones of those that have ended")
+    threshold = (
         "exit code 5 unless I may use at least N of each active or frozen allocation shown, and one"
         " is shown (100, 90m, 20k)"
     )
-    add_option(parser, "--threshold N", about)
+    add_option(parser, "--threshold N", threshold)
 
 
 def run(context: Context, options: Namespace) -> int:

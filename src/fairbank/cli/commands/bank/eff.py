@@ -57,13 +57,13 @@ def run(context: Context, options: Namespace) -> int:
     check_job_names(context, "cluster", "--clusters", rows)
     known = {row["job_id"] for row in rows}
     missing = ", ".join(str(number) for number in dict.fromkeys(wanted) if number not in known)
-    text = f"there is no job {missing} that you may see"
+    message = f"there is no job {missing} that you may see"
     remedy = f"a refused job used nothing: fairbank jobs --refused -j {missing.replace(', ', ',')}"
     if not rows:
-        raise NotFound(text, field="JOBID", remedy=remedy)
+        raise NotFound(message, field="JOBID", remedy=remedy)
     rows = [_used(row) for row in _completed(context, rows)]
     notes = [MEANING, *_unknown(context, rows)]
-    warnings = [f"! {text}; {remedy}"] if missing else []
+    warnings = [f"! {message}; {remedy}"] if missing else []
     shown = with_units(context, COLUMNS, rows)
     listing = Listing("fairbank.job/1", shown, rows, caption_of_jobs(context, rows), notes=notes)
     show(context, listing._replace(warnings=warnings if options.form == "json" else ()))

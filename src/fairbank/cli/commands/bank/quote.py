@@ -210,20 +210,20 @@ def _take_in_script(options: Namespace) -> list[str]:
 
 def _script(path: str) -> list[str]:
     try:
-        text = _text(path)
+        script = _text(path)
     except OSError as error:
         raise NotFound(
             f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script"
         ) from error
-    if "\0" in text or not text.startswith("#!"):
-        why = "a binary file" if "\0" in text else "without #! in its first line"
-        why = why if text.strip() else "empty"
+    if "\0" in script or not script.startswith("#!"):
+        why = "a binary file" if "\0" in script else "without #! in its first line"
+        why = why if script.strip() else "empty"
         raise InvalidInput(
             f"{plain(path)} is not a batch script: it is {why}",
             field="JOBFILE",
             remedy="name a text file that begins with #!",
         )
-    return text.splitlines()
+    return script.splitlines()
 
 
 def _text(path: str) -> str:
@@ -236,9 +236,9 @@ def _text(path: str) -> str:
         return "\0"  # no text either
 
 
-def _needed(text: str | None, field: str, example: str) -> str:
-    if text:
-        return text
+def _needed(value: str | None, field: str, example: str) -> str:
+    if value:
+        return value
     raise InvalidInput(
         f"the option {field} is missing: without it the job has no price",
         field=field,
@@ -324,8 +324,8 @@ def _show_quote(
             f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back"
         )
     if start is not None:
-        text = likely_start(start.range, start.as_of, form)
-        context.print_lines(folded(f"  {padded('likely start', 18)}{text}", context.width))
+        start_range = likely_start(start.range, start.as_of, form)
+        context.print_lines(folded(f"  {padded('likely start', 18)}{start_range}", context.width))
     context.note(*_advice(card, job, unread, form, tres=bool(context.options.tres)))
 
 
@@ -360,8 +360,8 @@ def _array(card: Row) -> str:
 def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
     if not card["reason"]:
         return "enough for what is priced" if unread else "fits"
-    text = form.sentence(card["detail"].removesuffix("."))
-    return f"{text}, and let through" if card["fits"] else f"does not fit: {text}"
+    detail = form.sentence(card["detail"].removesuffix("."))
+    return f"{detail}, and let through" if card["fits"] else f"does not fit: {detail}"
 
 
 def _not_priced(unread: list[str]) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
-_SAYS_NO = ("refusal", "declined")
+_REFUSED_KINDS = ("refusal", "declined")
 
 
 def _moved(sign: int) -> Amount:
@@ -53,7 +53,7 @@ def _reason(row: Row, form: DisplayFormat) -> str:
         cap = details.get("cap")
         limit = "none" if cap is None else form.su_text(cap)
         parts.insert(0, f"cap of {row['owner']}: {limit}")
-    if row.get("kind") in _SAYS_NO and details:
+    if row.get("kind") in _REFUSED_KINDS and details:
         requested = f"requested {form.su_text(row['amount'])}" if row["amount"] else None
         parts += [": ".join(filter(None, (details["message"], requested)))]
     if row.get("kind") == "charge":

@@ -16,7 +16,7 @@ from fairbank.cli.framework.options import (
 )
 from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.selectors import check_accounts, check_payer, check_resources, spread
-from fairbank.core.time import iso
+from fairbank.core.time import MINUTE, iso
 from fairbank.report import usage
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, instant_of
@@ -170,10 +170,13 @@ def remarks(rows: Sequence[Row], by: str) -> list[str]:
 def _early(row: Row) -> str:
     from shlex import quote  # 1 ms, only for this note
 
+    from fairbank.bank.efficiency import EARLY_SECONDS
+
     exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
     name = plain(str(row["name"]))
-    failed = f"{row['failed_early']} of {row['runs']} jobs failed within 2 minutes of start{exited}"
-    return f"{name}: {failed}: fairbank jobs -u {quote(name)} --failed"
+    failed = f"{row['failed_early']} of {row['runs']} jobs failed"
+    early = f"within {EARLY_SECONDS // MINUTE} minutes of start{exited}"
+    return f"{name}: {failed} {early}: fairbank jobs -u {quote(name)} --failed"
 
 
 COMMAND = Command(

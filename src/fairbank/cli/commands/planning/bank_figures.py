@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.bank.outlook import outlook
 from fairbank.cli.commands.bank.usage import LIMIT, PERIOD, add_filters, usage_listing
-from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
+from fairbank.cli.commands.planning.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_accounts, add_option, add_period, count
 from fairbank.cli.framework.output import Listing, caption, show, window
@@ -14,7 +14,7 @@ from fairbank.cli.framework.selectors import check_accounts, check_resources, sp
 from fairbank.core.errors import FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report import centre, usage
-from fairbank.report.columns import Column, instant_of, text
+from fairbank.report.columns import instant_of
 from fairbank.report.plots.figures import Caption
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ POINTS = 60
 
 GROUPS_MAX = 12
 """Groups of a unit that are drawn by default: more are hard to read."""
-
-FILES = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
 
 def _add_directory(parser: Parser, what: str) -> None:
@@ -212,7 +210,9 @@ def _balance(context: Context, options: Namespace) -> int:
         options.directory, (_burn_down(context, row) for row in rows), as_png=options.png
     )
     files = [{"file": picture.file, "about": picture.caption.title} for picture in drawn]
-    return show(context, Listing("fairbank.figure/1", FILES, files, caption(context, unit=False)))
+    return show(
+        context, Listing("fairbank.figure/1", FILE_COLUMNS, files, caption(context, unit=False))
+    )
 
 
 def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:
@@ -268,5 +268,5 @@ BALANCE = Command(
     ("{} figures", "{} figures -A chem_qmc", "{} figures -r gpu --png"),
     _add_balance,
     _balance,
-    columns=FILES,
+    columns=FILE_COLUMNS,
 )

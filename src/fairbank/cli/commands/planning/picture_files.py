@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
+from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.plots.figures import Caption, Figure
+
+FILE_COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
 
 class PictureFile(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.planning.bank_figures import BALANCE, CENTRE, USAGE
-from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
+from fairbank.cli.commands.planning.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import add_option, count, split_list
 from fairbank.cli.framework.output import Listing, caption, show
@@ -13,7 +13,6 @@ from fairbank.cli.framework.selectors import not_visible, spread
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
-from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
     from fairbank.report.plots.figures import Figure
-
-COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
 
 def _add_site_factor(parser: Parser) -> None:
@@ -42,7 +39,7 @@ def _site_factor(context: Context, options: Namespace) -> int:
     figures = _site_factor_figures(options.agent_config, context.command_line)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
     rows = [{"file": picture.file, "about": picture.caption.title} for picture in drawn]
-    show(context, Listing("fairbank.figure/1", COLUMNS, rows))
+    show(context, Listing("fairbank.figure/1", FILE_COLUMNS, rows))
     return 0
 
 
@@ -172,7 +169,7 @@ COMMAND = Noun(
             _add_site_factor,
             _site_factor,
             asks=False,
-            columns=COLUMNS,
+            columns=FILE_COLUMNS,
         ),
     },
 )
