@@ -239,3 +239,13 @@ def test_projects_of_a_category_show_its_balances_only(
     assert [(row["resource"], row["remaining"]) for row in teaching] == [("disk", 1_800)]
     research = rows(hadm, "projects", "-A", "chem_qmc", "--category", "research", "--detail")
     assert [row["resource"] for row in research] == ["cpu", "gpu"]
+
+
+@pytest.mark.parametrize("verb", ["projects", "allocations", "jobs", "failures"])
+def test_help_of_detail_names_its_columns(hadm: Run, verb: str) -> None:
+    _, text, _ = hadm(verb, "--help")
+    view = sproject.VIEWS[verb]
+    added = [column.head for column in view.columns if column.extra]
+    added += [column.head for column in view.detail]
+    line = " ".join(text.split("\n  --detail")[1].split("\n  -")[0].split())
+    assert line == f"also {', '.join(added[:-1])} and {added[-1]}"
