@@ -522,7 +522,7 @@ def test_shortfall_is_the_difference_of_shown_amounts(site: Site) -> None:
         time_limit=60,
     )
     assert (
-        result.user[0] == "this job may cost 32 SU; wg_astro has 12.51 SU of cpu, short by 19.49 SU"
+        result.user[0] == "this job may cost 32 SU; wg_astro has 12.52 SU of cpu, short by 19.48 SU"
     )
 
 

@@ -309,7 +309,7 @@ def test_csv_has_exact_minutes() -> None:
     assert lines == [
         "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE,GRANTED-MINUTES,AVAILABLE-MINUTES",
         "chem_qmc,0.42,-0.42,2027-07-01,,25,-25",
-        "chem_qmc,59408.34,1.50,2027-07-01,,3564500,90",
+        "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")
     assert separate_cells([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
