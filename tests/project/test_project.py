@@ -94,3 +94,7 @@ def test_ci_runs_only_make_targets(checkout: Path) -> None:
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert {"make check", "make test", "make demo"} <= set(commands)
     assert [line for line in commands if not line.startswith("make ")] == []
+
+
+def test_no_output_file_of_a_job_is_in_the_repository(checkout: Path) -> None:
+    assert list(checkout.glob("slurm-*.out")) == []
