@@ -95,10 +95,20 @@ class SmallCluster:
         _kill(self._node, signal.SIGKILL)
 
     def launcher(self) -> int:
-        """Return the process id of the launcher: the first child of the node daemon."""
+        """Return the process id of the launcher: the first child of the node daemon.
+
+        If it was killed, the node daemon starts another one.
+        """
         assert self._node is not None
-        node = self._node.pid
-        return min(process.pid for process in process_table().values() if process.parent == node)
+        node, children = self._node.pid, list[int]()
+
+        def find() -> bool:
+            table = process_table().values()
+            children[:] = [process.pid for process in table if process.parent == node]
+            return bool(children)
+
+        wait_until(find, "a launcher")
+        return min(children)
 
     def close(self) -> None:
         """End the jobs and the daemons."""
