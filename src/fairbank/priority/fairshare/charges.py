@@ -9,8 +9,8 @@ or a failed node gives nothing back: each run of a job is its own row and stays 
 its limit is charged to its real end. A resized job is two rows, one until the change and one from
 it.
 
-What makes `ChargedJobs` from Slurm's records has no user in a command yet. Next user: the embedded
-workload manager, with the ticks.
+The workload manager makes `ChargedJobs` of its own runs (`wlm/core/factors/usage.py`). What makes
+them from Slurm's records has no user in a command.
 """
 
 from __future__ import annotations
