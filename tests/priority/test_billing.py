@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
-from fairbank.priority.fairshare.charges import NO_CONSUME, billable, limit_counts, prices, whole
 from fairbank.priority.fairshare.columns import Doubles, Wholes
+from tests.priority.double_billing import NO_CONSUME, billable, limit_counts, prices, whole
 
 SUM, MAX, MAX_GRES = BillingRule.SUM, BillingRule.MAX_TRES, BillingRule.MAX_TRES_GRES
 NAMES = (*STATIC_TRES, "gres/gpu", "license/a", "bb/cray")

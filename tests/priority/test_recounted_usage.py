@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
-from fairbank.priority.fairshare.charges import ChargedJobs, is_charged, usage_factors
+from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.columns import Ints, Long
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.usage_ticks import (
@@ -36,6 +36,7 @@ from tests.priority.accounts import (
     job,
     together,
 )
+from tests.priority.double_billing import is_charged, usage_factors
 from tests.support.long_doubles import AS_ON_X86_64
 
 NOON = 1_000_000_000

@@ -11,13 +11,7 @@ import numpy as np
 
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import parse_counts, parse_weights
-from fairbank.priority.fairshare.charges import (
-    ChargedJobs,
-    billable,
-    limit_counts,
-    prices,
-    usage_factors,
-)
+from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.columns import Ints, Longs
 from fairbank.priority.fairshare.decay import Reset, fading, parse_half_life
 from fairbank.priority.fairshare.tree import Tree, sum_usage
@@ -31,6 +25,7 @@ from fairbank.priority.fairshare.usage_ticks import (
     zero_usage,
 )
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
+from tests.priority.double_billing import billable, limit_counts, prices, usage_factors
 from tests.slurm.frozen_cluster import (
     ByNumber,
     OwnUsage,
