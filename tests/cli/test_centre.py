@@ -15,6 +15,7 @@ from fairbank.cli.commands.planning.bank_figures import projected_term
 from fairbank.core.time import DAY, parse_instant
 from fairbank.report import centre
 from fairbank.report.columns import DisplayFormat
+from fairbank.report.plots import canvas
 from fairbank.report.plots.bank import Term, burn_down, calendar_names, usage_by_group
 from fairbank.report.plots.figures import Caption, GroupFigure
 from tests.cli.conftest import Run
@@ -180,11 +181,26 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     assert [cells[head] for head in ("USED", "USED%", "IDLE", "JOBS")] == ["", "-", "", ""]
     drawn = centre.figure(rows, Caption("Use", "", "", ""))
     assert drawn.names == ["granted", "used", "idle"]
-    assert [group.values for group in drawn.groups] == [
-        [150, None, None],
-        [None, 0, 100],
-        [None, 0, 100],
+    assert [(group.panel, group.name, group.values, group.line) for group in drawn.groups] == [
+        ("cpu", "cpu", [9_000, None, None], 6_000),
+        ("cpu", "cpu@alpha", [None, 0, 2_000], 2_000),
+        ("cpu", "cpu@beta", [None, 0, 4_000], 4_000),
     ]
+    assert [group.remark for group in drawn.groups] == ["granted 150.0%", "used 0.0%", "used 0.0%"]
+
+
+def test_figure_shows_resources_without_known_capacity() -> None:
+    """Of two clusters with different prices one has no capacity, so both together have none."""
+    rows = centre.centre_rows(of_two_prices(2_000 * 60, None, 9_000 * 60), 60, {})
+    drawn = centre.figure(rows, Caption("Use", "", "", ""))
+    assert [(group.name, group.values, group.line) for group in drawn.groups] == [
+        ("cpu", [9_000, None, None], None),
+        ("cpu@alpha", [None, 0, 2_000], 2_000),
+        ("cpu@beta", [None, 0, None], None),
+    ]
+    unknown = "capacity\nnot known"
+    assert [group.remark for group in drawn.groups] == [unknown, "used 0.0%", unknown]
+    assert b">capacity</text>" in canvas.render(drawn, "svg")
 
 
 def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -> None:

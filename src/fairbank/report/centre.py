@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.core.units import in_permille
+from fairbank.core.units import MINUTES_IN_SU, in_permille
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
@@ -217,24 +217,35 @@ COLUMNS = (
 
 
 def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
-    """Return bars of each resource with known capacity, in percent of it."""
-    with_capacity = [row for row in rows if row["capacity"]]
-    keys = [key for key in BARS if any(_bar(row, key) is not None for row in with_capacity)]
+    """Return bars of each row in SU, those of a resource on one axis, with a line at the capacity.
+
+    Args:
+        rows: rows of the table, with amounts in SU-minutes.
+        caption: text of the figure.
+    """
+    keys = [key for key in BARS if any(_bar(row, key) is not None for row in rows)]
     groups = [
-        Group(str(row["unit"]), [_bar(row, key) for key in keys], line=100) for row in with_capacity
+        Group(
+            str(row["unit"]),
+            [_bar(row, key) for key in keys],
+            line=None if row["capacity"] is None else row["capacity"] / MINUTES_IN_SU,
+            remark=_remark(row),
+            panel=str(row["resource"]),
+        )
+        for row in rows
     ]
-    return GroupFigure(
-        caption,
-        "resource",
-        Axis("part of the capacity (%)"),
-        keys,
-        groups,
-        line="line: all that exists",
-    )
+    return GroupFigure(caption, "resource", Axis("SU"), keys, groups, line="line: capacity")
 
 
 def _bar(row: Row, key: str) -> float | None:
-    """Return a bar in percent of the capacity; None if the table has no amount there either."""
+    """Return the height of a bar in SU; None if the table has no amount there either."""
     if row[key] is None or (key == "used" and not _has_use(row)):
         return None
-    return 100 * float(row[key]) / float(row["capacity"])
+    return float(row[key]) / MINUTES_IN_SU
+
+
+def _remark(row: Row) -> str:
+    """Return the parts of the capacity that were granted and used, in percent."""
+    parts = {"granted": _permille(row, "granted"), "used": row["used_permille"]}
+    known = [f"{name} {percent_text(part)}" for name, part in parts.items() if part is not None]
+    return "\n".join(known) if row["capacity"] is not None else "capacity\nnot known"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import warnings
 from io import BytesIO
+from itertools import groupby
 from math import isnan
+from operator import attrgetter
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +22,7 @@ from fairbank.report.plots.figures import (
     Caption,
     ContourFigure,
     Figure,
+    Group,
     GroupFigure,
     LineFigure,
     Panel,
@@ -28,12 +31,14 @@ from fairbank.report.plots.figures import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 Format = Literal["svg", "png"]
-WIDTH, NARROW, GROUP, LEGEND = 8.0, 6.0, 0.75, 2.6  # inches
+WIDTH, NARROW, GROUP, TICK_LABELS, LEGEND = 8.0, 6.0, 0.75, 0.5, 2.1  # inches
 DOTS_PER_INCH = 150
 NAME_MAX, GROUP_NAME_MAX = 26, 12  # characters of a line in a legend, and below a group of bars
 GREY = "#555555"
@@ -95,7 +100,9 @@ def draw(figure: Figure) -> Canvas:
             canvas = _canvas(figure.caption, *size)
             _draw_contours(canvas, figure)
         case GroupFigure():
-            canvas = _canvas(figure.caption, max(WIDTH, LEGEND + GROUP * len(figure.groups)), 4.8)
+            axes = len({group.panel for group in figure.groups})
+            width = LEGEND + GROUP * len(figure.groups) + TICK_LABELS * axes
+            canvas = _canvas(figure.caption, max(WIDTH, width), 4.8)
             _draw_groups(canvas, figure)
     return canvas
 
@@ -206,15 +213,17 @@ def _draw_groups(canvas: Canvas, figure: GroupFigure) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    axes = canvas.subplots()
-    width = 0.8 / len(figure.names)
     colours = [colour for colour, _ in STYLES[: len(figure.names)]]
-    for place, group in enumerate(figure.groups):
-        first = place - (len(colours) - 1) / 2 * width
-        for number, (value, colour) in enumerate(zip(group.values, colours, strict=True)):
-            _draw_bar(axes, value, first + number * width, width * 0.86, colour)
-        if group.line is not None:
-            axes.hlines(group.line, place - 0.45, place + 0.45, color="black", linewidth=2)
+    panels = [list(groups) for _, groups in groupby(figure.groups, attrgetter("panel"))] or [[]]
+    ratios = [max(1, len(groups)) for groups in panels]
+    row = canvas.subplots(1, len(panels), squeeze=False, width_ratios=ratios)[0]
+    # Long words, such as names of accounts, fit below a group only if they are slanted.
+    words = [word for group in figure.groups for word in group.name.split()]
+    slanted = any(len(word) > GROUP_NAME_MAX for word in words)
+    for axes, groups in zip(row, panels, strict=True):
+        _draw_panel(axes, groups, colours, slanted=slanted)
+        _set_axis(axes, "y", figure.up if axes is row[0] else figure.up._replace(label=""))
+    row[0].set_xlabel(figure.across)
     handles: list[Patch | Line2D] = [
         Patch(facecolor=f"{colour}55", edgecolor=colour, label=fill(plain(name), NAME_MAX))
         for name, colour in zip(figure.names, colours, strict=True)
@@ -229,17 +238,26 @@ def _draw_groups(canvas: Canvas, figure: GroupFigure) -> None:
             Line2D([], [], color=GREY, linestyle="", marker="o", markersize=5, label="dot: mean"),
         ]
     canvas.legend(handles=handles, loc="outside right upper")
-    _set_axis(axes, "y", figure.up)
-    # Long words, such as names of accounts, fit below a group only if they are slanted.
-    words = [word for group in figure.groups for word in group.name.split()]
-    slanted = any(len(word) > GROUP_NAME_MAX for word in words)
+
+
+def _draw_panel(
+    axes: Axes, groups: Sequence[Group], colours: Sequence[str], *, slanted: bool
+) -> None:
+    """Draw the groups of a panel, each above its name; `slanted` names take more characters."""
+    width = 0.8 / len(colours)
+    for place, group in enumerate(groups):
+        first = place - (len(colours) - 1) / 2 * width
+        for number, (value, colour) in enumerate(zip(group.values, colours, strict=True)):
+            _draw_bar(axes, value, first + number * width, width * 0.86, colour)
+        if group.line is not None:
+            axes.hlines(group.line, place - 0.45, place + 0.45, color="black", linewidth=2)
     columns = NAME_MAX if slanted else GROUP_NAME_MAX
-    texts = [f"{fill(plain(group.name), columns)}\n{group.remark}" for group in figure.groups]
+    texts = [f"{fill(plain(group.name), columns)}\n{group.remark}" for group in groups]
     axes.set_xticks(range(len(texts)), texts, size="small", rotation=30 if slanted else 0)
     if slanted:
         for tick in axes.get_xticklabels():
             tick.set(ha="right", rotation_mode="anchor")
-    axes.set(xlim=(-0.6, len(texts) - 0.4), xlabel=figure.across)
+    axes.set_xlim(-0.6, len(texts) - 0.4)
     axes.tick_params("x", length=0)
     axes.grid(visible=False, axis="x")
 

@@ -116,16 +116,22 @@ class Quartiles(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Bars of one group, one for each series (None: no bar), and a line across all of them."""
+    """Bars of one group, one for each series (None: no bar), and a line across all of them.
+
+    Groups of one `panel` share a vertical axis.
+    """
 
     name: str
     values: Sequence[float | Quartiles | None]
     line: float | None = None
     remark: str = ""
+    panel: str = ""
 
 
 class GroupFigure(NamedTuple):
-    """Groups of bars side by side. `names` are the series, `line` explains the line."""
+    """Groups of bars side by side, those of a panel together. `names` are the series, `line`
+    explains the line.
+    """
 
     caption: Caption
     across: str
