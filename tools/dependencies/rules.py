@@ -49,8 +49,8 @@ SHELLS: Mapping[str, str] = {
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket wlm.protocol "
     "wlm.stepd",
     "wlm.controller": "core core.submission agent cluster priority scheduling jobqueue statefile "
-    "rest.auth rest.server rest.server.unix_socket report.slurm wlm.config wlm.core wlm.protocol "
-    "wlm.protocol.frames",
+    "rest.auth rest.client rest.schemas rest.server rest.server.unix_socket report.slurm "
+    "wlm.config wlm.core wlm.protocol wlm.protocol.frames",
     "wlm.client": "core wlm.protocol.frames",
     "wlm.protocol.frames": "",
     "wlm.commands": "core core.submission report.slurm wlm.client",

@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol, TypeVar
 
+ROOT = "root"
+"""Account above all others, and that of jobs without one. It need not be configured."""
+
 AssociationKey = tuple[str, str, str]
 """Account, user (empty for the account itself), and partition (empty if it is for all)."""
 T = TypeVar("T")

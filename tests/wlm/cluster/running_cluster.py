@@ -35,9 +35,13 @@ class RunningCluster:
 
     def slurm(self, *words: str) -> str:
         """Run a command under Slurm's name, which must succeed, and return its output."""
-        result = self._run(f"{self.directory}/bin/{words[0]}", *words[1:])
+        result = self.try_slurm(*words)
         assert result.returncode == 0, result
         return result.stdout
+
+    def try_slurm(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command under Slurm's name."""
+        return self._run(f"{self.directory}/bin/{words[0]}", *words[1:])
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cli.framework.host import own_name
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 from tests.wlm.cluster.running_cluster import DAEMONS, RunningCluster
@@ -136,8 +137,29 @@ def test_env_warns_of_a_slurm_on_path(
     assert f"instead of {squeue}" in " ".join(warned.stderr.split())
 
 
+def test_project_of_the_bank_needs_no_settings_and_a_removed_member_is_refused(
+    cluster: RunningCluster,
+) -> None:
+    assert cluster.run("project", "create", "newproject", "--gid", "54321").returncode == 0
+    assert cluster.run("project", "add-user", "newproject", own_name()).returncode == 0
+    grant = "-A newproject -r cpu --end now+1day --amount 100 --reason test".split()
+    granted = cluster.run("alloc", "create", *grant)
+    assert granted.returncode == 0, granted
+    words = ["sbatch", "-A", "newproject", "-t", "1:00", "--wrap", "true"]
+    cluster.slurm(*words)
+    wait_until(lambda: not cluster.slurm("squeue", "-h"), "the job to end")
+    assert "newproject" in cluster.slurm("sacct", "-X", "-n", "-o", "Account%20")
+    listed = cluster.slurm("sacctmgr", "-n", "-P", "show", "associations", "format=account,user")
+    assert f"newproject|{own_name()}" in listed.splitlines()
+    removal = cluster.run("project", "remove-user", "newproject", own_name(), "--yes")
+    assert removal.returncode == 0, removal
+    restart_controller(cluster)  # a new one reads the accounts at once, this one a little later
+    test = [*words, "--test-only"]
+    wait_until(lambda: "Invalid account" in cluster.try_slurm(*test).stderr, "the refusal")
+
+
 def test_job_without_credit_waits_for_a_deposit(cluster: RunningCluster) -> None:
-    lines = cluster.run("balance", "--csv", "-n", "-o", "AVAILABLE").stdout
+    lines = cluster.run("balance", "-A", "default", "--csv", "-n", "-o", "AVAILABLE").stdout
     spare = int(float(lines.split(",")[0])) - 1
     cluster.run("withdraw", "1", str(spare), "--reason", "test", "--yes")
     number = cluster.slurm("sbatch", "--parsable", "-t", "9:00:00", "--wrap", "true").strip()
@@ -152,6 +174,12 @@ def test_job_without_credit_waits_for_a_deposit(cluster: RunningCluster) -> None
     wait_until(lambda: not cluster.slurm("squeue", "-h"), "the job to end")
     reconciled = cluster.run("reconcile")
     assert (reconciled.returncode, "agree" in reconciled.stdout) == (0, True), reconciled
+
+
+def restart_controller(cluster: RunningCluster) -> None:
+    before = cluster.states()["controller"]["pid"]
+    os.kill(before, signal.SIGTERM)
+    wait_until(lambda: cluster.states()["controller"]["pid"] not in (None, before), "a new one")
 
 
 def test_killed_daemons_return(cluster: RunningCluster) -> None:

@@ -61,9 +61,12 @@ def test_change_against_running_jobs_is_refused_by_name(old: str, new: str, refu
 
 def test_link_to_the_bank_cannot_change_while_the_controller_runs() -> None:
     size = MachineSize(16, 64_000)
-    old, new = toml(default_file("ws17", size)), toml(default_file("ws17", size, agent="/run/a"))
-    fault = "agent cannot change while the controller runs: stop it first"
-    assert compare(old, new, InUse()).refused == [fault]
+    old, new = (
+        toml(default_file("ws17", size)),
+        toml(default_file("ws17", size, agent="/run/a", bank="/run/b")),
+    )
+    fault = "{} cannot change while the controller runs: stop it first"
+    assert compare(old, new, InUse()).refused == [fault.format(key) for key in ("agent", "server")]
 
 
 def test_file_with_one_fault_changes_nothing() -> None:
@@ -73,7 +76,9 @@ def test_file_with_one_fault_changes_nothing() -> None:
 
 
 def test_file_of_one_machine_has_all_of_it() -> None:
-    settings = toml(default_file("ws17", MachineSize(16, 64_000, 2, 2), agent="/run/a"))
+    settings = toml(
+        default_file("ws17", MachineSize(16, 64_000, 2, 2), agent="/run/a", bank="/run/b")
+    )
     (node,), (main,) = settings.nodes, settings.partitions
     assert (node.name, node.cpus, node.threads, node.memory) == ("ws17", 16, 2, 64_000)
     assert (main.name, main.is_default, main.memory_per_cpu) == ("main", True, 4_000)
@@ -91,10 +96,12 @@ def test_jobs_are_not_bound_to_cpus_that_the_host_has_not() -> None:
     assert not toml(default_file("ws17", size)).scheduling.affinity
 
 
-def test_file_with_an_account_has_its_user() -> None:
-    text = default_file("ws17", MachineSize(2, 1_000), account="default", user="ann")
-    accounts = toml(text).accounting.associations
-    assert [(row.name, row.user) for row in accounts] == [("default", ""), ("default", "ann")]
+def test_file_with_a_bank_has_its_accounts_and_no_other() -> None:
+    text = default_file("ws17", MachineSize(2, 1_000), agent="/run/a", bank="/run/b")
+    settings = toml(text)
+    assert settings.bank.server == "/run/b"
+    assert settings.accounting.needs_association
+    assert not settings.accounting.associations
 
 
 def test_file_without_bank_asks_for_no_verdict() -> None:

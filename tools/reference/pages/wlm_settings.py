@@ -35,6 +35,9 @@ list of TOML. Keywords without a name of slurm.conf are in `wlm.toml` only.
 - The memory of partitions that have none of their own is that of `[scheduling]`.
 - With `key = true` only root and operators submit to a partition, until partition keys exist.
 - `node_resources = "actual"` schedules by what nodes register, not by what is configured.
+- With `server` in `[bank]`, the socket of the bank, accounts are its projects and users their
+  members. The controller reads them every 30 s and when it refuses an account, and stores them.
+  `[[associations]]` then give shares and limits; a user whom only they name is refused.
 - A new configuration takes effect as a whole or not at all. While the controller runs, the name of
   the cluster, hosts, ports, directories and SlurmUser cannot change. While a node has jobs, it
   cannot be removed, and have neither less than they have nor another number of threads. A partition

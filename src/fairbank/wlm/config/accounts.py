@@ -8,16 +8,13 @@ from typing import Any
 import msgspec
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.associations import AssociationKey, account_chain
+from fairbank.priority.associations import ROOT, AssociationKey, account_chain
 from fairbank.priority.fairshare.tree import ShareAssociation, build_tree
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.scheduling.machines.nodes import Preemption, QosRules
 from fairbank.wlm.config.machine import Item
 from fairbank.wlm.config.settings import AccountingSettings
-
-ROOT = "root"
-"""Account above all others; it need not be configured."""
 
 _WALL = frozenset({LimitKind.GRP_WALL, LimitKind.MAX_WALL})
 

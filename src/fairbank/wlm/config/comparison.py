@@ -16,7 +16,7 @@ _AT_START = frozenset(
     (
         "cluster.cluster_name cluster.slurmctld_host cluster.slurmctld_port cluster.slurmd_port"
         " cluster.slurmd_spool_dir cluster.state_save_location cluster.slurm_user"
-        " bank.socket bank.holds_without_agent"
+        " bank.socket bank.server bank.holds_without_agent"
     ).split()
 )
 """Settings that the daemons use once, at their start."""

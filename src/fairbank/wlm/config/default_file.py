@@ -21,13 +21,7 @@ class MachineSize(NamedTuple):
 
 
 def default_file(
-    host: str,
-    size: MachineSize,
-    *,
-    nodes: int = 1,
-    agent: str = "",
-    account: str = "",
-    user: str = "",
+    host: str, size: MachineSize, *, nodes: int = 1, agent: str = "", bank: str = ""
 ) -> str:
     """Return a wlm.toml for one host.
 
@@ -39,8 +33,7 @@ def default_file(
         size: size of the host.
         nodes: number of virtual nodes; with several they have numbers, as in `host-[1-4]`.
         agent: socket of the bank's agent; empty: no bank.
-        account: account of jobs that name none; empty: no accounts.
-        user: user of the account.
+        bank: socket of the bank, which has accounts and users.
     """
     cores = size.cpus // size.threads
     # Virtual nodes have cores of their own if there are enough; else nothing is bound.
@@ -64,7 +57,7 @@ def default_file(
         "priority_weight_age = 1000",
         "priority_weight_fairshare = 10000",
         "",
-        *([bank_table(agent), ""] if agent else []),
+        *([bank_table(agent, bank), ""] if agent else []),
         "[[nodes]]",
         f"node_name = {toml_string(names)}",
         f"cpus = {cpus}",
@@ -79,20 +72,13 @@ def default_file(
         'default_time = "1-00:00:00"',
         'max_time = "30-00:00:00"',
         'tres_billing_weights = "CPU=1.0"',
-        *(["", account_tables(account, user)] if account else []),
     ]
     return "\n".join(lines) + "\n"
 
 
-def bank_table(agent: str) -> str:
-    """Return the table with the socket of the bank's agent."""
-    return f"[bank]\nagent = {toml_string(agent)}"
-
-
-def account_tables(account: str, user: str) -> str:
-    """Return the tables of an account and its user."""
-    tables = [f"[[associations]]\naccount = {toml_string(account)}"] * 2
-    return "\n\n".join(tables) + f"\nuser = {toml_string(user)}"
+def bank_table(agent: str, bank: str) -> str:
+    """Return the table with the sockets of the bank's agent and of the bank."""
+    return f"[bank]\nagent = {toml_string(agent)}\nserver = {toml_string(bank)}"
 
 
 def _sockets(size: MachineSize, nodes: int) -> list[str]:

@@ -232,6 +232,7 @@ _ONLY_IN_TOML = (
     Keyword("slurm_conf", TOP, f.TEXT),
     Keyword("operators", TOP, f.mapped(f.NAMES, frozenset), "operators"),
     Keyword("agent", BANK, f.PATH, "bank.socket"),
+    Keyword("server", BANK, f.PATH),
     Keyword(
         "without_agent",
         BANK,

@@ -84,13 +84,16 @@ def _build(name: str, records: Sequence[Record]) -> LoadedSettings:
                 f"{name}: there are no {group}", field=group, remedy=f"add {NAMES[group]}"
             )
     qos = items(QOS)
+    accounting = with_associations(with_qos(settings.accounting, qos), items(ASSOCIATIONS))
+    if settings.bank.server:
+        accounting = msgspec.structs.replace(accounting, needs_association=True)
     return LoadedSettings(
         msgspec.structs.replace(
             settings,
             scheduling=msgspec.structs.replace(
                 scheduling, preemption=preemption_rules(scheduling.preemption, qos)
             ),
-            accounting=with_associations(with_qos(settings.accounting, qos), items(ASSOCIATIONS)),
+            accounting=accounting,
             nodes=nodes,
             partitions=partitions,
         ),

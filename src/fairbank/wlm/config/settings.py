@@ -136,10 +136,12 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class BankLink(msgspec.Struct, frozen=True, kw_only=True):
     """Way to the bank: socket of the agent, empty for no bank; `holds_without_agent`: without an
-    answer jobs wait, else they run.
+    answer jobs wait, else they run. `server` is the bank's socket; empty: the settings alone have
+    accounts and users.
     """
 
     socket: str = ""
+    server: str = ""
     holds_without_agent: bool = False
 
 

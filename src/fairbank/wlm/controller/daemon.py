@@ -12,6 +12,7 @@ from fairbank.core.errors import Conflict, FairbankError
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
 from fairbank.wlm.controller.agent_link import AgentLink
+from fairbank.wlm.controller.bank_accounts import BankReader
 from fairbank.wlm.controller.commands.answers import CommandAnswers
 from fairbank.wlm.controller.commands.command_server import CommandServer
 from fairbank.wlm.controller.configuration import (
@@ -25,6 +26,10 @@ from fairbank.wlm.controller.core_runner import CoreRunner, new_core
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import STATE_FILE, StateStore
 from fairbank.wlm.core.effects import StoreRows
+from fairbank.wlm.core.events import AccountsRead
+
+ACCOUNTS_SECONDS = 30.0
+"""Longest wait for the bank at the first start."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +73,17 @@ class ControllerDaemon:
                 now=lambda: self.runner.now().mono,
                 holds_without_agent=bank.holds_without_agent,
             )
+        self._reader: BankReader | None = None
+        if bank.server:
+            self._reader = BankReader(
+                bank.server, lambda accounts: self.runner.handle(AccountsRead(accounts))
+            )
         answers = CommandAnswers(
-            self.runner, self.nodes, reconfigure=self.reconfigure, shut_down=self.shut_down
+            self.runner,
+            self.nodes,
+            reconfigure=self.reconfigure,
+            shut_down=self.shut_down,
+            read_accounts=None if self._reader is None else self._reader.refresh,
         )
         self._commands = CommandServer(answers.answer)
 
@@ -89,6 +103,9 @@ class ControllerDaemon:
             self.nodes.update()
             if self._agent is not None:
                 self.start_task(self._agent.run())
+            if self._reader is not None:
+                self.start_task(self._reader.run())
+                await self._await_accounts(self._reader)
             await self._commands.start(self._directory / "controller.sock")
             ready()
             await self._stopping.wait()
@@ -98,6 +115,17 @@ class ControllerDaemon:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self.runner.close()
+
+    async def _await_accounts(self, reader: BankReader) -> None:
+        """Wait for the first accounts: without any, jobs of the first seconds would have none."""
+        if self.runner.state.bank_accounts:
+            return
+        waiting = [asyncio.create_task(event.wait()) for event in (reader.has_read, self._stopping)]
+        await asyncio.wait(waiting, timeout=ACCOUNTS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        if not reader.has_read.is_set():
+            _log.warning("no accounts are known yet: jobs may name any")
 
     def shut_down(self) -> None:
         """End the controller; jobs go on."""

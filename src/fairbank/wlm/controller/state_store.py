@@ -24,6 +24,7 @@ from fairbank.statefile.state_file import (
     StateFormat,
 )
 from fairbank.wlm.controller.clock import ClockReading
+from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
 from fairbank.wlm.core.state import NodeStatus
@@ -39,6 +40,7 @@ ROW_TYPES: Mapping[Table, Any] = {
     "messages": AgentMessage,
     "counters": int,
     "usage": AssociationUsage,
+    "accounts": BankAccount,
 }
 _FORMAT = StateFormat(
     application_id=0x46624354,  # "FbCT"

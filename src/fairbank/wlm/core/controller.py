@@ -13,13 +13,14 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core import node_messages
 from fairbank.wlm.core.effects import CoreEffect, StoredRow
 from fairbank.wlm.core.ends import settle_dependencies
+from fairbank.wlm.core.factors.usage import note_associations
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.requests import cluster_requests, job_requests
 from fairbank.wlm.core.requests.job_updates import update
 from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
-from fairbank.wlm.core.starts import carry_out, connect_agent, take_verdict
+from fairbank.wlm.core.starts import carry_out, connect_agent, take_accounts, take_verdict
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.timers import arm_all, fire
 from fairbank.wlm.core.transition import AGENT, Transition
@@ -52,6 +53,7 @@ _MESSAGES: Mapping[type, Callable[[Transition, Any], None]] = {
     ev.VerdictGiven: take_verdict,
     ev.MessageAcknowledged: lambda tx, event: tx.put("messages", event.message, None),
     ev.AgentConnected: connect_agent,
+    ev.AccountsRead: take_accounts,
     ev.PlanMade: carry_out,
     ev.TimerFired: fire,
 }
@@ -77,6 +79,7 @@ class Core:
         """
         self.state.load(rows)
         tx = Transition(self.state, now)
+        note_associations(tx)
         arm_all(tx)
         for _, message in sorted(self.state.messages.items()):
             tx.send(AGENT, message)

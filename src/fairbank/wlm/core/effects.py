@@ -12,7 +12,15 @@ from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import Submission, WlmRun
 
 Table = Literal[
-    "jobs", "runs", "nodes", "partitions", "reservations", "messages", "counters", "usage"
+    "jobs",
+    "runs",
+    "nodes",
+    "partitions",
+    "reservations",
+    "messages",
+    "counters",
+    "usage",
+    "accounts",
 ]
 AgentMessageKind = Literal["prolog", "limit", "epilog"]
 LogLevel = Literal["info", "warning", "error"]

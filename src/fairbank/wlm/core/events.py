@@ -20,6 +20,7 @@ from fairbank.jobqueue.arrays import JobSelection
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
+from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.jobs import Submission
 from fairbank.wlm.core.node_states import NodeEvent
 
@@ -267,6 +268,12 @@ class MessageAcknowledged(NamedTuple):
     message: int
 
 
+class AccountsRead(NamedTuple):
+    """Accounts of the bank by name, all of them."""
+
+    accounts: Mapping[str, BankAccount]
+
+
 class AgentConnected(NamedTuple):
     """Connection of an agent, perhaps a new one that does not know the running jobs."""
 
@@ -314,6 +321,6 @@ NodeMessage = (
     | StartFailed | ProcessesLeft
 )  # fmt: skip
 CoreEvent = (
-    RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | AgentConnected | PlanMade
-    | TimerFired
+    RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | AgentConnected | AccountsRead
+    | PlanMade | TimerFired
 )  # fmt: skip

@@ -42,9 +42,11 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     preemption            PreemptType and PreemptMode
     enforced              AccountingStorageEnforce
     associations          accounts and users with their limits; empty: any account will do
+    has_bank_accounts     accounts and users are those of the bank, once they are known
     part_limits           EnforcePartLimits: NO, ANY or ALL
     qos_flags             flags of QOS, in Slurm's words
-    allowed_qos           QOS that the jobs of associations may have; others: any
+    allowed_qos           QOS that the jobs of associations may have, the default first; others: any
+    needs_qos             a job with another QOS is refused
     parameters            SchedulerParameters
     priority              priority/multifactor with its settings; None: priority/basic
     shares                associations with their shares; all others have one share
@@ -74,12 +76,14 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     preemption: Preemption = Preemption()
     enforced: Enforced = Enforced(limits=False)
     associations: Mapping[AssociationKey, LimitRecord] = {}
+    has_bank_accounts: bool = False
     qos: Mapping[str, QosLimits] = {}
     billing_rule: BillingRule = BillingRule.SUM
     licences: Mapping[str, Licence] = {}
     part_limits: str = "NO"
     qos_flags: Mapping[str, frozenset[str]] = {}
     allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}
+    needs_qos: bool = True
     parameters: SchedulerParameters = SchedulerParameters()
     priority: PrioritySettings | None = None
     shares: tuple[ShareAssociation, ...] = ()

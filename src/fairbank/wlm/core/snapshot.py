@@ -126,13 +126,14 @@ def _queued_jobs(state: CoreState) -> Iterator[PendingJob]:
 
 def _account_reason(state: CoreState, request: PendingJob) -> str | None:
     """Return the reason of a job whose account or QOS its user may not use any more."""
-    if not state.settings.associations:
+    records, needs_qos = state.accounts.associations, state.settings.needs_qos
+    if not records:
         return None
     for partition in request.partitions:
         key = request.account, request.user, partition
-        if own_association(state.settings.associations, *key) is not None:
-            allowed = own_association(state.settings.allowed_qos, *key)
-            is_allowed = not allowed or not request.qos or request.qos in allowed
+        if own_association(records, *key) is not None:
+            allowed = own_association(state.accounts.allowed_qos, *key)
+            is_allowed = not (needs_qos and allowed and request.qos) or request.qos in allowed
             return None if is_allowed else "InvalidQOS"
     return "InvalidAccount"
 

@@ -16,7 +16,8 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.ends import end_job, preempt_job, release_job, requeue_job
-from fairbank.wlm.core.events import AgentConnected, PlanMade, TimerKind, VerdictGiven
+from fairbank.wlm.core.events import AccountsRead, AgentConnected, PlanMade, TimerKind, VerdictGiven
+from fairbank.wlm.core.factors.usage import note_associations
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
@@ -213,6 +214,20 @@ def connect_agent(tx: Transition, event: AgentConnected) -> None:
             release_job(tx, job)
         elif run is not None and run.started is not None:
             tx.send_to_agent("limit", job, run)
+
+
+def take_accounts(tx: Transition, event: AccountsRead) -> None:
+    """Take over the accounts of the bank. Jobs of a user who is no member any more do not start."""
+    known = tx.state.bank_accounts
+    if known == event.accounts:
+        return
+    for name in known.keys() - event.accounts.keys():
+        tx.put("accounts", name, None)
+    for name, account in event.accounts.items():
+        if known.get(name) != account:
+            tx.put("accounts", name, account)
+    note_associations(tx)
+    tx.request_plan()
 
 
 def begin_run(tx: Transition, job: WlmJob, run: WlmRun) -> WlmJob:

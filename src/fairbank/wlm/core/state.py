@@ -15,9 +15,10 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
-from fairbank.priority.associations import AssociationKey, account_chain
+from fairbank.priority.associations import account_chain
 from fairbank.scheduling.machines.partition_access import CONFIG
 from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.wlm.core.accounts import AccountRules, BankAccount, account_rules, with_bank_accounts
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
@@ -84,8 +85,9 @@ class CoreState:
     Invariants: the tables are all that is stored; everything else follows from them. `index` has
     every job. `_dependents` has the pending jobs with open dependencies, by the job ids, or by user
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
-    the configured nodes with their present states. `change_numbers` has the number of the last
-    change of each table, so that an answer may be "no change"; after a restart, that of any table.
+    the configured nodes with their present states. `_accounts` follow from the settings and
+    `bank_accounts`. `change_numbers` has the number of the last change of each table, so that an
+    answer may be "no change"; after a restart, that of any table.
     `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those
     of the last pass that planned ahead, by job id, and `plan_changes` is how often they have
     changed. `registered` are the nodes that are connected: others get no work, whatever their
@@ -106,8 +108,8 @@ class CoreState:
         self.messages: dict[int, AgentMessage] = {}
         self.counters: dict[str, int] = {}
         self.usage: dict[str, AssociationUsage] = {}
-        shared = [(row.account, row.user, row.partition) for row in settings.shares]
-        self.share_keys: dict[AssociationKey, AssociationKey] = {key: key for key in shared}
+        self.bank_accounts: dict[str, BankAccount] = {}
+        self._accounts: AccountRules | None = None
         self.tables: Mapping[Table, dict[Any, Any]] = {
             "jobs": self.jobs,
             "nodes": self.nodes,
@@ -116,6 +118,7 @@ class CoreState:
             "messages": self.messages,
             "counters": self.counters,
             "usage": self.usage,
+            "accounts": self.bank_accounts,
         }
         self.index = JobIndex()
         self.expected_starts: Mapping[int, ExpectedStart] = {}
@@ -127,6 +130,15 @@ class CoreState:
         self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
         self._table: NodeTable | None = None
         self._acceptance_table: NodeTable | None = None
+
+    @property
+    def accounts(self) -> AccountRules:
+        """Accounts and users, with their limits, shares and QOS."""
+        if self._accounts is None:
+            known = self.settings
+            rules = account_rules(known.associations, known.shares, known.allowed_qos)
+            self._accounts = with_bank_accounts(rules, self.bank_accounts)
+        return self._accounts
 
     @property
     def acceptance_table(self) -> NodeTable:
@@ -154,7 +166,7 @@ class CoreState:
         Accounts are tested only if they are enforced, and with those below them. With the limits of
         the partition, the lists give its reason.
         """
-        records, is_early = self.settings.associations, self.settings.part_limits != "NO"
+        records, is_early = self.accounts.associations, self.settings.part_limits != "NO"
         for rules in self.partitions.values():
             lists = {"accounts": rules.accounts, "qos": rules.qos, "groups": rules.groups}
             if (accounts := rules.accounts) is not None:
@@ -173,10 +185,12 @@ class CoreState:
     def load(self, rows: Iterable[StoredRow]) -> None:
         """Take over the rows that an earlier core stored; those of nodes that are gone are ignored.
 
-        Rows of `runs` need not be among them.
+        Rows of `runs` need not be among them, and those of `accounts` count with a bank only.
         """
         for table, key, value in rows:
             if table == "runs" or (table == "nodes" and key not in self.configured):
+                continue
+            if table == "accounts" and not self.settings.has_bank_accounts:
                 continue
             self.put(table, int(key) if table in ("jobs", "messages") else key, value)
         # Stored with the next change, which must not get this number again.
@@ -198,8 +212,9 @@ class CoreState:
             rows[key] = value
         if table == "jobs":
             self._reindex(before, value)
-        elif table == "partitions":
+        elif table in ("partitions", "accounts"):
             self._table = self._acceptance_table = None
+            self._accounts = None
         elif table == "nodes":
             self._note_node(key)
         return before

@@ -11,15 +11,23 @@ from fairbank.wlm.controller.commands.account_lines import (
     LIMIT_FIELDS,
     association_lines,
     qos_lines,
+    shown_accounts,
     user_lines,
 )
+from fairbank.wlm.controller.core_runner import new_core
+from fairbank.wlm.core.accounts import AccountRules
 from tests.wlm.config.files import MACHINE_TOML, toml
 from tests.wlm.config.test_accounts import ACCOUNTS, QOS
 
 
+def shown(text: str) -> AccountRules:
+    settings = toml(MACHINE_TOML + text)
+    return shown_accounts(settings, new_core(settings).state)
+
+
 def test_associations_are_in_the_order_of_the_tree() -> None:
     extra = '[[associations]]\naccount = "physics"\nuser = "bob"\nshares = 2\n'
-    lines = [*association_lines(toml(MACHINE_TOML + ACCOUNTS + extra).accounting, "lab")]
+    lines = [*association_lines(shown(ACCOUNTS + extra), "lab")]
     assert [(line.account, line.user, line.depth, line.shares) for line in lines] == [
         ("root", "", 0, 1),
         ("physics", "", 1, 3),
@@ -33,7 +41,7 @@ def test_associations_are_in_the_order_of_the_tree() -> None:
 
 
 def test_users_have_their_first_account() -> None:
-    assert [*user_lines(toml(MACHINE_TOML + ACCOUNTS).accounting)] == [UserLine("ada", "optics")]
+    assert [*user_lines(shown(ACCOUNTS))] == [UserLine("ada", "optics")]
 
 
 def test_qos_have_limits_and_preemption() -> None:
@@ -47,10 +55,10 @@ def test_qos_have_limits_and_preemption() -> None:
 
 def test_root_and_the_default_qos_need_no_settings() -> None:
     settings = toml(MACHINE_TOML)
-    assert [*association_lines(settings.accounting, "lab")] == [
+    assert [*association_lines(shown(""), "lab")] == [
         AssociationLine("root", cluster="lab", number=1)
     ]
-    assert [*user_lines(AccountingSettings())] == []
+    assert [*user_lines(shown(""))] == []
     names = [line.name for line in qos_lines(AccountingSettings(), settings.scheduling.preemption)]
     assert names == ["normal"]
 

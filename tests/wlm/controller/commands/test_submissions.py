@@ -16,20 +16,16 @@ from fairbank.cluster.licence import Licence
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.submission.options import OPTIONS
-from fairbank.priority.limits.usage import LimitRecord, QosLimits
-from fairbank.wlm.config.settings import AccountingSettings, JobSettings, WlmSettings
+from fairbank.priority.fairshare.tree import ShareAssociation
+from fairbank.priority.limits.usage import QosLimits
+from fairbank.wlm.config.settings import JobSettings, WlmSettings
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.core.events import SubmitJob
 from fairbank.wlm.core.requests.submission import JobAccepted
 from fairbank.wlm.protocol.commands import SubmitRequest
 from tests.wlm.core.world import ALICE, START, World
 
-SETTINGS = WlmSettings(
-    accounting=AccountingSettings(
-        associations=(LimitRecord(name="physics", user="alice"),),
-        allowed_qos={("physics", "alice", ""): ("normal", "high")},
-    )
-)
+SETTINGS = WlmSettings()
 REQUEST = SubmitRequest(
     version=1, script=b"#!/bin/sh\n", directory="/home/alice", script_name="bin/train.sh"
 )
@@ -41,6 +37,8 @@ def world() -> World:
         PartitionRules(name="main", is_default=True, max_seconds=7_200, default_seconds=60),
         PartitionRules(name="long"),
         qos={"high": QosLimits(name="high")},
+        shares=(ShareAssociation("physics", "alice"),),
+        allowed_qos={("physics", "alice", ""): ("normal", "high")},
         licences={"matlab": Licence("matlab", 2, 2)},
     )
 

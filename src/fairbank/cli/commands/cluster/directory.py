@@ -56,6 +56,10 @@ class ClusterDirectory(NamedTuple):
         return self.path / "agent.sock"
 
     @property
+    def bank_socket(self) -> Path:
+        return self.bank / "fairbank.sock"
+
+    @property
     def links(self) -> Path:
         return self.path / LINKS
 

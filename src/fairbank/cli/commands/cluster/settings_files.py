@@ -95,9 +95,7 @@ def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> l
         for node in settings.nodes
     ]
     sockets = [Path(node.socket) for node in hosted]
-    directory.check_sockets(
-        [*sockets, directory.controller_socket, directory.bank / "fairbank.sock"]
-    )
+    directory.check_sockets([*sockets, directory.controller_socket, directory.bank_socket])
     jobs, defaults = settings.jobs, NodeSettings(nodes=tuple(hosted))
     content = msgspec.structs.replace(
         defaults,
@@ -129,7 +127,7 @@ socket = {toml_string(str(directory.agent_socket))}
 slurm_user = {os.geteuid()}
 
 [bank]
-server = {toml_string(f"unix:{bank}/fairbank.sock")}
+server = {toml_string(f"unix:{directory.bank_socket}")}
 
 [outbox]
 path = {toml_string(f"{bank}/outbox.sqlite")}
@@ -159,7 +157,7 @@ def write_daemons(
         serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]
         agent = ["fairbank.cli", "agent", "--config", str(directory.agent_settings)]
         rows = [
-            ("bank", serve, [bank / "fairbank.sock"]),
+            ("bank", serve, [directory.bank_socket]),
             ("agent", agent, [directory.agent_socket, bank / "agent.sock"]),
             *rows,
         ]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.cluster.directory import VARIABLE, find_directory
 from fairbank.cli.commands.cluster.down import open_partitions
 from fairbank.cli.framework.command import host_command
-from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_option, at_least_one
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.core.os_errors import translate_os_error
@@ -144,16 +143,15 @@ def _settings_text(directory: ClusterDirectory, options: Namespace) -> str:
     import socket
 
     from fairbank.cli.commands.cluster import settings_files as files
-    from fairbank.setup.cluster_bank import PROJECT
-    from fairbank.wlm.config.default_file import account_tables, bank_table, default_file
+    from fairbank.wlm.config.default_file import bank_table, default_file
 
     agent = "" if options.no_bank else str(directory.agent_socket)
-    account = "" if options.no_bank else PROJECT
+    bank = "" if options.no_bank else str(directory.bank_socket)
     if options.config is not None:
         if sizes := [name for name in ("nodes", "cpus", "memory") if getattr(options, name)]:
             what = f"--{sizes[0]} and --config exclude each other: FILE has the nodes"
             raise InvalidInput(what, field=f"--{sizes[0]}", remedy="leave one of them out")
-        tables = f"{bank_table(agent)}\n\n{account_tables(PROJECT, own_name())}\n" if agent else ""
+        tables = f"{bank_table(agent, bank)}\n" if agent else ""
         try:
             return files.user_settings(options.config, tables)
         except OSError as error:
@@ -166,9 +164,7 @@ def _settings_text(directory: ClusterDirectory, options: Namespace) -> str:
     size = size._replace(memory=options.memory or size.memory)
     host = socket.gethostname().partition(".")[0]
     nodes = options.nodes or 1
-    return default_file(
-        host, size, nodes=nodes, agent=agent, account=account, user=own_name() if agent else ""
-    )
+    return default_file(host, size, nodes=nodes, agent=agent, bank=bank)
 
 
 # --- daemons ---

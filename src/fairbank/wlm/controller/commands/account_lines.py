@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.associations import ROOT
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.report.slurm.notation import PARENT
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.scheduling.machines.nodes import Preemption
-from fairbank.wlm.config.settings import AccountingSettings
+from fairbank.wlm.config.settings import AccountingSettings, WlmSettings
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.accounts import AccountRules
+from fairbank.wlm.core.state import CoreState
 
-ROOT = ShareAssociation("root")
-"""Only account without associations in the settings."""
 _KIND = LimitKind
 LIMIT_FIELDS: Mapping[LimitKind, str] = {
     _KIND.GRP_TRES: "grp_tres",
@@ -45,22 +46,32 @@ LIMIT_FIELDS: Mapping[LimitKind, str] = {
 """Fields of the lines by limits."""
 
 
-def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[AssociationLine]:
+def shown_accounts(settings: WlmSettings, state: CoreState) -> AccountRules:
+    """Return accounts and users with their limits, also where these are not enforced."""
+    if settings.accounting.needs_association:
+        return state.accounts
+    records = settings.accounting.associations
+    limits = {(one.name, one.user, one.partition): one for one in records}
+    return state.accounts._replace(associations=limits)
+
+
+def association_lines(rules: AccountRules, cluster: str) -> Iterator[AssociationLine]:
     """Yield the associations, users behind their account and before the accounts below it.
 
     Args:
-        accounting: the settings of accounts and limits.
+        rules: accounts, users and limits.
         cluster: its name.
     """
-    shares = accounting.shares or (ROOT,)
-    limits = {(one.name, one.user, one.partition): one.limits for one in accounting.associations}
+    shares = [*rules.shares.values()] or [ShareAssociation(ROOT)]
     numbers = {row: number for number, row in enumerate(shares, 1)}
     below: defaultdict[str, list[ShareAssociation]] = defaultdict(list)
     for row in shares:
         below[row.account if row.user else row.parent].append(row)
 
     def lines_of(row: ShareAssociation, depth: int) -> Iterator[AssociationLine]:
-        qos = accounting.allowed_qos.get((row.account, row.user, row.partition), ("",))
+        key = row.account, row.user, row.partition
+        record = rules.associations.get(key)
+        qos = rules.allowed_qos.get(key, ("",))
         yield AssociationLine(
             row.account,
             row.user,
@@ -72,7 +83,7 @@ def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[
             qos=",".join(qos),
             default_qos=qos[0],
             shares=PARENT if row.shares == ON_PARENT else row.shares,
-            **_limits(limits.get((row.account, row.user, row.partition)), AssociationLine),
+            **_limits(None if record is None else record.limits, AssociationLine),
         )
         if not row.user:
             under = sorted(below[row.account], key=lambda one: (not one.user, one))
@@ -83,10 +94,10 @@ def association_lines(accounting: AccountingSettings, cluster: str) -> Iterator[
         yield from lines_of(row, 0)
 
 
-def user_lines(accounting: AccountingSettings) -> Iterator[UserLine]:
+def user_lines(rules: AccountRules) -> Iterator[UserLine]:
     """Yield the users of the associations, each with their first account."""
     accounts: dict[str, str] = {}
-    for row in accounting.shares:
+    for row in rules.shares.values():
         if row.user:
             accounts.setdefault(row.user, row.account)
     return (UserLine(user, account) for user, account in sorted(accounts.items()))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from fairbank import __version__
-from fairbank.core.errors import FairbankError, InvalidInput, NotFound
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
@@ -40,7 +40,7 @@ from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 
-SIGKILL = 9
+SIGKILL, ACCOUNT = 9, "account"
 
 Json = Mapping[str, Any]
 
@@ -55,9 +55,20 @@ class CommandAnswers:
         *,
         reconfigure: Callable[[], Sequence[str]],
         shut_down: Callable[[], None],
+        read_accounts: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """Make the answers.
+
+        Args:
+            runner: runner of the core.
+            nodes: links to the nodes.
+            reconfigure: reads the settings again, and returns notes on them.
+            shut_down: ends the controller.
+            read_accounts: reads the accounts of the bank; None without a bank.
+        """
         self._runner, self._nodes = runner, nodes
         self._reconfigure, self._shut_down = reconfigure, shut_down
+        self._read_accounts = read_accounts
         self._methods: Mapping[type, Callable[[Any, Submitter], Awaitable[Json]]] = {
             cmd.SubmitRequest: self._submit,
             cmd.CancelRequest: self._cancel,
@@ -94,6 +105,16 @@ class CommandAnswers:
     # ------------------------------------------------------------------ jobs
 
     async def _submit(self, request: cmd.SubmitRequest, user: Submitter) -> Json:
+        try:
+            return await self._submit_once(request, user)
+        except Forbidden as refused:
+            if refused.field != ACCOUNT or self._read_accounts is None:
+                raise
+            # The project may be newer than what is known of the bank.
+            await self._read_accounts()
+            return await self._submit_once(request, user)
+
+    async def _submit_once(self, request: cmd.SubmitRequest, user: Submitter) -> Json:
         runner = self._runner
         environment = submission_environment(
             request.environment, request.options, request.directory, request.host

@@ -19,7 +19,12 @@ from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionL
 from fairbank.report.slurm.sacct import AccountingLine
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.report.slurm.sprio import PriorityRow
-from fairbank.wlm.controller.commands.account_lines import association_lines, qos_lines, user_lines
+from fairbank.wlm.controller.commands.account_lines import (
+    association_lines,
+    qos_lines,
+    shown_accounts,
+    user_lines,
+)
 from fairbank.wlm.controller.commands.accounting_lines import (
     Accounted,
     ShownRun,
@@ -271,7 +276,9 @@ def _shares(runner: CoreRunner, wanted: RowFilter) -> Iterator[dict[str, Any]]:
 
 
 def _associations(runner: CoreRunner, wanted: RowFilter) -> Iterator[AssociationLine]:
-    for line in association_lines(runner.settings.accounting, runner.state.settings.cluster):
+    for line in association_lines(
+        shown_accounts(runner.settings, runner.state), runner.state.settings.cluster
+    ):
         if (not wanted.users or line.user in wanted.users) and (
             not wanted.accounts or line.account in wanted.accounts
         ):
@@ -279,7 +286,7 @@ def _associations(runner: CoreRunner, wanted: RowFilter) -> Iterator[Association
 
 
 def _users(runner: CoreRunner, wanted: RowFilter) -> Iterator[UserLine]:
-    for line in user_lines(runner.settings.accounting):
+    for line in user_lines(shown_accounts(runner.settings, runner.state)):
         if not wanted.users or line.user in wanted.users:
             yield line
 

@@ -146,9 +146,9 @@ def _pending_job(
 ) -> PendingJob:
     partitions = tuple(filter(None, values.get("partition", "").split(",")))
     user = submitter.caller.name
-    account = values.get("account") or _default_account(user, settings)
+    account = values.get("account") or _default_account(user, state)
     usable = own_association(
-        settings.accounting.allowed_qos, account, user, partitions[0] if partitions else ""
+        state.accounts.allowed_qos, account, user, partitions[0] if partitions else ""
     ) or ("",)
     qos = values.get("qos") or usable[0]
     times = {
@@ -187,10 +187,9 @@ def _limit(values: Mapping[str, Any], partitions: tuple[str, ...], state: CoreSt
     return (rules and rules.max_seconds) or LIMIT_MAX_SECONDS
 
 
-def _default_account(user: str, settings: WlmSettings) -> str:
+def _default_account(user: str, state: CoreState) -> str:
     """Return the account of the first association of a user; empty if there is none."""
-    own = (record.name for record in settings.accounting.associations if record.user == user)
-    return next(own, "")
+    return next((row.account for row in state.accounts.shares.values() if row.user == user), "")
 
 
 def _submission(

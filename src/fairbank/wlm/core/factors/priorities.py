@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.jobqueue.factors import FactorCluster, FactorJob, FactorPartition
-from fairbank.priority.associations import AssociationKey
+from fairbank.priority.associations import ROOT, AssociationKey
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import (
@@ -27,7 +27,7 @@ from fairbank.priority.multifactor.combination import PriorityTerms, priorities,
 from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColumns
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PrioritySettings
 from fairbank.wlm.core.events import TimerKind
-from fairbank.wlm.core.factors.usage import ROOT, count_tick, row_key
+from fairbank.wlm.core.factors.usage import count_tick, row_key
 from fairbank.wlm.core.jobs import AssociationUsage, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
@@ -57,8 +57,8 @@ class JobEntry(NamedTuple):
 
 
 def fair_shares(state: CoreState) -> FairShares:
-    """Return the shares: those of the settings, and one for each other user who has had a job."""
-    rows = list(state.settings.shares) or [ShareAssociation(ROOT)]
+    """Return the shares: those of the accounts, and one for each other user who has had a job."""
+    rows = list(state.accounts.shares.values()) or [ShareAssociation(ROOT)]
     known = {(row.account, row.user, row.partition) for row in rows}
     for key in sorted(state.usage):
         account, user, partition = key.split(" ")

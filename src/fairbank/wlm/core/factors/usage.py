@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from fairbank.core.tres import billing
-from fairbank.priority.associations import AssociationKey, account_chain, own_association
+from fairbank.priority.associations import ROOT, AssociationKey, account_chain, own_association
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay, Reset, last_reset
 from fairbank.priority.fairshare.usage import DecayedUsage, nothing_used
@@ -30,8 +30,6 @@ from fairbank.wlm.core.jobs import AssociationUsage, RunAllocation, WlmJob, WlmR
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
 
-ROOT = "root"
-"""Account above all others, and that of jobs without one."""
 TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 """TRES whose usage is counted."""
 TICK, RESET = "usage_tick", "usage_reset"
@@ -42,7 +40,8 @@ _NO_QOS = -1
 def association_of(state: CoreState, job: WlmJob, partition: str) -> AssociationKey:
     """Return the association that is charged for a job in a partition."""
     account, user = job.request.account or ROOT, job.request.user
-    return own_association(state.share_keys, account, user, partition) or (account, user, "")
+    row = own_association(state.accounts.shares, account, user, partition)
+    return (account, user, "" if row is None else row.partition)
 
 
 def run_billing(state: CoreState, allocation: RunAllocation) -> Fraction:
@@ -51,6 +50,13 @@ def run_billing(state: CoreState, allocation: RunAllocation) -> Fraction:
     counts = {name: Fraction(count) for name, count in allocation.tres.items()}
     weights = None if rules is None else rules.weights
     return billing(counts, weights, state.settings.billing_rule)
+
+
+def note_associations(tx: Transition) -> None:
+    """Add the associations of all jobs, which may be other ones than before."""
+    for job in tx.state.jobs.values():
+        if not job.state.has_ended:
+            note_association(tx, job)
 
 
 def note_association(tx: Transition, job: WlmJob) -> None:
@@ -102,7 +108,7 @@ def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
 
 def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
     """Return the associations with what they have used, accounts with all below them."""
-    records = dict(state.settings.associations)
+    records = dict(state.accounts.associations)
     for key, usage in state.usage.items() if state.settings.enforced.limits else ():
         account, user, partition = key.split(" ")
         own = own_association(records, account, user, partition)

@@ -85,8 +85,9 @@ def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
             field="account",
             remedy="sacctmgr show associations lists yours",
         )
-    allowed = own_association(state.settings.allowed_qos, request.account, request.user, name)
-    if allowed and request.qos and request.qos not in allowed:
+    allowed = own_association(state.accounts.allowed_qos, request.account, request.user, name)
+    is_enforced = state.settings.needs_qos
+    if is_enforced and allowed and request.qos and request.qos not in allowed:
         raise Forbidden(
             f"jobs of user {request.user} and account {request.account!r} may not use QOS"
             f" {request.qos}",
@@ -105,7 +106,7 @@ def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
 
 
 def _may_use_account(state: CoreState, request: PendingJob, partition: str) -> bool:
-    records = state.settings.associations
+    records = state.accounts.associations
     own = own_association(records, request.account, request.user, partition)
     return not records or own is not None
 

@@ -1,0 +1,121 @@
+"""Accounts of the bank: its projects and their members, read again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pwd
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
+from fairbank.rest.client import Client, parse_address
+from fairbank.rest.schemas.alloc import MemberRow, ProjectRow
+from fairbank.wlm.core.accounts import BankAccount
+
+PERIOD_SECONDS = 30.0
+"""Pause between two readings: a new project is known within a minute."""
+RETRY_SECONDS = 1.0
+"""Pause after a reading that failed, while no accounts are known."""
+_TIMEOUT = 10.0
+_PAGE = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+class BankReader:
+    """Reader of the accounts. Without an answer the accounts of the last one count."""
+
+    def __init__(self, server: str, handle: Callable[[Mapping[str, BankAccount]], object]) -> None:
+        """Make a reader; `run` reads. Raises InvalidInput.
+
+        Args:
+            server: socket of the bank.
+            handle: receiver of the accounts, by name.
+        """
+        address = parse_address(server, field="bank.server")
+        self._client = Client(address, timeout_seconds=_TIMEOUT)
+        self._handle = handle
+        self._error = ""
+        self._lock, self._begun = asyncio.Lock(), 0
+        self.has_read = asyncio.Event()
+        """Set after the first answer of the bank."""
+
+    async def run(self) -> None:
+        """Read, until this task is cancelled."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(PERIOD_SECONDS if self.has_read.is_set() else RETRY_SECONDS)
+
+    async def refresh(self) -> None:
+        """Return after a reading that began after this call; those who wait share one."""
+        begun = self._begun
+        async with self._lock:
+            if self._begun == begun:
+                self._begun += 1
+                await self._read()
+
+    async def _read(self) -> None:
+        try:
+            accounts = await asyncio.to_thread(read_accounts, self._client)
+        except FairbankError as error:
+            if error.message != self._error:
+                _log.warning("cannot read the accounts of the bank: %s", error.message)
+            self._error = error.message
+            return
+        if self._error:
+            _log.info("the accounts of the bank are read again")
+        self._error = ""
+        self._handle(accounts)
+        self.has_read.set()
+
+
+def read_accounts(client: Client) -> dict[str, BankAccount]:
+    """Return the projects of a bank that are not removed, by account.
+
+    Members without a user name on this host are left out. Raises FairbankError, also for a bank
+    that does not show all projects.
+    """
+    me = client.get("/whoami")["data"]
+    if not isinstance(me, dict) or not (me.get("superuser") or me.get("admin")):
+        raise Forbidden(
+            "the bank does not show all projects to this user",
+            field="bank.server",
+            remedy="start the controller as a superuser of the bank",
+        )
+    rows = list(_rows(client, "/project", ProjectRow))
+    names = {row.id: row.account for row in rows}
+    accounts = {}
+    for row in rows:
+        members = _rows(client, f"/project/{row.id}/member", MemberRow)
+        users = sorted(filter(None, (_user_name(member.uid) for member in members)))
+        accounts[row.account] = BankAccount(
+            number=row.id, parent=names.get(row.parent or 0, ""), users=tuple(users)
+        )
+    return accounts
+
+
+def _rows(client: Client, path: str, kind: Any) -> Iterator[Any]:
+    """Yield the rows of a list of the bank, page by page."""
+    after: object = None
+    while True:
+        answer = client.get(path, {"limit": _PAGE, "after": after})
+        try:
+            yield from msgspec.convert(answer.get("data"), list[kind])
+        except msgspec.ValidationError as error:
+            raise InvalidInput(
+                f"the bank's {path} cannot be read: {error}",
+                field="bank.server",
+                remedy="is it a bank of this release?",
+            ) from error
+        if not (after := answer.get("next")):
+            return
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
