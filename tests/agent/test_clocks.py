@@ -60,6 +60,14 @@ def test_run_that_ended_before_its_start_costs_nothing(
     assert "fairbank doctor --slurm" in caplog.text
 
 
+def test_run_measured_on_another_clock_costs_its_seconds(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    finish_run(world, msgspec.structs.replace(early_epilog(), elapsed_seconds=120))
+    assert world.bank.sums() == (2, 0)
+    assert "It costs its 120 s, as in accounting" in caplog.text
+
+
 def test_run_without_hold_that_ended_before_its_start_costs_nothing(world: World) -> None:
     world.deliver(early_epilog())
     world.run_until_idle()

@@ -198,10 +198,12 @@ def clock_warning(epilog: EpilogEvent) -> str | None:
     The elapsed time is the difference of two readings of that clock, here as in accounting.
     """
     if epilog.end < epilog.start:
-        back = epilog.start - epilog.end
+        back, elapsed = epilog.start - epilog.end, epilog.elapsed_seconds
+        # Fairbank's own controller measures the time on a clock that is never set.
+        cost = f"its {elapsed} s" if epilog.begun and elapsed else "nothing"
         return (
             f"ended {back} s before it began: slurmctld's clock was set back. "
-            f"It costs nothing, as in accounting; {_KEEP_CLOCKS}"
+            f"It costs {cost}, as in accounting; {_KEEP_CLOCKS}"
         )
     limit = epilog.limit_seconds
     if limit is None or epilog.elapsed_seconds <= limit + OVERTIME_SECONDS:

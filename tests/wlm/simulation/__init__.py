@@ -1,0 +1,1 @@
+"""Controller, nodes, agent and bank in one process, on a virtual clock."""
