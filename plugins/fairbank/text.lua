@@ -21,11 +21,16 @@ function M.options(option, values)
   return M.join(options, " or ")
 end
 
--- SU-minutes as src/fairbank/core/units.py shows them: SU, with two decimals if not whole.
+-- SU-minutes as src/fairbank/core/units.py shows them in sentences: SU with commas between
+-- thousands, and with two decimals if not whole.
 function M.su(minutes)
   local size = floor((math.abs(minutes) * 5 + 1) / 3)
   local rest = fmod(size, 100)
   local text = string.format(minutes < 0 and "-%.0f" or "%.0f", (size - rest) / 100)
+  local commas
+  repeat
+    text, commas = text:gsub("^(-?%d+)(%d%d%d)", "%1,%2")
+  until commas == 0
   return rest > 0 and text .. string.format(".%02.0f", rest) or text
 end
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import cast
+
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationTerms
@@ -316,6 +319,24 @@ def test_every_template_can_be_formatted(reason: Reason) -> None:
             assert "}" not in text
 
 
+@pytest.mark.parametrize("reason", Reason)
+def test_thousands_are_separated_in_every_message_and_remedy(reason: Reason) -> None:
+    amounts = ("granted", "held", "charged", "written_off", "refunded", "lowest", "highest")
+    facts = cast("Facts", {**FACTS, **dict.fromkeys(amounts, 60 * 12_345)})
+    for detail in {Detail.NONE, *reason.info.details}:
+        refusal = Refusal(
+            reason=reason,
+            detail=detail,
+            facts=facts,
+            requested=60 * 54_321,
+            available=60 * 12_345,
+            start=7,
+        )
+        known = RemedyFacts(nearest=NEAREST)
+        for text in (sentence(refusal, known), *remedies(refusal, known)):
+            assert re.findall(r"\d{5}", text) == []
+
+
 def test_unknown_account_is_named() -> None:
     no = refused("hold 1 alice nosuch/cpu 1")
     assert sentence(no) == "there is no such project: no project has the account 'nosuch'."
@@ -357,7 +378,7 @@ def test_overdrawn_allocation_is_shown() -> None:
             Reason.NOT_ENOUGH,
             5_999_940,
             38_158,
-            "requested 99999 SU, available 635.97 SU, short by 99363.03 SU",
+            "requested 99,999 SU, available 635.97 SU, short by 99,363.03 SU",
         ),
         (Reason.CAPPED, 25, 10, "requested 0.42 SU, available 0.17 SU, short by 0.25 SU"),
     ],

@@ -54,9 +54,9 @@ def test_available_is_what_is_left_of_the_cap(changing: Run) -> None:
     head, row = (line.split() for line in shown.out.splitlines()[2:4])
     cells = dict(zip(head, row, strict=False))
     assert (cells["MY-CAP"], cells["MY-LEFT"], cells["AVAILABLE"]) == ("4200", "72", "72")
-    assert ("262 SU remain, but your cap is 4200: you used 4000 and hold 128, 72 left") in " ".join(
-        shown.err.split()
-    )
+    assert (
+        "262 SU remain, but your cap is 4,200: you used 4,000 and hold 128, 72 left"
+    ) in " ".join(shown.err.split())
     assert "MY-CAP" in changing("--as", JORGE).out
     theirs = changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", AYLA)
     assert "MY-CAP" not in theirs.out
@@ -76,13 +76,13 @@ def test_user_above_a_lowered_cap_of_an_empty_allocation_sees_why(changing: Run)
     """
     changing("alloc", "cap", 2, JORGE, 4100, *WHY)
     shown = fold(changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", JORGE).err)
-    assert "262 SU remain, but your cap is 4100: you used 4000 and hold 128, -28 left" in shown
+    assert "262 SU remain, but your cap is 4,100: you used 4,000 and hold 128, -28 left" in shown
     assert changing("withdraw", 2, 262, *WHY, "--yes").code == 0
     mine = changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", JORGE)
     head, row = (line.split() for line in mine.out.splitlines()[2:4])
     cells = dict(zip(head, row, strict=False))
     assert (cells["HELD"], cells["MY-LEFT"], cells["AVAILABLE"]) == ("128", "-28", "0")
-    assert "chem_qmc/gpu: you used 4000 and hold 128 of your cap of 4100 SU" in fold(mine.err)
+    assert "chem_qmc/gpu: you used 4,000 and hold 128 of your cap of 4,100 SU" in fold(mine.err)
     assert " !! empty" in mine.out
     sentence = "!! chem_qmc/gpu: empty while running jobs hold 128 SU; new jobs are refused."
     assert sentence in fold(mine.err)
@@ -141,7 +141,7 @@ def test_threshold_is_compared_with_what_the_user_can_use(changing: Run) -> None
     less = changing(*gpu, 100)
     assert less.code == 5
     assert "chem_qmc/gpu: you may use 72 SU, less than 100" in less.err
-    assert changing(*gpu, 100, "--units", "m").err.count("4320 SU-minutes, less than 6000") == 1
+    assert changing(*gpu, 100, "--units", "m").err.count("4,320 SU-minutes, less than 6,000") == 1
     changing("alloc", "cap", 2, JORGE, "none", *WHY)
     assert changing(*gpu, 100).code == 0
 
@@ -204,8 +204,8 @@ def test_refusal_says_what_is_held_and_until_when(fairbank: Run, changing: Run) 
     """Job 812330 holds 128 SU. It started at 04:00 with a limit of 12 hours, so it ends by 16:00.
     The refused job 812350 asked for 384: 384 - 262 = 122 are missing.
     """
-    words = ("not enough credit: requested 384 SU, available 262 SU, short by 122 SU. Of 5000 SU"
-        " 4610 are used, 128 held by 1 running job, which ends by 2026-11-21 16:00:00 at the"
+    words = ("not enough credit: requested 384 SU, available 262 SU, short by 122 SU. Of 5,000 SU"
+        " 4,610 are used, 128 held by 1 running job, which ends by 2026-11-21 16:00:00 at the"
         " latest")  # fmt: skip
     refused = fairbank("jobs", "--refused", "--as", JORGE)
     assert f"Job 812350: {words}." in " ".join(refused.err.split())

@@ -41,7 +41,7 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
         ["gpu", "744", "1441.53", "0", "0.0%", "744"],
     ]
     notes = " ".join(result.err.split())
-    assert "! gpu: 1441.53 SU are granted for this time, 193.8% of the 744 SU that exist." in notes
+    assert "! gpu: 1,441.53 SU are granted for this time, 193.8% of the 744 SU that exist." in notes
     assert "! cpu" not in notes
     in_thousands = " ".join(fairbank("report", "centre", *JULY, "--units", "k").err.split())
     assert "! gpu: 1.44 thousand SU are granted" in in_thousands
@@ -172,7 +172,7 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     ]
     form = DisplayFormat()
     assert centre.warnings(rows, form) == [
-        "! cpu: 9000 SU are granted for this time, 150.0% of the 6000 SU that exist."
+        "! cpu: 9,000 SU are granted for this time, 150.0% of the 6,000 SU that exist."
     ]
     notes = " ".join(centre.notes(rows, TOTALS, form))
     assert "cpu: an SU pays on each of its clusters, at their own prices, so CAPACITY is" in notes
@@ -220,7 +220,7 @@ def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
     """30 days of 1 SU an hour are 720 SU. Of 1,000 SU a month, 33 SU are of the day that passed."""
     row = {"unit": "gpu", "capacity": 720 * 60, "granted": 33 * 60, "granted_at_end": 1_000 * 60}
     assert centre.warnings([row], DisplayFormat()) == [
-        "! gpu: the allocations of its end grant 1000 SU for a time of this length, 138.9% of the"
+        "! gpu: the allocations of its end grant 1,000 SU for a time of this length, 138.9% of the"
         " 720 SU that exist."
     ]
     assert centre.warnings([{**row, "granted_at_end": 720 * 60}], DisplayFormat()) == []

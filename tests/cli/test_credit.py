@@ -122,7 +122,7 @@ def test_repeated_refund_is_applied_again_unless_it_has_the_same_key(changing: R
     assert (output_of(first), first.err) == (second.out, "")
     assert second.err == "This was carried out before; nothing more was done.\n"
     again = changing("refund", 701_001, "10", "--reason", "node failed")
-    assert "! 10 of its 4000 SU were refunded before; this is one refund more" in " ".join(
+    assert "! 10 of its 4,000 SU were refunded before; this is one refund more" in " ".join(
         again.err.split()
     )
     assert "20 refunded" in changing("jobs", "-j", 701_001).out
@@ -164,9 +164,10 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
     x = ("--reason", "x", "--yes")
     output_of(changing("deposit", FOLD, "2k", *x))
     left = f"{round((before + 120_000) / 600) / 100:.2f}"
+    minutes = f"{before + 120_000:,} SU-minutes"
     for words, sentence in (
         (("deposit", FOLD, "0.5", *x, "--units", "m"), "deposit of 30 SU-minutes into"),
-        (("withdraw", FOLD, "30m", *x, "--units", "m"), f"available {before + 120_000} SU-minutes"),
+        (("withdraw", FOLD, "30m", *x, "--units", "m"), f"available {minutes}"),
         (("withdraw", FOLD, "1000", *x, "--units", "k"), "withdrawal of 1 thousand SU out of"),
         (("deposit", FOLD, "1000", *x, "--units", "k"), f"available {left} thousand SU"),
         (

@@ -89,12 +89,12 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     before = available(changing, BIO)
     refused = fold(output_of(changing(*words[:-1]), WRONG_USAGE))
     assert (
-        "nothing was changed: Charge 2 runs, price 4000 SU, 3950 SU beyond the credit?" in refused
+        "nothing was changed: Charge 2 runs, price 4,000 SU, 3,950 SU beyond the credit?" in refused
     )
     assert "field: --yes try: add --yes" in refused
     assert available(changing, BIO) == before
     assert output_of(changing(*words[:-1], "--yes")) == (
-        "history: 2 runs charged, 50 SU, 3950 SU beyond the credit written off; 0 known already\n"
+        "history: 2 runs charged, 50 SU, 3,950 SU beyond the credit written off; 0 known already\n"
         "bank fairbank\n"
     )
     (again,) = json.loads(output_of(changing(*words)))["data"]

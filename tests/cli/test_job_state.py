@@ -57,8 +57,8 @@ def test_cost_of_a_job_is_the_same_in_each_command_after_a_partial_refund(
     refund = ("refund", 700_001, 5, "--reason", "a node was slow", "--yes")
     assert changing(*refund).code == 0
     text, data = why(changing, 700_001, queue)
-    assert "Credit 8995 SU were charged to" in text
-    assert text.endswith("(9000 SU, of which 5 SU were refunded)")
+    assert "Credit 8,995 SU were charged to" in text
+    assert text.endswith("(9,000 SU, of which 5 SU were refunded)")
     parts = [data["run"][name] for name in ("cost", "charged", "refunded")]
     assert parts == [8_995 * 60, 9_000 * 60, 5 * 60]
     for command in (("jobs", "-j", 700_001), ("eff", 700_001)):

@@ -83,7 +83,7 @@ def test_jobs_of_two_resources_name_them(fairbank: Run, command: str) -> None:
 def test_refusals_have_remedies(fairbank: Run) -> None:
     result = fairbank("jobs", "--refused", "--as", JORGE)
     assert "insufficient credit" in result.out
-    assert "-A bio_fold (11690 SU available)" in " ".join(result.err.split())
+    assert "-A bio_fold (11,690 SU available)" in " ".join(result.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
     assert "None of your jobs of this selection was refused; -a includes" in " ".join(
         fairbank("jobs", "--refused", "--as", DANA).err.split()

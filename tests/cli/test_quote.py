@@ -276,9 +276,9 @@ def test_cheaper_requests_that_fit_are_named(fairbank: Run) -> None:
         assert line in result.err
     in_minutes = fairbank(*job, "8G", "-t", "10:00:00", "--as", AYLA, "--units", "m")
     card = " ".join(in_minutes.out.split())
-    assert "hold at start 19200 SU-minutes" in card
-    assert "available 15720 SU-minutes does not fit" in card
-    assert "of the same size: 6 (14400 SU-minutes)" in in_minutes.err
+    assert "hold at start 19,200 SU-minutes" in card
+    assert "available 15,720 SU-minutes does not fit" in card
+    assert "of the same size: 6 (14,400 SU-minutes)" in in_minutes.err
     cheaper = json.loads(fairbank(*job, "8G", "-t", "10:00:00", "--json", "--as", AYLA).out)[
         "quote"
     ]["cheaper"]

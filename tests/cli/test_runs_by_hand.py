@@ -50,7 +50,7 @@ def test_hold_and_charge_move_what_the_partition_prices(changing: Run) -> None:
     assert (row["owner_uid"], row["outcome"], row["elapsed"]) == (JORGE, "COMPLETED", 7200)
     again = fold(output_of(changing("charge", 17, "--units", "m")))
     assert "charge of 480 SU-minutes for job 17" in again
-    assert f"available {available(changing, CPU)} SU-minutes" in again
+    assert f"available {available(changing, CPU):,} SU-minutes" in again
 
 
 def test_charge_of_a_run_that_cost_nothing_is_called_a_release(changing: Run) -> None:
@@ -204,11 +204,11 @@ def test_price_of_typed_tres_beyond_the_credit_needs_yes_without_terminal(changi
     beyond = 800_000 - before / 60
     words = ("charge", 36, *START, "-A", "chem_qmc", "-p", "idle-std", "-u", JORGE, "--tres")
     error = fold(output_of(changing(*words, "cpu=400000"), 2))
-    assert "so nothing was changed: charge of 800000 SU for job 36" in error
-    assert f"{beyond:.2f} SU of it exceed the credit and are written off. Continue?" in error
+    assert "so nothing was changed: charge of 800,000 SU for job 36" in error
+    assert f"{beyond:,.2f} SU of it exceed the credit and are written off. Continue?" in error
     assert available(changing, CPU) == before
     planned = fold(output_of(changing(*words, "cpu=400000", "--dry-run")))
-    assert f"written off {beyond:.2f} SU" in planned
+    assert f"written off {beyond:,.2f} SU" in planned
     assert "elapsed 02:00:00, ended 2026-11-21 07:30:12" in planned
 
 

@@ -216,7 +216,7 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     line = "chem_qmc,2026-11-18,4000\n"
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line}")
     refused = fold(output_of(changing(*command), WRONG_USAGE))
-    question = "Charge 1 measurement of scratch, price 4000 SU, 3950 SU beyond the credit?"
+    question = "Charge 1 measurement of scratch, price 4,000 SU, 3,950 SU beyond the credit?"
     (planned,) = json.loads(output_of(changing(*command, "--json", "--dry-run")))["data"]
     assert (planned["beyond_credit"], planned["written_off"]) == (237_000, None)
     assert f"nothing was changed: {question} field: --yes try: add --yes" in refused
@@ -227,7 +227,7 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert row["quotas"][0]["is_over"]
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line.replace('18', '19')}")
     assert output_of(changing(*command, "--yes")).startswith(
-        "storage: 1 measurement charged, 0 SU, 4000 SU beyond the credit written off; 0 known"
+        "storage: 1 measurement charged, 0 SU, 4,000 SU beyond the credit written off; 0 known"
     )
 
 

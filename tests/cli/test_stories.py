@@ -202,7 +202,7 @@ $ fairbank refund 401 2 --reason 'disk failed'
 refund of 2 SU of job 401
 available 97 SU
 $ fairbank withdraw -A story_c -r cpu 1000 --reason unused --yes
-requested 1000 SU, available 97 SU, short by 903 SU
+requested 1,000 SU, available 97 SU, short by 903 SU
 --- exit 5
 $ fairbank withdraw -A story_c -r cpu 10 --reason unused --yes
 # The hold takes 4 x 3 = 12 SU out; with the charge of 5 the other 7 come in. 100 - 12 + 7 + 2 - 10

@@ -127,6 +127,20 @@ def test_overview_fits_one_screen(bank: Bank) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+def test_sentences_write_amounts_as_the_tables_do(bank: Bank, columns: int) -> None:
+    for words, in_table, in_sentence in (
+        ("statement 1 -S 2026-11-20", "59,408", "remaining 59,408 = granted 100,000 SU"),
+        ("jobs --refused -a", "384", "Of 5,000 SU 4,610 are used, 128 held"),
+        ("balance -A chem_qmc --threshold 10k", "5,000", "you may use 262 SU, less than 10,000"),
+    ):
+        _, lines = Terminal(bank, *words.split(), columns=columns).end()
+        text = " ".join(ESCAPE.sub("", " ".join(lines)).split())
+        assert in_table in text
+        assert in_sentence in text
+        assert re.findall(r"\b(?!6100)\d{5}\b", text) == []  # 61001 is a user
+
+
 def test_colours_are_for_terminals_and_never_the_only_signal(bank: Bank) -> None:
     _, coloured = Terminal(bank, "balance", "--as", "61001").end()
     assert any("\x1b[33m!\x1b[0m 2026-12-03" in line for line in coloured)

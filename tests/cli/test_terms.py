@@ -243,7 +243,7 @@ def test_allocation_is_extended_and_closed(changing: Run) -> None:
 
 
 def test_caps_are_set_and_lifted(changing: Run) -> None:
-    assert "has a cap of 5000 SU in allocation 1" in output_of(
+    assert "has a cap of 5,000 SU in allocation 1" in output_of(
         changing("alloc", "cap", CPU, JORGE, "5k")
     )
     assert "5000" in changing("alloc", "users", CPU).out

@@ -129,7 +129,7 @@ def test_undo_restores_the_cap(changing: Run) -> None:
     assert f"entry {second} changed it" in " ".join(
         output_of(changing("undo", first, "--reason", "x", "--yes"), 7).split()
     )
-    assert "back to 5000 SU" in output_of(changing("undo", second, "--reason", "x", "--yes"))
+    assert "back to 5,000 SU" in output_of(changing("undo", second, "--reason", "x", "--yes"))
     assert "back to none" in output_of(changing("undo", first, "--reason", "x", "--yes"))
     assert "5000" not in changing("alloc", "users", CPU).out
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.units import (
     AMOUNT_MAX,
+    IN_SU,
     MINUTES_IN_SU,
     WORTH,
     AmountFormat,
@@ -64,11 +65,12 @@ def test_cost_that_no_float_can_hold_is_still_exact() -> None:
         (59, "0.98"),
         (61, "1.02"),
         (-1, "-0.02"),
-        (6_000_000, "100000"),
+        (6_000_000, "100,000"),
     ],
 )
 def test_people_read_hours_with_two_decimals_at_most(minutes: int, shown: str) -> None:
     assert show_su(minutes) == shown
+    assert show_su(minutes, IN_SU) == shown.replace(",", "")
 
 
 @pytest.mark.parametrize(

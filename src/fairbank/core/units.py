@@ -130,7 +130,7 @@ def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
     if minutes > AMOUNT_MAX:
         most = f"at most {AMOUNT_MAX}m, which is {show_su(AMOUNT_MAX)} SU"
         raise InvalidInput(
-            f"{minutes} SU-minutes is more than the bank counts in one entry",
+            f"{show_minutes(minutes)} is more than the bank counts in one entry",
             field=field,
             remedy=most,
         )
@@ -169,10 +169,14 @@ class AmountFormat(NamedTuple):
 
 
 IN_SU = AmountFormat()
+"""Format of texts in JSON, which programs may read."""
+
+IN_SENTENCES = AmountFormat(separators=True)
+"""Format of amounts in sentences, which only people read."""
 
 
-def show_su(minutes: int, form: AmountFormat = IN_SU) -> str:
-    """Format an amount, in SU unless `form` says otherwise, rounded to the nearest.
+def show_su(minutes: int, form: AmountFormat = IN_SENTENCES) -> str:
+    """Format an amount, rounded to the nearest; for a sentence in SU unless `form` says otherwise.
 
     Each amount has one text, whether it is granted, used, held or left, and two amounts in SU never
     have the same one. What is too small for the decimals of a large unit is not shown as 0.
@@ -181,8 +185,8 @@ def show_su(minutes: int, form: AmountFormat = IN_SU) -> str:
         minutes: the amount in SU-minutes.
         form: the format.
 
-    >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, AmountFormat(separators=True))
-    ('60', '0.42', '-1.50', '120,000')
+    >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000), show_su(7_200_000, IN_SU)
+    ('60', '0.42', '-1.50', '120,000', '120000')
     >>> show_su(1), show_su(119), show_su(120), show_su(3600, AmountFormat(decimals=2))
     ('0.02', '1.98', '2', '60.00')
     >>> show_su(365, AmountFormat("M")), show_su(-1, AmountFormat("k"))
@@ -199,8 +203,8 @@ def show_su(minutes: int, form: AmountFormat = IN_SU) -> str:
 
 
 def show_minutes(minutes: int) -> str:
-    """Format an exact amount with its unit: `1 SU-minute`, `90 SU-minutes`."""
-    return f"{minutes} SU-minute{'' if minutes == 1 else 's'}"
+    """Format an exact amount with its unit: `1 SU-minute`, `1,440 SU-minutes`."""
+    return f"{minutes:,} SU-minute{'' if minutes == 1 else 's'}"
 
 
 class ShownSums(NamedTuple):
@@ -214,7 +218,7 @@ class ShownSums(NamedTuple):
 
 
 def show_sums(
-    granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SU
+    granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SENTENCES
 ) -> ShownSums:
     """Format the amounts of an allocation.
 
@@ -233,7 +237,7 @@ def show_sums(
     return ShownSums(*(show_su(amount, form) for amount in amounts))
 
 
-def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SU) -> str:
+def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SENTENCES) -> str:
     """Format how much credit is missing, at least 0.
 
     Args:

@@ -52,9 +52,14 @@ class DisplayFormat(NamedTuple):
         """Format an amount."""
         return show_su(minutes, self.amounts)
 
+    @property
+    def for_sentences(self) -> DisplayFormat:
+        """Format of amounts in a sentence: with separators, also where tables have none."""
+        return self._replace(separators=True)
+
     def su_text(self, minutes: int) -> str:
         """Format an amount of a sentence, with its unit."""
-        return self.with_unit(self.su(minutes))
+        return self.with_unit(self.for_sentences.su(minutes))
 
     def with_unit(self, amount: str) -> str:
         """Return a formatted amount with its unit, in the singular for one SU-minute."""

@@ -40,7 +40,7 @@ from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import DAY, Instant
 from fairbank.core.tres import Counts, billing
-from fairbank.core.units import AMOUNT_MAX, SuMinutes
+from fairbank.core.units import AMOUNT_MAX, SuMinutes, show_minutes
 from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
 
@@ -230,9 +230,9 @@ class RunReports(UseCases):
         amount = cost(units, self._factor(report), seconds, pieces)
         if amount > AMOUNT_MAX:
             raise InvalidInput(
-                f"this run costs {amount} SU-minutes, more than the bank can count",
+                f"this run costs {show_minutes(amount)}, more than the bank can count",
                 field="tres" if report.billing is None else "billing",
-                remedy=f"at most {AMOUNT_MAX} SU-minutes",
+                remedy=f"at most {show_minutes(AMOUNT_MAX)}",
             )
         return amount
 

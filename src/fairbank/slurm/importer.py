@@ -16,7 +16,7 @@ from fairbank.bank.project import Project
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
-from fairbank.core.units import AMOUNT_MAX
+from fairbank.core.units import AMOUNT_MAX, show_minutes
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, BookedAmounts
 from fairbank.slurm.commands import SlurmCommands
@@ -372,7 +372,7 @@ def _compare_jobs(
             raise InvalidInput(
                 f"job {job.job_id} costs more than the bank can count",
                 field="FILE",
-                remedy=f"at most {AMOUNT_MAX} SU-minutes; check what it had, and its times",
+                remedy=f"at most {show_minutes(AMOUNT_MAX)}; check what it had, and its times",
             )
     since = min((job.start or 0 for job in jobs), default=now)
     first = max(0, since - PERIOD_MARGIN_SECONDS)

@@ -76,8 +76,8 @@ def test_refused_job_has_remedies(world: World) -> None:
     refused = world.ask("POST", "/job", AGENT, json=report(43, billing=1_000_000)).json()
     assert (
         refused["detail"]
-        == "not enough credit: requested 1000000 SU, available 9499 SU, short by 990501 SU."
-        " Of 10000 SU 500 are used, 1 held by 1 running job, which ends by 2026-11-18T11:06:40Z"
+        == "not enough credit: requested 1,000,000 SU, available 9,499 SU, short by 990,501 SU."
+        " Of 10,000 SU 500 are used, 1 held by 1 running job, which ends by 2026-11-18T11:06:40Z"
         " at the latest."
     )
     row = data(world, f"/failure/{refused['refusal']['entry']}", MEMBER)
@@ -114,6 +114,6 @@ def test_past_refusal_names_no_job_that_holds_as_much_since(world: World) -> Non
     first = report(1_000, submitted=NOW - 60, do="complete", end=NOW, elapsed=0, state="COMPLETED")
     ended = world.ask("POST", "/job", AGENT, json=first)
     assert ended.status_code == 201, ended.text
-    assert message_of(world, refused).endswith(" Of 10000 SU 500 are used, 1 held.")
+    assert message_of(world, refused).endswith(" Of 10,000 SU 500 are used, 1 held.")
     assert world.ask("POST", "/job", AGENT, json=report(52)).status_code == 201
-    assert message_of(world, refused).endswith(" Of 10000 SU 500 are used, 1 held.")
+    assert message_of(world, refused).endswith(" Of 10,000 SU 500 are used, 1 held.")

@@ -379,7 +379,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
     values = {
         **msgspec.structs.asdict(refusal),
         "short": show_shortfall(refusal.requested, refusal.available),
-        "missing": -(-refusal.shortfall // MINUTES_IN_SU),
+        "missing": f"{-(-refusal.shortfall // MINUTES_IN_SU):,}",
         "most": show_su(max(0, refusal.available)),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),

@@ -25,7 +25,7 @@ from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.core.tres import Counts, parse_counts, parse_job_tres, parse_memory
-from fairbank.core.units import AMOUNT_MAX, SuMinutes
+from fairbank.core.units import AMOUNT_MAX, SuMinutes, show_minutes
 from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.json_body import read_json
 from fairbank.rest.parameters import (
@@ -389,9 +389,9 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     dearest = max(quote.total for quote in quoted.partitions)
     if dearest > AMOUNT_MAX:
         raise InvalidInput(
-            f"this job costs {dearest} SU-minutes, more than the bank can count",
+            f"this job costs {show_minutes(dearest)}, more than the bank can count",
             field="tres",
-            remedy=f"at most {AMOUNT_MAX} SU-minutes",
+            remedy=f"at most {show_minutes(AMOUNT_MAX)}",
         )
     facts = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
     return item_response("quote", request.context, quote_card(quoted, facts, account, job.cluster))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.core.time import iso
-from fairbank.core.units import AmountFormat, show_shortfall, show_su
+from fairbank.core.units import show_shortfall, show_su
 from fairbank.scheduling.explain.answer import BankRefusal, JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
 from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
@@ -22,8 +22,6 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
-
-_SEPARATED = AmountFormat(separators=True)
 
 SHORT = "INSUFFICIENT_CREDIT"
 """The bank's code for too little credit."""
@@ -53,8 +51,8 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def evidence(self) -> str:
         payer = f"{self.project}/{self.resource}"
-        hold = f"a hold of {show_su(self.wanted, _SEPARATED)} SU"
-        available = f"available {show_su(self.available, _SEPARATED)} of {payer}"
+        hold = f"a hold of {show_su(self.wanted)} SU"
+        available = f"available {show_su(self.available)} of {payer}"
         if self.reason is None:
             return f"{hold}, {available}"
         if self.reason == SHORT:

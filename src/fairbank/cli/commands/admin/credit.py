@@ -70,11 +70,12 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     """Post a deposit, or with `sign` -1 a withdrawal."""
     row = allocation_to_change(context)
     amount = parse_su(options.amount, field="AMOUNT")
+    form = context.format.for_sentences
     noun = "withdrawal" if sign < 0 else verb
     what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
-        f"{what}: available {context.format.su(row['remaining'])} ->"
-        f" {context.format.su(row['remaining'] + sign * amount)}. Continue?"
+        f"{what}: available {form.su(row['remaining'])} ->"
+        f" {form.su(row['remaining'] + sign * amount)}. Continue?"
     )
     request = WriteRequest(
         "POST",
@@ -191,7 +192,7 @@ def _refund(context: Context, options: Namespace) -> int:
         else _charged_run(context, options.job, options.cluster)
     )
     row = context.one(f"/alloc/{job['allocation']}")
-    form = context.format
+    form = context.format.for_sentences
     back = job["charged"] - job["refunded"] if amount is None else amount
     of = f"of job {job['job_id']} of cluster {plain(job['cluster'])}"
     what = f"refund of {_amount(context, back)} {of} to {allocation_name(row)}"

@@ -332,7 +332,7 @@ def _amount_warnings(
     """
     if not entries:
         return []
-    form = context.format
+    form = context.format.for_sentences
     su = form.su_text
     held = run["held"] if run is not None and run["state"] == "held" else 0
     warnings = []

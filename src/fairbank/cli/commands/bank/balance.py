@@ -146,7 +146,7 @@ def run(context: Context, options: Namespace) -> int:
     warnings = [line for row in rows for line in row_warnings(row, context.bank_time, form)]
     warnings += [
         f"{_name(row)}: you may use {form.su_text(row['available'])}, less than"
-        f" {form.su(least or 0)}"
+        f" {form.for_sentences.su(least or 0)}"
         for row in short
     ]
     notes = _one_su(rows)
@@ -220,6 +220,7 @@ def _cap(row: Row, form: DisplayFormat) -> str | None:
     """Return how much the user's cap leaves, if it is less than the allocation has, or how far
     the user is above it.
     """
+    form = form.for_sentences
     is_above = row["my_cap"] is not None and row["my_left"] < 0
     if row["available"] == row["remaining"] and not is_above:
         return None
@@ -248,7 +249,9 @@ def _outlook(row: Row, now: int, form: DisplayFormat) -> str | None:
         case OutlookState.EMPTY if row["charged"] or row["held"]:
             # Without a price no partition bills it, and no jobs use it.
             effect = "new jobs are refused" if row["one_su"] else "further use has no credit"
-            shown = form.sums(row["deposited"], row["charged"], row["held"], row["remaining"])
+            shown = form.for_sentences.sums(
+                row["deposited"], row["charged"], row["held"], row["remaining"]
+            )
             holding = (
                 f" while running jobs hold {form.with_unit(shown.held)}" if row["held"] else ""
             )

@@ -291,7 +291,7 @@ def _show_quote(
     unread: list[str],
     start: LikelyStart | None,
 ) -> None:
-    form, limit = context.format, show_duration(card["seconds"])
+    form, limit = context.format.for_sentences, show_duration(card["seconds"])
     number = card["allocation"]
     payer = f"{card['account']}/{card['resource']}"
     payer += ", which has no allocation now" if number is None else f", allocation {number}"
@@ -389,8 +389,9 @@ def _in_gibibytes(line: Row) -> tuple[str, str, str]:
 
 
 def _short(number: Fraction) -> str:
-    """Return the number with at most six decimals."""
-    return exact_decimal(round(number, 6))
+    """Return the number with at most six decimals, and commas between thousands."""
+    whole, point, decimals = exact_decimal(round(number, 6)).partition(".")
+    return f"{int(whole):,}{point}{decimals}"
 
 
 _CHANGES = {

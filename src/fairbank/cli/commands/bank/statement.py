@@ -51,11 +51,11 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     details = row.get("details") or {}
     if row.get("kind") == "cap":
         cap = details.get("cap")
-        limit = "none" if cap is None else form.su_text(cap)
+        limit = "none" if cap is None else form.with_unit(form.su(cap))
         parts.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _REFUSED_KINDS and details:
-        requested = f"requested {form.su_text(row['amount'])}" if row["amount"] else None
-        parts += [": ".join(filter(None, (details["message"], requested)))]
+        requested = form.with_unit(form.su(row["amount"]))
+        parts.append(details["message"] + (f": requested {requested}" if row["amount"] else ""))
     if row.get("kind") == "charge":
         # As `jobs` shows the charge and the hold. What came back is IN.
         freed = row["before"]["held"] - row["held"]
@@ -206,7 +206,7 @@ def _named_entries(context: Context, page: Row) -> list[Row]:
 def _proof(context: Context, sums: Row) -> str:
     """Return the line that shows that the figures add up."""
     parts = [sums[key] for key in ("deposited", "charged", "held", "available")]
-    shown = context.format.sums(*parts)
+    shown = context.format.for_sentences.sums(*parts)
     adds_up = sums["charged"] + sums["held"] + sums["available"] == (
         sums["deposited"] + sums["credit_limit"]
     )
@@ -219,7 +219,7 @@ def _proof(context: Context, sums: Row) -> str:
 
 
 def _caption(context: Context, row: Row) -> str:
-    form = context.format
+    form = context.format.for_sentences
     period = form.days(instant_of(row["start"]), instant_of(row["end"]))
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
     shown = form.sums(row["deposited"], row["charged"], row["held"], row["remaining"])

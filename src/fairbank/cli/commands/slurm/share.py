@@ -20,7 +20,7 @@ from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso, parse_moment
-from fairbank.core.units import parse_su, show_su
+from fairbank.core.units import parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
 from fairbank.report.fair_share import TREE_COLUMNS, csv_lines, reading_guide, tree_data, tree_rows
@@ -198,7 +198,7 @@ def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -
     elif pause or run:
         columns = LEVEL_COLUMNS if shares.rule.fair_tree else (*LEVEL_COLUMNS, *FACTOR_COLUMNS)
         _show_table(context, columns, level_rows(levels, shares.rule))
-        price = show_su(run, context.format.amounts) if run else ""
+        price = context.format.for_sentences.su(run) if run else ""
         context.note(*level_assumptions(shares.rule, pause, price))
     else:
         _show_table(context, FORECAST_COLUMNS, forecast_rows(recoveries))
