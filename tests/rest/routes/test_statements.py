@@ -67,6 +67,18 @@ def test_amounts_in_details_and_changed_terms_have_texts(world: World) -> None:
     assert entry["details"]["display"] == details["display"]
 
 
+def test_refusals_of_a_statement_name_the_requested_amount_as_all_answers_do(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}"
+    much = {"amount": 10**9, "comment": "too much"}
+    refused = world.ask("POST", f"{path}/withdraw", SUPERUSER, json=much, headers=KEY)
+    refusal = refused.json()["refusal"]
+    statement = world.ask("GET", f"{path}/statement?all=true", SUPERUSER).json()["data"]
+    details = statement["entries"][-1]["details"]
+    names = ("requested", "available")
+    assert [details[name] for name in names] == [refusal[name] for name in names]
+    assert details["display"] == {name: refusal["display"][name] for name in names}
+
+
 def test_opening_of_the_oldest_page_is_the_balance_at_its_start(world: World) -> None:
     """One entry suffices to read it, also before the first and after the last entry."""
     path = f"/alloc/{world.own['allocation']}/statement"

@@ -119,6 +119,8 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
     if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
         refusal = msgspec.convert(details, Refusal)
         cluster, job_id = refused_job(refusal)
+        # The journal's hashes keep its own name of the field.
+        details["requested"] = details.pop("asked")
         details["message"] = refusal.reason.info.message
     return convert_to(
         EntryRow,
