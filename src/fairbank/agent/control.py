@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
-from fairbank.core.errors import Unavailable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.client import Client, parse_address
+from fairbank.rest.server.unix_socket import bind_unix
 
 HEADER_MAX = 8_192
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+"""Content type of metrics."""
 SECONDS = 5.0
 
 Page = Callable[[], tuple[str, bytes]]  # returns a content type and a body
@@ -34,6 +39,33 @@ def agent_status(path: str) -> dict[str, Any]:
 
 def as_json(value: object) -> tuple[str, bytes]:
     return "application/json", json.dumps(value).encode()
+
+
+async def listen(
+    pages: Mapping[str, Page], path: Path, port: int | None, *, field: str
+) -> list[asyncio.Server]:
+    """Serve pages at a Unix socket, and optionally at a port of 127.0.0.1.
+
+    Args:
+        pages: pages by their paths.
+        path: path of the socket.
+        port: the port; None for none.
+        field: setting of the port, for its error.
+
+    Raises:
+        FairbankError: another process listens there.
+    """
+    serve = partial(serve_page, pages)
+    servers = [await asyncio.start_unix_server(serve, sock=bind_unix(path), limit=HEADER_MAX)]
+    if port is not None:
+        try:
+            tcp = await asyncio.start_server(serve, "127.0.0.1", port, limit=HEADER_MAX)
+        except OSError as error:
+            servers[0].close()
+            text = f"cannot listen on port {port}: {error.strerror}"
+            raise FairbankError(text, field=field, remedy="choose another port") from error
+        servers.append(tcp)
+    return servers
 
 
 async def serve_page(

@@ -10,11 +10,10 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairbank.agent.control import HEADER_MAX, as_json, serve_page
+from fairbank.agent.control import PROMETHEUS, as_json, listen
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
 from fairbank.agent.metrics import AgentMetrics, status
@@ -124,33 +123,21 @@ class Agent:
         """Open the sockets; the stack closes them."""
         loop, settings = asyncio.get_running_loop(), self._settings
         uids = settings.plugin.uids()
-        prometheus = "text/plain; version=0.0.4; charset=utf-8"
         pages = {
             "/status": lambda: as_json(self.status()),
-            "/metrics": lambda: (prometheus, self.metrics.page(time.monotonic())),
+            "/metrics": lambda: (PROMETHEUS, self.metrics.page(time.monotonic())),
             "/health": lambda: as_json({"status": "ok"}),
         }
-        serve = partial(serve_page, pages)
 
         def connect() -> PluginConnection:
             return PluginConnection(self, lambda peer: peer.uid in uids, self._connections)
 
         control_path, plugin_path = Path(settings.control.socket), Path(settings.plugin.socket)
-        control_socket, plugin_socket = bind_unix(control_path), bind_unix(plugin_path)
-        servers = [
-            await asyncio.start_unix_server(serve, sock=control_socket, limit=HEADER_MAX),
-            await loop.create_unix_server(connect, sock=plugin_socket),
-        ]
+        port = settings.control.port
+        servers = await listen(pages, control_path, port, field="control.port")
         stack.callback(control_path.unlink, missing_ok=True)
+        servers.append(await loop.create_unix_server(connect, sock=bind_unix(plugin_path)))
         stack.callback(plugin_path.unlink, missing_ok=True)
-        if (port := settings.control.port) is not None:
-            try:
-                tcp = await asyncio.start_server(serve, "127.0.0.1", port, limit=HEADER_MAX)
-            except OSError as error:
-                text = f"cannot listen on port {port}: {error.strerror}"
-                remedy = "choose another port"
-                raise FairbankError(text, field="control.port", remedy=remedy) from error
-            servers.append(tcp)
         for server in servers:
             stack.callback(server.close)
 

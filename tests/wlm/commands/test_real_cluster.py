@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,14 @@ def printed(cluster: SmallCluster, *words: str, code: int = 0) -> str:
     )
     assert process.returncode == code, process.stderr
     return process.stdout
+
+
+def read_page(path: Path, page: str) -> str:
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(str(path))
+        wire.sendall(f"GET {page} HTTP/1.1\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: wire.recv(65_536), b""))
+    return answer.decode()
 
 
 def test_queue_shows_running_and_waiting_jobs(cluster: SmallCluster) -> None:
@@ -127,8 +136,23 @@ def test_settings_priorities_and_shares_are_read_back(cluster: SmallCluster) -> 
 def test_usage_and_processes_of_a_running_job_are_shown(cluster: SmallCluster) -> None:
     pids = printed(cluster, "sstat", "-n", "-P", "-i", "-j", "2").rpartition("|")[2].strip()
     assert all(pid.isdecimal() for pid in pids.split(","))
+
+
+def test_totals_are_in_sdiag_and_in_the_metrics(cluster: SmallCluster) -> None:
     text = printed(cluster, "sdiag")
+    assert "Jobs submitted: 3\nJobs started:   2\nJobs completed: 0\n" in text
+    assert "Jobs canceled:  0\nJobs failed:    1\n" in text
     assert "Jobs running:   1\n" in text
+    page = read_page(cluster.directory / "metrics.sock", "/metrics")
+    assert 'fairbank_wlm_jobs{state="RUNNING"} 1.0\n' in page
+    assert 'fairbank_wlm_nodes{state="up"} 2.0\n' in page
+    assert "fairbank_wlm_cpus_allocated 2.0\n" in page
+    assert "fairbank_wlm_jobs_submitted_total 3.0\n" in page
+    assert 'fairbank_wlm_runs_ended_total{state="FAILED"} 1.0\n' in page
+    assert 'fairbank_wlm_requests_total{request="submit",result="ok"} 3.0\n' in page
+    refused = printed(cluster, "sbatch", "-p", "nowhere", "--wrap", "true", code=1)
+    page = read_page(cluster.directory / "metrics.sock", "/metrics")
+    assert (refused, 'request="submit",result="NotFound"} 1.0\n' in page) == ("", True)
 
 
 def test_unknown_job_is_an_error(cluster: SmallCluster) -> None:

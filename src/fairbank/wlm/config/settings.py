@@ -50,6 +50,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_job_id: int = 67_043_328
     return_to_service: int = 0
     message_timeout: int = 10
+    metrics_port: int | None = None
 
 
 class SchedulingSettings(msgspec.Struct, frozen=True, kw_only=True):

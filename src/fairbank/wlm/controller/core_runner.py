@@ -28,6 +28,7 @@ from fairbank.wlm.controller.state_store import (
     StateStore,
     digest,
 )
+from fairbank.wlm.controller.totals import Totals
 from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import (
     AgentMessage,
@@ -41,7 +42,7 @@ from fairbank.wlm.core.effects import (
     StoredRow,
     StoreRows,
 )
-from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade
+from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunOutcome
@@ -93,6 +94,7 @@ class CoreRunner:
         self.agent: AgentReceiver | None = None
         self.failure: str | None = None
         self.started = time.time()
+        self.totals = Totals()
         self._store = store
         self._clock = ControllerClock(store.clock())
         self._core = new_core(settings)
@@ -109,12 +111,18 @@ class CoreRunner:
         rows = [*store.rows()]
         self.stored_messages: dict[int, AgentMessage] = {}
         self._note_messages(rows)
+        self.totals.count_rows(rows)
         self._add(self._core.load(rows, self.now()))
 
     @property
     def state(self) -> CoreState:
         """State of the core, for reading. It may be ahead of the last commit."""
         return self._core.state
+
+    @property
+    def up_seconds(self) -> int:
+        """Time since the start of the controller."""
+        return int(time.time() - self.started)
 
     def now(self) -> Moment:
         return self._clock.now()
@@ -135,6 +143,8 @@ class CoreRunner:
         result = await answer
         if isinstance(result, FairbankError):
             raise result
+        if isinstance(body, SubmitJob) and not body.test_only:
+            self.totals.submitted += 1 if body.array is None else len(body.array.numbers)
         return result
 
     def handle(self, event: CoreEvent) -> None:
@@ -242,6 +252,7 @@ class CoreRunner:
         if not changes.is_empty:
             await self._commit(changes)
         self._note_messages(changes.rows)
+        self.totals.count_rows(changes.rows)
         for effect in effects:
             self._carry_out(effect)
         self._notify_waiting(changes)
@@ -259,7 +270,9 @@ class CoreRunner:
         """Write changes until it succeeds."""
         while True:
             try:
+                begun = time.monotonic()
                 await self._in_thread(self._store.write, changes, self._clock.reading())
+                self.totals.count_commit(time.monotonic() - begun)
                 break
             except (sqlite3.Error, OverflowError) as error:
                 if self.failure is None:

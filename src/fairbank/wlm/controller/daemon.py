@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from fairbank.agent.control import PROMETHEUS, as_json, listen
 from fairbank.core.errors import Conflict, FairbankError
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
@@ -23,6 +25,7 @@ from fairbank.wlm.controller.configuration import (
     stored_state,
 )
 from fairbank.wlm.controller.core_runner import CoreRunner, new_core
+from fairbank.wlm.controller.metrics import ControllerMetrics
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import STATE_FILE, StateStore
 from fairbank.wlm.core.effects import StoreRows
@@ -86,6 +89,10 @@ class ControllerDaemon:
             read_accounts=None if self._reader is None else self._reader.refresh,
         )
         self._commands = CommandServer(answers.answer)
+        agent = self._agent
+        self._metrics = ControllerMetrics(
+            self.runner, lambda: agent is not None and agent.is_connected
+        )
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, SIGINT or a request. Raises FairbankError if it cannot start.
@@ -106,15 +113,33 @@ class ControllerDaemon:
             if self._reader is not None:
                 self.start_task(self._reader.run())
                 await self._await_accounts(self._reader)
-            await self._commands.start(self._directory / "controller.sock")
-            ready()
-            await self._stopping.wait()
+            async with self._metrics_pages():
+                await self._commands.start(self._directory / "controller.sock")
+                ready()
+                await self._stopping.wait()
         finally:
             await self._commands.close()
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self.runner.close()
+
+    @asynccontextmanager
+    async def _metrics_pages(self) -> AsyncIterator[None]:
+        """Serve `/metrics` and `/health`. Raises FairbankError if another process listens there."""
+        path = self._directory / "metrics.sock"
+        pages = {
+            "/metrics": lambda: (PROMETHEUS, self._metrics.page()),
+            "/health": lambda: as_json({"status": "ok"}),
+        }
+        port = self.runner.settings.cluster.metrics_port
+        servers = await listen(pages, path, port, field="metrics_port")
+        try:
+            yield
+        finally:
+            for server in servers:
+                server.close()
+            path.unlink(missing_ok=True)
 
     async def _await_accounts(self, reader: BankReader) -> None:
         """Wait for the first accounts: without any, jobs of the first seconds would have none."""

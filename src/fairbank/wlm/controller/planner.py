@@ -23,16 +23,22 @@ _DAY = 86_400 * SECOND
 
 
 class PassStatistics(msgspec.Struct):
-    """Passes since the start of the controller. Times are in microseconds."""
+    """Passes since the start of the controller. Times are in microseconds.
+
+    `depth` is how many jobs the last one tested, `at` its time in seconds since 1970.
+    """
 
     count: int = 0
     last: int = 0
     most: int = 0
     total: int = 0
     tested: int = 0
+    depth: int = 0
+    at: int | None = None
 
-    def record(self, microseconds: int, waiting: int) -> None:
+    def record(self, microseconds: int, waiting: int, now: int) -> None:
         self.count += 1
+        self.depth, self.at = waiting, now
         self.last, self.most = microseconds, max(self.most, microseconds)
         self.total += microseconds
         self.tested += waiting
@@ -113,7 +119,7 @@ class Planner:
         self._main_ended = _microseconds()
         self._pause = max(PAUSE, self._main_ended - now)
         statistics = self.backfill if has_backfill else self.main
-        statistics.record(self._main_ended - now, sum(1 for _ in snapshot.queue.jobs()))
+        statistics.record(self._main_ended - now, sum(1 for _ in snapshot.queue.jobs()), wall)
         self._take_plan(PlanMade(plan, has_reservations=has_backfill))
         self._arm()
 

@@ -52,6 +52,10 @@ class ClusterDirectory(NamedTuple):
         return self.path / "controller.sock"
 
     @property
+    def metrics_socket(self) -> Path:
+        return self.path / "metrics.sock"
+
+    @property
     def agent_socket(self) -> Path:
         return self.path / "agent.sock"
 

@@ -149,9 +149,10 @@ def write_daemons(
     """Write the programs that the supervisor starts, each with the sockets at which it listens."""
     python = [sys.executable, "-P", "-m"]
     path, bank = str(directory.path), directory.bank
+    controller_sockets = [directory.controller_socket, directory.metrics_socket]
     rows: list[tuple[str, list[str], Sequence[Path]]] = [
         ("node", ["fairbank.wlm.node", f"{path}/node.json"], node_sockets),
-        ("controller", ["fairbank.wlm.controller", path], [directory.controller_socket]),
+        ("controller", ["fairbank.wlm.controller", path], controller_sockets),
     ]
     if has_bank:
         serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]

@@ -100,7 +100,15 @@ class CommandAnswers:
 
     async def answer(self, request: cmd.AnyRequest, user: Submitter) -> Json:
         """Return the answer to a request. Raises the FairbankError that refuses it."""
-        return await self._methods[type(request)](request, user)
+        begun, result = time.monotonic(), "ok"
+        try:
+            return await self._methods[type(request)](request, user)
+        except Exception as error:
+            result = type(error).__name__
+            raise
+        finally:
+            kind = str(type(request).__struct_config__.tag)
+            self._runner.totals.count_request(kind, result, time.monotonic() - begun)
 
     # ------------------------------------------------------------------ jobs
 
@@ -287,7 +295,7 @@ class CommandAnswers:
             "release": __version__,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "up": int(time.time() - self._runner.started),
+            "up": self._runner.up_seconds,
         }
 
     async def _config(self, request: cmd.ConfigRequest, user: Submitter) -> Json:
@@ -296,8 +304,7 @@ class CommandAnswers:
 
     async def _statistics(self, request: cmd.StatisticsRequest, user: Submitter) -> Json:
         runner = self._runner
-        jobs = runner.state.jobs.values()
-        return statistics(runner.planner, jobs, int(runner.started), runner.now().wall)
+        return statistics(runner, runner.now().wall)
 
     async def _check(self, request: cmd.CheckRequest, user: Submitter) -> Json:
         check_operator(self._runner.state.settings, user.caller, "check the cluster")

@@ -19,8 +19,8 @@ from fairbank.wlm.config.settings import (
     SchedulingSettings,
     WlmSettings,
 )
-from fairbank.wlm.controller.planner import PassStatistics, Planner
-from fairbank.wlm.core.jobs import WlmJob
+from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.planner import PassStatistics
 
 Lines = Iterator[tuple[str, str]]
 SLURM_VERSION = "24.11.0"
@@ -169,29 +169,41 @@ def _words(words: Iterable[str], without: str) -> str:
     return ",".join(sorted(words)) or without
 
 
-def statistics(
-    planner: Planner, jobs: Iterable[WlmJob], started: int, now: int
-) -> Mapping[str, int]:
-    """Return the figures of sdiag, by their names in its JSON.
+def statistics(runner: CoreRunner, now: int) -> Mapping[str, int | None]:
+    """Return the figures of sdiag since the start of the controller, by their names in its JSON.
 
     Args:
-        planner: the planner with the figures of its passes.
-        jobs: all jobs that are known.
-        started: start of the controller.
+        runner: runner of the core, with its planner and totals.
         now: the current time.
     """
-    states = Counter(job.state.base for job in jobs)
+    planner, totals, ended = runner.planner, runner.totals, runner.totals.ended
+    states = Counter(job.state.base for job in runner.state.jobs.values())
     return {
         "req_time": now,
-        "req_time_start": started,
+        "req_time_start": int(runner.started),
+        "dbd_agent_queue_size": len(runner.state.messages),
+        "jobs_submitted": totals.submitted,
+        "jobs_started": totals.started,
+        "jobs_completed": ended["COMPLETED"],
+        "jobs_canceled": ended["CANCELLED"],
+        "jobs_failed": sum(ended[state] for state in _FAILED),
         "job_states_ts": now,
         "jobs_pending": states["PENDING"],
         "jobs_running": states["RUNNING"],
+        "schedule_cycle_per_minute": planner.main.count * 60 // max(runner.up_seconds, 60),
+        "schedule_queue_length": planner.main.depth,
+        "bf_when_last_cycle": planner.backfill.at,
+        "bf_last_depth": planner.backfill.depth,
+        "bf_queue_len": planner.backfill.depth,
+        "bf_queue_len_mean": _mean(planner.backfill.tested, planner.backfill),
         "schedule_cycle_mean_depth": _mean(planner.main.tested, planner.main),
         "bf_depth_mean": _mean(planner.backfill.tested, planner.backfill),
         **_passes("schedule_cycle", planner.main),
         **_passes("bf_cycle", planner.backfill),
     }
+
+
+_FAILED = ("FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "DEADLINE")
 
 
 def _passes(name: str, passes: PassStatistics) -> Mapping[str, int]:
