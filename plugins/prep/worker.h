@@ -1,6 +1,6 @@
 /* Worker: the only thread of ours that takes Slurm's locks. It applies verdicts, and scans the jobs
  * in between. Its lock may be taken while the client's lock is held; the worker never takes the
- * client's.
+ * client's while it holds its own.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef FAIRBANK_WORKER_H
 #define FAIRBANK_WORKER_H

@@ -158,7 +158,10 @@ def test_quote_without_a_needed_cluster_names_the_option(
         clean_env.setenv("FAIRBANK_SERVER", bank.unix)
         job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", 60)
         error = " ".join(runner(main.run, capsys)(*job).err.split())
-        assert "try: name one (-M CLUSTER); the settings know: darwin, wilkes" in error
+        assert (
+            "try: name one (-M CLUSTER, or FAIRBANK_CLUSTER); the settings know: darwin, wilkes"
+            in error
+        )
 
 
 def test_job_in_several_partitions_has_a_price_in_each(fairbank: Run) -> None:

@@ -275,7 +275,7 @@ def test_credit_check_uses_the_figures_of_the_bank() -> None:
     assert rich.headline == explain(seed(), 3).headline
     poor = with_conditions(credit=POOR, refusal=REFUSAL)
     assert (
-        "- credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122"
+        "- credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122 SU"
         in check_lines(poor)
     )
     waits, start, _ = rich.headline.partition(" Reserved start: ")
@@ -287,8 +287,8 @@ def test_credit_check_uses_the_figures_of_the_bank() -> None:
     assert (poor.expected, poor.likely) == (None, None)
     observed = with_conditions(credit=replace(POOR, accepted=True))
     assert (
-        "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, which the"
-        " bank only observes" in check_lines(observed)
+        "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122 SU, which"
+        " the bank only observes" in check_lines(observed)
     )
     assert observed.headline == rich.headline
 

@@ -26,7 +26,14 @@ def deciding(quotes: Sequence[Quote]) -> Quote:
     It is one that does not fit, if there is one: that with the shortest time limit that fits, so
     that a limit which fits there fits in all. Prices of different resources cannot be compared.
     """
-    return min(quotes, key=lambda quote: (quote.fits, quote.longest_seconds, -quote.total))
+    return min(
+        quotes, key=lambda quote: decision_order(quote.fits, quote.longest_seconds, quote.total)
+    )
+
+
+def decision_order(fits: bool, longest_seconds: int, total: int) -> tuple[bool, int, int]:
+    """Return the sort key of a quote among those of a job: the first one decides (`deciding`)."""
+    return fits, longest_seconds, -total
 
 
 def cheapest_first(quotes: Sequence[Quote]) -> list[Quote]:

@@ -5,7 +5,7 @@ Each partition bills exactly one resource, except to jobs of a QOS that has its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 
 import msgspec
@@ -103,19 +103,24 @@ class Cluster(msgspec.Struct, frozen=True):
         return self.qos_factors.get(qos, Fraction(1)) if qos else Fraction(1)
 
 
-def cluster_names(clusters: Mapping[str, Cluster]) -> str:
+def cluster_names(clusters: Iterable[str]) -> str:
     """List the clusters of the settings, for the remedy of an error."""
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
 
 
-def only_cluster(clusters: Mapping[str, Cluster]) -> str:
-    """Return the only cluster of the bank. Raises InvalidInput if there are several."""
-    if len(clusters) == 1:
-        return next(iter(clusters))
+def only_cluster(names: Collection[str], *, field: str = "cluster") -> str:
+    """Return the only cluster of the bank. Raises InvalidInput if there is not just one.
+
+    Args:
+        names: clusters of the bank's settings.
+        field: option or field that would name one.
+    """
+    if len(names) == 1:
+        return next(iter(names))
     raise InvalidInput(
-        "the cluster is missing, and the bank has several",
-        field="cluster",
-        remedy=f"name one (-M CLUSTER); {cluster_names(clusters)}",
+        "the cluster is missing, and the bank has not just one",
+        field=field,
+        remedy=f"name one (-M CLUSTER, or FAIRBANK_CLUSTER); {cluster_names(names)}",
     )
 
 

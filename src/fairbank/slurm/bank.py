@@ -11,6 +11,7 @@ from fairbank.agent.reports.report import bulk_body, read_answers
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project
 from fairbank.cluster.job import Run
+from fairbank.cluster.partition import cluster_names, only_cluster
 from fairbank.cluster.run_report import RunReport, encode_report
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.progress import StageProgress, no_progress
@@ -86,21 +87,13 @@ class BankClient:
             )
 
     def cluster(self, name: str | None) -> BankCluster:
-        """Return a cluster with its prices; with None the only one. Raises NotFound."""
-        rows = self._client.get("/cluster")["data"]
-        for row in rows:
-            if row["name"] == name or (name is None and len(rows) == 1):
-                return parse_cluster(row)
-        names = ", ".join(row["name"] for row in rows) or "none"
-        if name is None:
-            raise NotFound(
-                "the bank has not just one cluster",
-                field="cluster",
-                remedy=f"name one in FAIRBANK_CLUSTER; the bank's settings know: {names}",
-            )
+        """Return a cluster with its prices; None: the only one. Raises NotFound, InvalidInput."""
+        rows = {row["name"]: row for row in self._client.get("/cluster")["data"]}
+        name = name or only_cluster(rows)
+        if name in rows:
+            return parse_cluster(rows[name])
         remedy = (
-            f"the bank's settings know: {names}; fairbank slurm import --dry-run prints the lines"
-            f" for {name}"
+            f"{cluster_names(rows)}; fairbank slurm import --dry-run prints the lines for {name}"
         )
         raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 

@@ -41,7 +41,7 @@ from fairbank.slurm.explain.allowed_changes import (
     read_policy,
 )
 from fairbank.slurm.explain.components import pending_components
-from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit, release_of
+from fairbank.slurm.explain.job_credit import QuoteRequest, bank_refusal, job_credit, release_of
 from fairbank.slurm.explain.queue_input import read_queue
 from fairbank.slurm.output import cluster_missing
 from fairbank.slurm.parsers.job_lines import COMMAND as JOB_COMMAND
@@ -126,7 +126,7 @@ def explain(
     *,
     advice: bool,
     likely: bool,
-    quote: Quote | None,
+    quote: QuoteRequest | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> QueueExplanation:
     """Explain why a job waits.
@@ -330,7 +330,7 @@ def _allowed_changes(
     queue: LiveQueue,
     snapshot: QueueAnswers,
     directory: str | None,
-    quote: Quote | None,
+    quote: QuoteRequest | None,
     notes: list[str],
 ) -> AllowedChanges:
     """Return the changes of the job that the site allows, with a note on what could not be read."""
@@ -395,7 +395,7 @@ def _credit(
     queue: LiveQueue,
     cluster: str | None,
     directory: str | None,
-    quote: Quote | None,
+    quote: QuoteRequest | None,
     notes: list[str],
 ) -> JobCredit | None:
     """Return the credit of the job; None without a bank, or with a note if it cannot be known."""

@@ -771,12 +771,48 @@ def test_unknown_whole_nodes_are_payable_at_no_price(fits: bool) -> None:
         assert not job_credit(pending, job(7), "lab", {}, quote).is_enough
 
 
-def answer_of_bank(resource: str, *, fits: bool) -> Mapping[str, Any]:
+@pytest.mark.parametrize(
+    ("dear", "poor", "decides"),
+    [
+        # Minutes that the credit pays of a job of 10: 30,000 / 38,400 are more than 60 / 2,400.
+        ((38_400, 30_000), (2_400, 60), "gpu"),
+        ((38_400, 50_000), (2_400, 60), "gpu"),
+        ((38_400, 50_000), (2_400, 9_000), "cpu"),
+        ((38_400, 90_000), (2_400, 5_000), "gpu"),
+        ((38_400, 30_000), (2_400, 9_000), "cpu"),
+    ],
+)
+def test_quote_and_why_judge_a_job_by_the_same_partition(
+    dear: tuple[int, int], poor: tuple[int, int], decides: str
+) -> None:
+    pending = PendingJob(number=7, partitions=("cpu", "gpu"), limit=600)
+
+    def quote(request: Mapping[str, object]) -> Mapping[str, Any]:
+        amount, available = dear if request["partition"] == "cpu" else poor
+        return answer_of_bank(
+            str(request["partition"]), fits=amount <= available, amount=amount, available=available
+        )
+
+    assert job_credit(pending, job(7), "lab", {}, quote).resource == decides
+
+
+def answer_of_bank(
+    resource: str, *, fits: bool, amount: int = 10, available: int | None = None
+) -> Mapping[str, Any]:
     """Return the answer to a quote."""
-    reason = None if fits else "INSUFFICIENT_CREDIT"
-    values = (resource, 10, 20 if fits else 5, fits, reason, None, ())
-    names = ("resource", "amount", "available", "fits", "reason", "detail", "remedies")
-    return {"account": "bio", **dict(zip(names, values, strict=True))}
+    if available is None:
+        available = 2 * amount if fits else amount // 2
+    return {
+        "account": "bio",
+        "resource": resource,
+        "amount": amount,
+        "available": available,
+        "fits": fits,
+        "reason": None if fits else "INSUFFICIENT_CREDIT",
+        "detail": None,
+        "remedies": (),
+        "longest_seconds": 600 * available // amount,
+    }
 
 
 def test_partition_whose_nodes_cannot_run_the_job_does_not_hide_its_credit() -> None:

@@ -168,19 +168,15 @@ def find_cluster(context: Context) -> Row:
     """Return the cluster of -M or the settings, else the only one of the bank, and name it in the
     answer. Raises NotFound, InvalidInput.
     """
+    from fairbank.cluster.partition import only_cluster
+
     rows: list[Row] = context.get("/cluster")["data"]
     names = [str(row["name"]) for row in rows]
-    name = context.settings.cluster
-    if name is None and len(rows) != 1:
-        raise InvalidInput(
-            "the cluster is missing, and the bank has not just one",
-            field="--clusters",
-            remedy=f"name one with -M: {plain(', '.join(names)) or 'none is in its settings'}",
-        )
-    if name is not None and name not in names:
+    name = context.settings.cluster or only_cluster(names, field="--clusters")
+    if name not in names:
         remedy = "have it added to the bank's settings"
         raise not_visible("cluster", name, "--clusters", names, remedy)
-    row = rows[0] if name is None else rows[names.index(name)]
+    row = rows[names.index(name)]
     context.cluster = str(row["name"])
     return row
 

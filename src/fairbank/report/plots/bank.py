@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairbank.core.time import DAY, calendar_name
 from fairbank.core.units import MINUTES_IN_SU
+from fairbank.report.columns import Row
 from fairbank.report.plots.figures import (
     Axis,
     Band,
@@ -21,7 +22,6 @@ from fairbank.report.plots.figures import (
     stairs,
 )
 
-Row = Mapping[str, Any]
 TICKS = 6
 
 

@@ -32,7 +32,7 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
 
     `reason`, `detail` and `remedies` are the code, message and remedies of the refusal that the job
     would get; None and empty if it can be paid. `accepted`: the bank lets the job start, if with a
-    reason because it only observes.
+    reason because it only observes. `longest_seconds`: longest time limit that the credit pays.
     """
 
     project: str
@@ -43,6 +43,7 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     detail: str | None = None
     remedies: tuple[str, ...] = ()
+    longest_seconds: int = 0
 
     @property
     def is_enough(self) -> bool:
@@ -56,7 +57,8 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
         if self.reason is None:
             return f"{hold}, {available}"
         if self.reason == SHORT:
-            text = f"{hold}, {available}: short by {show_shortfall(self.wanted, self.available)}"
+            short = show_shortfall(self.wanted, self.available)
+            text = f"{hold}, {available}: short by {short} SU"
         else:
             # The message has the figures that count for this reason.
             text = f"{hold} of {payer}: {(self.detail or self.reason).removesuffix('.')}"

@@ -111,13 +111,13 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
         f"less than {demand.tmp} MiB of temporary disk",
         node_set.pack_flags(cluster.tmp < demand.tmp),
     )
-    everybody = cluster.all_nodes
+    all_nodes = cluster.all_nodes
     if demand.gpus:
         names = ", ".join(f"{number} {kind}".strip() for kind, number in demand.gpus)
         yield (
             f"without these GPUs: {names}",
             node_set.without(
-                everybody, nodes.search.empty.nodes(demand._replace(memory=0, memory_per_cpu=0))
+                all_nodes, nodes.search.empty.nodes(demand._replace(memory=0, memory_per_cpu=0))
             ),
         )
     if demand.capped:
@@ -129,7 +129,7 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
         )
     yield (
         "too few resources for a task",
-        node_set.without(everybody, nodes.search.empty.nodes(demand)),
+        node_set.without(all_nodes, nodes.search.empty.nodes(demand)),
     )
     if wanted.constraint:
         matching = node_set.NO_NODES
@@ -138,7 +138,7 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
         plain = not request.kinds
         yield (
             f"without the features {wanted.constraint}",
-            node_set.without(everybody, matching) if plain else node_set.NO_NODES,
+            node_set.without(all_nodes, matching) if plain else node_set.NO_NODES,
         )
 
 
@@ -172,7 +172,7 @@ def _reserved(nodes: Nodes, entry: QueueEntry, now: int) -> Iterator[Cause]:
 def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
     """Yield causes by running jobs."""
     cluster, free, demand = nodes.cluster, nodes.free, request.demand
-    everybody, busy = cluster.all_nodes, node_set.without(cluster.all_nodes, free.idle)
+    all_nodes, busy = cluster.all_nodes, node_set.without(cluster.all_nodes, free.idle)
     if demand.alone:
         yield "other jobs run there", busy
     yield (
@@ -195,7 +195,7 @@ def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
         )
     yield (
         "too few GPUs are free" if demand.gpus else "too few resources are free for a task",
-        node_set.without(everybody, free.nodes(demand)),
+        node_set.without(all_nodes, free.nodes(demand)),
     )
 
 

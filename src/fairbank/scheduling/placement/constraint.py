@@ -59,27 +59,27 @@ ANY = Constraint()
 
 
 def matching_nodes(
-    expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
+    expression: Expression | None, having: Callable[[str], NodeSet], all_nodes: NodeSet
 ) -> NodeSet:
     """Return the nodes that match.
 
     Args:
-        expression: parsed constraint; None matches `everybody`.
+        expression: parsed constraint; None matches `all_nodes`.
         having: function from a feature to the nodes that have it.
-        everybody: nodes that a job without a constraint may use.
+        all_nodes: nodes that a job without a constraint may use.
     """
     match expression:
         case None:
-            return everybody
+            return all_nodes
         case Feature(name):
             return having(name)
         case AllOf(left, right):
-            return matching_nodes(left, having, everybody) & matching_nodes(
-                right, having, everybody
+            return matching_nodes(left, having, all_nodes) & matching_nodes(
+                right, having, all_nodes
             )
         case AnyOf(left, right):
-            return matching_nodes(left, having, everybody) | matching_nodes(
-                right, having, everybody
+            return matching_nodes(left, having, all_nodes) | matching_nodes(
+                right, having, all_nodes
             )
 
 

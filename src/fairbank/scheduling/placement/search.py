@@ -140,7 +140,7 @@ def _request(
     max_nodes = None if is_own else rules.max_nodes
     demand = node_demand(wanted, rules)
     parsed = constraint.parse(wanted.constraint)
-    having, everybody = cluster.having, cluster.all_nodes
+    having, all_nodes = cluster.having, cluster.all_nodes
     fitting = node_set.without(
         among, cluster.named(wanted.excluded, field="excluded")
     ) & empty.nodes(demand)
@@ -158,12 +158,12 @@ def _request(
         tasks=tasks,
         fitting=fitting,
         alternatives=tuple(
-            fitting & constraint.matching_nodes(alternative, having, everybody)
+            fitting & constraint.matching_nodes(alternative, having, all_nodes)
             for alternative in parsed.alternatives
         ),
         required=required,
         kinds=tuple(
-            (constraint.matching_nodes(group.nodes, having, everybody), group.least)
+            (constraint.matching_nodes(group.nodes, having, all_nodes), group.least)
             for group in parsed.groups
         ),
         contiguous=wanted.contiguous,

@@ -18,7 +18,7 @@ from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.admission_rules import AdmissionRules, read_admission_rules
-from fairbank.slurm.explain.job_credit import Quote, quotes
+from fairbank.slurm.explain.job_credit import QuoteRequest, quotes
 from fairbank.slurm.host.slurm_conf import conf_path
 from fairbank.slurm.output import require_regular, show_command
 from fairbank.slurm.parsers import sacctmgr
@@ -84,7 +84,7 @@ class SiteChanges(AllowedChanges):
         *,
         rules: Mapping[str, PartitionRules],
         policy: AdmissionRules | None,
-        quote: Quote | None,
+        quote: QuoteRequest | None,
         qos_priorities: Mapping[str, int],
         qos_flags: Mapping[str, frozenset[str]],
         thresholds: Mapping[str, float],

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.report import BANK_REASONS
+from fairbank.bank.quoted_partitions import decision_order
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
@@ -21,15 +22,15 @@ from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, REASONS
 from fairbank.slurm.queue_snapshot.jobs import is_held_by_bank
 
-Quote = Callable[[Mapping[str, object]], Mapping[str, Any]]
+QuoteRequest = Callable[[Mapping[str, object]], Mapping[str, Any]]
 """Request to the bank for the price of a job."""
 
-Rules = Mapping[str, PartitionRules]
+PartitionsByName = Mapping[str, PartitionRules]
 """Partitions, by name."""
 
 
 def quote_requests(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: PartitionsByName
 ) -> Iterator[dict[str, object]]:
     """Yield the body of `POST /quote` for each partition in which the job may run.
 
@@ -73,7 +74,7 @@ def _resources(job: PendingJob, *, is_exclusive: bool) -> dict[str, object]:
     return {"tres": tres, "exclusive": is_exclusive, **memory}
 
 
-def _answer(request: Mapping[str, object], quote: Quote) -> Mapping[str, Any]:
+def _answer(request: Mapping[str, object], quote: QuoteRequest) -> Mapping[str, Any]:
     """Return the bank's answer. Raises FairbankError.
 
     A bank that does not know the size of the nodes may still refuse what the job requests.
@@ -90,7 +91,11 @@ def _answer(request: Mapping[str, object], quote: Quote) -> Mapping[str, Any]:
 
 
 def quotes(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
+    job: PendingJob,
+    slurm_job: SlurmJob,
+    cluster: str | None,
+    rules: PartitionsByName,
+    quote: QuoteRequest,
 ) -> Iterator[JobCredit]:
     """Yield the bank's answer for each partition in which the job may start with a limit. Those
     whose nodes cannot run the job are passed over, unless all of them are such.
@@ -123,23 +128,27 @@ def quotes(
             reason=data["reason"],
             detail=data["detail"],
             remedies=tuple(data["remedies"]),
+            longest_seconds=data["longest_seconds"],
         )
     if unfit is not None and not answers:
         raise unfit
 
 
 def job_credit(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
+    job: PendingJob,
+    slurm_job: SlurmJob,
+    cluster: str | None,
+    rules: PartitionsByName,
+    quote: QuoteRequest,
 ) -> JobCredit:
     """Return what the bank would hold for the job and what is available (arguments: `quotes`).
 
-    If the job names several partitions, one that the bank refuses decides, or the one with the
-    least credit. Raises FairbankError; InvalidInput without a time limit, since the hold would have
-    no end.
+    If the job names several partitions, the same one decides as in `fairbank quote`. Raises
+    FairbankError; InvalidInput without a time limit, since the hold would have no end.
     """
     credit = min(
         quotes(job, slurm_job, cluster, rules, quote),
-        key=lambda credit: (credit.is_enough, credit.available - credit.wanted),
+        key=lambda one: decision_order(one.is_enough, one.longest_seconds, one.wanted),
         default=None,
     )
     if credit is None:

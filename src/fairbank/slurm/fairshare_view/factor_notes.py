@@ -38,7 +38,7 @@ class FactorInputs(NamedTuple):
     associations: Sequence[AssociationFactors]
 
 
-Group = tuple[str, ...]
+JobGroup = tuple[str, ...]
 """Jobs that a limit counts together, such as those of a user in a QOS."""
 
 
@@ -50,7 +50,7 @@ class AccrualLimit(NamedTuple):
     setting: str
     owner: str
     most: int | None
-    group: Group
+    group: JobGroup
     account: str | None = None
     user: str | None = None
 
@@ -92,7 +92,7 @@ class FactorNotes:
             (association.account, association.user, association.partition): association
             for association in inputs.associations
         }
-        self._ageing = Counter[Group]()
+        self._ageing = Counter[JobGroup]()
         for job in inputs.jobs:
             if job.accrued is not None:
                 tasks = _tasks(job)
@@ -194,7 +194,7 @@ class FactorNotes:
                 return limits
         return []
 
-    def _groups(self, job: PendingFactors) -> Iterator[Group]:
+    def _groups(self, job: PendingFactors) -> Iterator[JobGroup]:
         """Yield the groups among whose jobs a job is counted."""
         if (qos := self._highest_qos(job)) is not None:
             yield "QOS", qos.name
