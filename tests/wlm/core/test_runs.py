@@ -735,3 +735,33 @@ def test_every_job_gets_whole_nodes_with_linear_selection() -> None:
     second = world.submit()
     world.settle()
     assert world.reason(second) == "Resources"
+
+
+def test_running_job_that_its_node_has_lost_is_requeued_and_not_started_twice() -> None:
+    """A node that lost its records was not booted: whether the script lives is not known."""
+    world = World(nodes=1)
+    number = world.run_one(cpus=4)
+    (node,) = world.nodes.values()
+    before = world.job(number).run
+    node.runs.clear()
+    effects = world.event(node.registration())
+    sent = [effect.message for effect in effects if isinstance(effect, Send)]
+    assert [one for one in sent if isinstance(one, StartRun)] == []
+    assert before is not None
+    assert world.accounting[str(before.run)].state == "REQUEUED"
+    assert (world.job(number).restarts, world.state(number)) == (1, "PENDING")
+
+
+def test_time_counts_from_the_begin_of_the_script() -> None:
+    world = World()
+    number = world.submit(limit=60)
+    world.settle()
+    world.advance(5)
+    world.begin_all()
+    world.advance(59)
+    assert world.state(number) == "RUNNING"
+    world.advance(1)
+    assert world.state(number) == "TIMEOUT COMPLETING"
+    (record,) = world.accounting.values()
+    assert record.run is not None
+    assert record.run.elapsed == 60

@@ -226,7 +226,9 @@ class SimulatedCluster:
         rows = {row.reported.run: row for row in self.bank.runs()}
         for run in runs:
             row, own = rows.pop(run.record.identity, None), run.record.run
-            seconds = 0 if own is None else own.elapsed
+            seconds = 0
+            if own is not None and own.started is not None and own.ended is not None:
+                seconds = own.ended.mono - own.started.mono
             if row is None:
                 assert not seconds, f"W5: {run.record.identity} is not charged"
                 continue
