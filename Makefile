@@ -58,7 +58,7 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 	$(call say,demo)
 	$(BIN)/fairbank demo $(ARGS)
 
-test: $(VENV)/.dev ## run the tests, PostgreSQL included; print the time of each part
+test: $(VENV)/.dev $(VENV)/.foreign ## run the tests, with PostgreSQL; print the time of each part
 	$(call say,test: the quick half)
 	@rm -f $(NONE)
 	$(call half,$(LIGHT) $(call beside,auto) -m 'not slow and not campaign and not slurm',\
@@ -99,7 +99,7 @@ bench: $(VENV)/.dev ## measure every published speed
 	$(call say,bench)
 	$(BIN)/python -m benchmarks $(if $(SHORT),--short) $(ARGS)
 
-campaign: $(VENV)/.dev ## faults, overload, long random runs; with Slurm if installed
+campaign: $(VENV)/.dev $(VENV)/.foreign ## faults, overload, random runs; with Slurm if installed
 	$(call say,campaign)
 	$(BIN)/pytest $(if $(SHORT),-m 'campaign and not slurm' --timeout 600,\
 		-m 'campaign or hypothesis' --hypothesis-profile campaign --timeout 7200) \
@@ -115,7 +115,7 @@ docs: $(VENV)/.dev ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 	@echo 'site/index.html'
 
-coverage: $(VENV)/.dev ## list the lines that no test reaches
+coverage: $(VENV)/.dev $(VENV)/.foreign ## list the lines that no test reaches
 	$(call say,coverage)
 	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign and not slurm' \
 		$(ARGS) $(TESTS)
@@ -132,6 +132,7 @@ lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
 		--output-file requirements-client.lock
 	$(COMPILE) pyproject.toml --group dev --constraints requirements.lock \
 		--output-file requirements-dev.lock
+	$(COMPILE) requirements-foreign.in --output-file requirements-foreign.lock
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .cache site dist
@@ -162,4 +163,11 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
 	$(call say,set-up: development dependencies)
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+$(VENV)/.foreign: $(VENV)/.uv requirements-foreign.lock
+	$(call say,set-up: tools that use Slurm)
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)/foreign
+	$(BIN)/uv pip sync --quiet --python $(VENV)/foreign/bin/python --require-hashes \
+		requirements-foreign.lock
 	@touch $@

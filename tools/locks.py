@@ -19,6 +19,7 @@ from packaging.version import Version
 
 RUNTIME, CLIENT = "requirements.lock", "requirements-client.lock"
 DEV, SETUP = "requirements-dev.lock", "requirements-setup.lock"
+FOREIGN, FOREIGN_TOOLS = "requirements-foreign.lock", "requirements-foreign.in"
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _ENTRY = re.compile(r"^[A-Za-z0-9].*(?:\n    .*)*", re.MULTILINE)
 
@@ -30,16 +31,27 @@ def main() -> int:
     here = Path()
     project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))
     locks = {
-        name: (here / name).read_text(encoding="utf-8") for name in (RUNTIME, CLIENT, DEV, SETUP)
+        name: (here / name).read_text(encoding="utf-8")
+        for name in (RUNTIME, CLIENT, DEV, SETUP, FOREIGN)
     }
-    wrong = list(faults(project, locks))
+    lines = (here / FOREIGN_TOOLS).read_text(encoding="utf-8").splitlines()
+    tools = [line for line in lines if not line.startswith("#")]
+    wrong = list(faults(project, locks, tools))
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
 
 
-def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each fault: a stale lock file, a missing hash, a download address."""
+def faults(
+    project: Mapping[str, Any], locks: Mapping[str, str], tools: Iterable[str]
+) -> Iterator[str]:
+    """Yield a sentence for each fault: a stale lock file, a missing hash, a download address.
+
+    Args:
+        project: content of pyproject.toml.
+        locks: texts of the lock files by name.
+        tools: requirements of the tools that tests run in an environment of their own.
+    """
     runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
     pins = {name: pins_of(lock) for name, lock in locks.items()}
     yield from _unmet(RUNTIME, runtime, pins[RUNTIME])
@@ -48,6 +60,7 @@ def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str
     yield from _unmet(DEV, [*runtime, *extras, *groups["dev"]], pins[DEV])
     yield from _unmet(SETUP, groups["setup"], pins[SETUP])
     yield from _unmet(CLIENT, groups["client"], pins[CLIENT])
+    yield from _unmet(FOREIGN, tools, pins[FOREIGN])
     for requirement in groups["client"]:
         if requirement not in runtime:
             yield f"pyproject.toml: {requirement} of the group client is no dependency"

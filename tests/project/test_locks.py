@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.locks import CLIENT, DEV, RUNTIME, SETUP, faults, main
+from tools.locks import CLIENT, DEV, FOREIGN, RUNTIME, SETUP, faults, main
 
 PROJECT = {
     "project": {"dependencies": ["Bank-Lib>=1.2", "teller"]},
@@ -18,10 +18,12 @@ GOOD = {
     CLIENT: f"teller==5{HASH}",
     DEV: f"bank-lib==1.4{HASH}ruler==2{HASH}teller==5{HASH}",
     SETUP: f"installer==3{HASH}",
+    FOREIGN: f"visitor==6{HASH}",
 }
+TOOLS = ["visitor>=6"]
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, CLIENT, DEV, SETUP])
+@pytest.mark.parametrize("lock", [RUNTIME, CLIENT, DEV, SETUP, FOREIGN])
 def test_locks_contain_no_download_address(checkout: Path, lock: str) -> None:
     assert "://" not in (checkout / lock).read_text()
 
@@ -35,18 +37,18 @@ def test_locks_match_the_project(
 
 def test_client_group_is_a_part_of_the_dependencies() -> None:
     groups = {**PROJECT["dependency-groups"], "client": ["teller>=5"]}
-    assert list(faults({**PROJECT, "dependency-groups": groups}, GOOD)) == [
+    assert list(faults({**PROJECT, "dependency-groups": groups}, GOOD, TOOLS)) == [
         "pyproject.toml: teller>=5 of the group client is no dependency"
     ]
 
 
 def test_valid_locks_have_no_faults() -> None:
-    assert list(faults(PROJECT, GOOD)) == []
+    assert list(faults(PROJECT, GOOD, TOOLS)) == []
 
 
 def test_extra_missing_from_the_development_lock_is_reported() -> None:
     project = {**PROJECT, "project": {**PROJECT["project"], "optional-dependencies": {"x": ["y"]}}}
-    assert list(faults(project, GOOD)) == [f"{DEV}: does not satisfy y; run `make lock`"]
+    assert list(faults(project, GOOD, TOOLS)) == [f"{DEV}: does not satisfy y; run `make lock`"]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,7 @@ def test_extra_missing_from_the_development_lock_is_reported() -> None:
             f"teller==6{HASH}",
             "requirements-client.lock: teller is not the version of requirements.lock",
         ),
+        (FOREIGN, f"visitor==5{HASH}", "requirements-foreign.lock: does not satisfy visitor>=6"),
         (SETUP, f"installer==4{HASH}", "requirements-setup.lock: does not satisfy installer==3"),
         (SETUP, "installer==3\n", "requirements-setup.lock: installer==3 has no hash"),
         (
@@ -76,4 +79,6 @@ def test_extra_missing_from_the_development_lock_is_reported() -> None:
     ],
 )
 def test_stale_lock_is_reported(lock: str, text: str, complaint: str) -> None:
-    assert any(fault.startswith(complaint) for fault in faults(PROJECT, {**GOOD, lock: text}))
+    assert any(
+        fault.startswith(complaint) for fault in faults(PROJECT, {**GOOD, lock: text}, TOOLS)
+    )

@@ -138,6 +138,8 @@ _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": DAY, "weeks": 7 * 
 _MONTHS = {"months": 1, "years": 12}
 _WALL = {"today": time(), "midnight": time(), "noon": time(12), "tomorrow": time()}
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
+# Without a year Slurm's commands do not agree on which one is meant, so it must be there.
+_MONTH_FIRST = re.compile(r"(\d\d)([/.]?)(\d\d)\2(\d\d)(?:[-t](\d\d:\d\d(?::\d\d)?))?", re.ASCII)
 
 
 def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time") -> Instant:
@@ -145,8 +147,9 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
 
     Accepted are the forms of `parse_instant`, and `now`, `now-7days`, `now+2hours` (Slurm's units
     or their first characters; default: seconds), `now+6months`, `now+1year`, `today`, `midnight`,
-    `noon`, `tomorrow`, and `07:30[:12]` of today. Months and years keep day and clock time; a day
-    that the month does not have becomes its last one.
+    `noon`, `tomorrow`, `07:30[:12]` of today, and `112126`, `11/21/26` or `11.21.26`, also with
+    `-07:30[:12]`. Months and years keep day and clock time; a day that the month does not have
+    becomes its last one.
 
     Args:
         text: time in one of these forms; blanks around it are ignored.
@@ -168,6 +171,9 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
         seconds = int(datetime.combine(_day(word, now, zone), _WALL[word], zone).timestamp())
     elif _CLOCK.fullmatch(word):
         return _instant(f"{_day(word, now, zone)}T{_clock(word, field)}", zone, field, _SAY)
+    elif date_match := _MONTH_FIRST.fullmatch(word):
+        month, _, day, year, clock = date_match.groups()
+        return _instant(f"20{year}-{month}-{day}T{clock or '00:00'}", zone, field, _SAY)
     else:
         return _instant(text.strip(), zone, field, _SAY)
     return _in_range(seconds, text, field)

@@ -1,0 +1,1 @@
+"""Tools of others that use Slurm, unchanged, on a cluster of one host."""
