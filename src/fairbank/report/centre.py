@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.core.units import MINUTES_IN_SU, in_permille
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, su, text
+from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, if_any, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, percent_text, unit_names
 
@@ -185,12 +185,6 @@ def _part(permille_of: Callable[[Row], int | None]) -> Show:
 _granted_percent = _part(lambda row: _permille(row, "granted"))
 
 
-def _down(row: Row, form: DisplayFormat) -> str:
-    if row["down"] is None:
-        return "" if form.exact else UNKNOWN
-    return form.su(row["down"])
-
-
 def _has_use(row: Row) -> bool:
     """Return whether a row has sums over jobs: credit for several prices only if it has any."""
     return bool(row["used"]) or not row["several_prices"]
@@ -208,7 +202,7 @@ COLUMNS = (
     Column("GRANTED%", _granted_percent, right=True, drop=2),
     Column("USED", Amount(_of_jobs(su("used"))), right=True),
     Column("USED%", _part(lambda row: row["used_permille"]), right=True, drop=1),
-    Column("DOWN", Amount(_down), right=True, drop=3),
+    Column("DOWN", if_any(su("down")), right=True, drop=3),
     Column("IDLE", su("idle"), right=True, drop=4),
     Column("JOBS", _of_jobs(text("runs")), right=True, extra=True),
     Column("CPU-HOURS", _of_jobs(hours("core_seconds")), right=True, extra=True),

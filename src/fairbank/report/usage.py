@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import show_duration
 from fairbank.report.columns import (
-    Amount,
     Column,
     DisplayFormat,
     Row,
     Show,
     duration,
     field,
+    if_any,
     su,
     text,
 )
@@ -166,7 +166,7 @@ def columns(by: str) -> Sequence[Column]:
         Column("SU", su("charged"), right=True),
         Column("SHARE%", _share, drop=1),
         Column("EFF%", efficiency, right=True, drop=4),
-        Column("WASTED", Amount(wasted), right=True, drop=3),
+        Column("WASTED", if_any(su("wasted")), right=True, drop=3),
         Column("AVG-WAIT", _average_wait, right=True, extra=True),
         Column("ELAPSED", duration("elapsed"), right=True, extra=True),
         Column("CPU-HOURS", hours("core_seconds"), right=True, extra=True),
@@ -190,13 +190,6 @@ def _share(row: Row, form: DisplayFormat) -> str:
         return percent
     bar = "" if form.short or "is_total" in row else "#" * (permille * BAR // 1000)
     return f"{percent:>6} {bar}"
-
-
-def wasted(row: Row, form: DisplayFormat) -> str:
-    """Return the amount charged for idle processors."""
-    if row["wasted"] is None:
-        return "" if form.exact else UNKNOWN
-    return form.su(row["wasted"])
 
 
 def efficiency(row: Row, form: DisplayFormat) -> str:

@@ -11,8 +11,8 @@ from fairbank.cli.framework.options import add_clusters, add_option, job_ids
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import check_job_names, job_names
 from fairbank.core.errors import FairbankError, NotFound
-from fairbank.report.columns import Amount, Column, duration, su, text
-from fairbank.report.usage import efficiency, wasted
+from fairbank.report.columns import Column, duration, if_any, su, text
+from fairbank.report.usage import efficiency
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -34,7 +34,7 @@ COLUMNS = (
     Column("GIVEN", duration("cpu_given"), right=True, drop=7),
     Column("EFF%", efficiency, right=True),
     Column("SU", su("cost"), right=True),
-    Column("WASTED", Amount(wasted), right=True),
+    Column("WASTED", if_any(su("wasted")), right=True),
     Column("RESOURCE", text("resource"), extra=True),
     Column("RESTART", text("restart"), right=True, extra=True),
 )

@@ -25,14 +25,14 @@ from fairbank.report.columns import (
     Column,
     DisplayFormat,
     Row,
-    Show,
     duration,
+    if_any,
     instant_of,
     moment,
     su,
     text,
 )
-from fairbank.report.usage import efficiency, wasted
+from fairbank.report.usage import efficiency
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -83,7 +83,7 @@ COLUMNS = (
     Column("NODES", text("nodes"), right=True, extra=True),
     Column("QOS", text("qos"), extra=True),
     Column("TRES", text("tres"), extra=True, least=8),
-    Column("WASTED", Amount(wasted), right=True, extra=True),
+    Column("WASTED", if_any(su("wasted")), right=True, extra=True),
     Column("WRITTEN-OFF", su("written_off"), right=True, extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("EXIT", _exit, right=True, extra=True),
@@ -138,27 +138,22 @@ def _refusal_reason(row: Row, form: DisplayFormat) -> str:
     return str(row["reason"]).lower().replace("_", " ")
 
 
-def short(row: Row, form: DisplayFormat) -> str:
-    """Return the shortfall."""
-    return form.lacking(row["requested"], row["available"])
+def _short(row: Row, form: DisplayFormat) -> str:
+    is_known = row["available"] is not None
+    return form.lacking(row["requested"], row["available"]) if is_known else ""
 
 
-def if_known(show: Show, field: str = "available") -> Amount:
-    """Return the amount; - in a table if the refusal does not have the field."""
-    return Amount(
-        lambda row, form: show(row, form) if row[field] is not None else "" if form.exact else "-"
-    )
-
-
+SHORTFALL = if_any(Amount(_short))
+"""What a refused job lacked."""
 REFUSED: Sequence[Column] = (
     Column("TIME", moment("at")),
     Column("JOBID", text("job_id"), right=True),
     Column("CLUSTER", text("cluster"), extra=True),
     Column("PROJECT", text("account"), least=8),
     Column("RESOURCE", text("resource"), drop=2),
-    Column("REQUEST", if_known(su("requested"), "requested"), right=True),
-    Column("AVAILABLE", if_known(su("available")), right=True, drop=3),
-    Column("SHORT", if_known(short), right=True, drop=1),
+    Column("REQUEST", if_any(su("requested")), right=True),
+    Column("AVAILABLE", if_any(su("available")), right=True, drop=3),
+    Column("SHORT", SHORTFALL, right=True, drop=1),
     Column("REASON", _refusal_reason),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.commands.bank.jobs import (
-    caption_of_jobs,
-    if_known,
-    jobs,
-    refusals,
-    short,
-    with_units,
-)
+from fairbank.cli.commands.bank.jobs import SHORTFALL, caption_of_jobs, jobs, refusals, with_units
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of, user_name
@@ -28,7 +21,18 @@ from fairbank.cli.framework.selectors import (
 )
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
-from fairbank.report.columns import Amount, Column, Row, Summand, day, last_day, moment, su, text
+from fairbank.report.columns import (
+    Amount,
+    Column,
+    Row,
+    Summand,
+    day,
+    if_any,
+    last_day,
+    moment,
+    su,
+    text,
+)
 from fairbank.report.tables import sort_rows
 from fairbank.report.usage import unit_names
 
@@ -114,14 +118,14 @@ JOB_DETAIL = (
 )
 FAILURES = (
     *_JOB,
-    Column("AMOUNT", if_known(su("requested"), "requested"), right=True),
-    Column("BALANCE", if_known(su("available")), right=True),
+    Column("AMOUNT", if_any(su("requested")), right=True),
+    Column("BALANCE", if_any(su("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
-    Column("SHORT", if_known(short), right=True),
+    Column("SHORT", SHORTFALL, right=True),
 )
 
 
