@@ -263,7 +263,7 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
         "owner": "association bob in wg_bio",
         "priority": 0,
         "divided": True,
-        "highest": 50,
+        "highest_priority": 50,
         "highest_owner": "association carol in wg_bio",
     }
     assert row["notes"]["qos"]["highest_owner"] == "QOS high"

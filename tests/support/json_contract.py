@@ -14,19 +14,21 @@ ENVELOPE = {"schema", "bank", "as_of", "amounts_in", "data"}
 NO_AMOUNTS = frozenset(
     """
     account acting_as activity_id actor age_seconds allocation allocation_id allocations
-    announced_jobs bank_only busy charges compared copies core_seconds count cpu_counted
-    cpu_given cpu_seconds cpu_used cpu_used_permille cpus days_left def_mem early_exit_code
-    elapsed end entries entry exit_code exit_signal exit_status failed failed_early failures
-    frames free gid gpu_seconds gpu_used_permille gpus group highest holds id job job_id jobs
-    journal journals kept known last late latest_seconds left_out likely_start_in_seconds
+    announced_jobs bank_only busy by_entry changed charges child compared copies core_seconds
+    count cpu_counted cpu_given cpu_seconds cpu_used cpu_used_permille cpus created days
+    days_left def_mem difference early_exit_code elapsed elapsed_seconds end ended entries
+    entry exit_code exit_signal exit_status expires failed failed_early failures frames free
+    from gid gpu_seconds gpu_used_permille gpus group highest_priority holds id job job_id
+    jobs journal journals kept known last late latest_seconds left_out likely_start_in_seconds
     limit_seconds longest_seconds longest_wait_seconds lost makespan_seconds matched maximum
-    measurements median_wait_seconds milliseconds minimum near_end near_start nice no_limit
-    no_time node_cpus node_memory nodes of on_disk_only operations over_limit owner owner_uid
-    parent position present priority processors project projects prologs_waiting ran raw_usage
-    refused refused_jobs registry_seq releases reported_time reports restart retry_later run
-    runs same_number seconds seed seq set_by share_permille shares sign simulated_runs since
-    site size soonest_seconds start start_in_seconds started status submitted tasks time_limit
-    uid unpaid_jobs used_percent used_permille users values wait_95_seconds waited waiting
+    measurements median_wait_seconds milliseconds minimum more near_end near_start nice
+    no_limit no_time node_cpus node_memory nodes now of of_entry on_disk_only operations
+    over_limit owner owner_uid parent position present priority processors project projects
+    prologs_waiting ran raw_usage recorded refused refused_jobs registry_seq releases reported
+    reported_time reports restart retry_later revoked run run_id runs same_number seconds seed
+    seq set_by share_permille shares sign simulated_runs since site size soonest_seconds start
+    start_in_seconds started status submitted tasks time_limit to token tolerance uid undoes
+    unpaid_jobs until used_percent used_permille users values wait_95_seconds waited waiting
     written
     """.split()
 )
@@ -76,6 +78,9 @@ def _faults(value: Any, place: str) -> Iterator[str]:
             yield f"{place}.{name} is no whole number: {part!r}"
     if amounts.keys() != value.get("display", {}).keys():
         yield f"{place} has no display text of {sorted(amounts)}"
+    for name in value.keys() - AMOUNTS - NO_AMOUNTS:
+        if type(value[name]) is int and name.islower():  # reasons are data
+            yield f"{place}.{name} is in neither list of whole numbers"
     for name, part in value.items():
         if name != "display":
             yield from _faults(part, f"{place}.{name}")

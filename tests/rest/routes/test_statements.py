@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.core.time import iso
 from tests.rest.responses import data
-from tests.rest.world import ADMIN, AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, report
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    DAY,
+    MEMBER,
+    NOW,
+    PI,
+    SUPERUSER,
+    World,
+    create_world,
+    report,
+)
 
 KEY = {"Idempotency-Key": "once"}
 
@@ -77,6 +89,23 @@ def test_refusals_of_a_statement_name_the_requested_amount_as_all_answers_do(wor
     names = ("requested", "available")
     assert [details[name] for name in names] == [refusal[name] for name in names]
     assert details["display"] == {name: refusal["display"][name] for name in names}
+
+
+def test_range_of_a_category_has_texts_in_a_statement() -> None:
+    policy = Policy(
+        categories={"research": GrantCategory(resources={"cpu": GrantRange(highest=10_000)})}
+    )
+    with create_world(policy=policy) as world:
+        path = f"/alloc/{world.own['allocation']}"
+        more = {"credit_limit": 60, "comment": "more"}
+        assert world.ask("PATCH", path, SUPERUSER, json=more).status_code == 403
+        statement = world.ask("GET", f"{path}/statement?all=true", SUPERUSER).json()["data"]
+        facts = statement["entries"][-1]["details"]["facts"]
+        assert facts == {
+            "category": "research",
+            "highest": 600_000,
+            "display": {"highest": "10000"},
+        }
 
 
 def test_opening_of_the_oldest_page_is_the_balance_at_its_start(world: World) -> None:

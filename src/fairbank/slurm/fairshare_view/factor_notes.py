@@ -272,7 +272,7 @@ class FactorNotes:
         else:
             text = f"priority {priority:,} of {owner}, divided by {highest:,}, that of {best}"
         facts = {"owner": owner, "priority": priority, "divided": is_divided}
-        return FactorNote(text, facts | {"highest": highest, "highest_owner": best})
+        return FactorNote(text, facts | {"highest_priority": highest, "highest_owner": best})
 
 
 def _age_note(
