@@ -43,13 +43,16 @@ SHELLS: Mapping[str, str] = {
     "rest.auth.authenticator": "core bank service rest rest.auth",
     "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
+    "rest.server.daemon_tasks": "",
     "statefile": "core",
-    "agent": "core cluster statefile rest.schemas rest.client rest.auth rest.server.unix_socket",
+    "agent": "core cluster statefile rest.schemas rest.client rest.auth rest.server.unix_socket "
+    "rest.server.daemon_tasks",
     "wlm.protocol": "core cluster wlm.protocol.frames",
-    "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket wlm.protocol "
-    "wlm.stepd",
+    "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket "
+    "rest.server.daemon_tasks wlm.protocol wlm.stepd",
     "wlm.controller": "core core.submission agent cluster priority scheduling jobqueue statefile "
-    "rest.auth rest.client rest.schemas rest.server rest.server.unix_socket report.slurm "
+    "rest.auth rest.client rest.schemas rest.server rest.server.unix_socket "
+    "rest.server.daemon_tasks report.slurm "
     "wlm.config wlm.core wlm.protocol wlm.protocol.frames",
     "wlm.client": "core wlm.protocol.frames",
     "wlm.protocol.frames": "",

@@ -27,6 +27,7 @@ from fairbank.agent.reports.report import PendingReport, send_reports
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
+from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.unix_socket import bind_unix
 
 _log = logging.getLogger(__name__)
@@ -88,8 +89,8 @@ class Agent:
         self._senders = ThreadPoolExecutor(settings.senders.maximum, "sender")
         self._job_threads = ThreadPoolExecutor(max(1, len(self._jobs)), "job")
         self._pump_scheduled = self._wake_scheduled = self._paused = False
-        self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._tasks = DaemonTasks("the agent", self._stopping.set)
 
     # ------------------------------------------------------------------ start and stop
 
@@ -105,10 +106,10 @@ class Agent:
             ready([settings.plugin.socket, settings.control.socket])
             text = "ready: slurmctld connects to %s, the bank is at %s"
             _log.info(text, settings.plugin.socket, self._client.address)
-            self.start_task(self._tick())
-            self.start_task(self._probe.run())
+            self._tasks.start(self._tick())
+            self._tasks.start(self._probe.run())
             for job in self._jobs.values():
-                self.start_task(self._repeat(job))
+                self._tasks.start(self._repeat(job))
             await self._stopping.wait()
 
     async def _repeat(self, job: PeriodicJob) -> None:
@@ -199,7 +200,7 @@ class Agent:
         self._pump_scheduled = False
         now = time.monotonic()
         while batch := self.engine.flow.next_request(now):
-            self.start_task(self._send(batch))
+            self._tasks.start(self._send(batch))
         self._wake_when_due(now)
         self._send_replies()
         self._writer.start_work(now)
@@ -262,15 +263,7 @@ class Agent:
         self.pump_soon()
 
     def start_task(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._end_task)
-
-    def _end_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("the agent has a bug and stops, to be started again", exc_info=error)
-            self._stopping.set()
+        self._tasks.start(work)
 
     def status(self) -> dict[str, object]:
         """Return the status as JSON."""

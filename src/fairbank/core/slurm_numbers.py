@@ -1,9 +1,11 @@
-"""Numbers of Slurm: special values, limits of its integer types, the order of TRES.
+"""Numbers of Slurm: special values, limits of its integer types, the order of TRES, debug levels.
 
 Names in parentheses are those of Slurm's headers (slurm.h, slurmdb.h).
 """
 
 from __future__ import annotations
+
+from fairbank.core.errors import InvalidInput
 
 U32_MAX = 2**32 - 1
 """Largest unsigned 32-bit integer: weights, nodes, CPUs, priorities of QOS and associations."""
@@ -44,3 +46,30 @@ CPU_SECONDS_MAX = 10**15
 
 TASKS_MAX = 4_000_000
 """Slurm's own limit of MaxArraySize."""
+
+DEBUG_LEVELS = (
+    "quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5",
+)  # fmt: skip
+"""Words of the levels; the place of each is its number."""
+DEBUG_FORM = f"one of {', '.join(DEBUG_LEVELS)}"
+
+
+def parse_debug_level(text: str, field: str) -> str:
+    """Return the word of a level.
+
+    >>> parse_debug_level("Debug2", "level"), parse_debug_level("3", "level")
+    ('debug2', 'info')
+
+    Args:
+        text: a word in any case, or a number.
+        field: the option or setting that contains it.
+
+    Raises:
+        InvalidInput: it is another word or number.
+    """
+    word = text.lower()
+    if len(text) == 1 and text in "0123456789":
+        word = DEBUG_LEVELS[int(text)]
+    if word not in DEBUG_LEVELS:
+        raise InvalidInput(f"{text[:40]!a} is not a debug level", field=field, remedy=DEBUG_FORM)
+    return word

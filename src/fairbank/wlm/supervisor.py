@@ -1,7 +1,8 @@
 """Supervisor of the daemons of a cluster: `python -m fairbank.wlm.supervisor DIRECTORY`.
 
 It starts the programs that DIRECTORY/daemons.json lists. One that ends is started again after a
-pause, which grows while it fails. SIGTERM ends them all, the last of the list first.
+pause, which grows while it fails. SIGTERM ends them all, the last of the list first. A log that has
+become large is copied to a file with the name LOG.1, and emptied.
 DIRECTORY/supervisor.json says which run. Standard library only: it lives as long as the cluster.
 """
 
@@ -10,10 +11,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ STEADY_SECONDS = 60.0
 """Time after which an end is no failed start: the pause is then short again."""
 STOP_SECONDS = 20.0
 """Time that a daemon has to end after SIGTERM, before SIGKILL."""
+LOG_BYTES, LOG_CHECK_SECONDS = 10 * 1024 * 1024, 60.0
+"""Size at which a log is emptied, and the longest pause between two checks."""
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _SIGNALS = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
 
@@ -94,6 +99,16 @@ class SupervisedDaemon:
                 self._process.kill()
                 self._process.wait()
 
+    def limit_log(self) -> None:
+        """Copy and empty a log that is large: the daemon appends, so it goes on at the new end.
+
+        A log that cannot be copied stays, and so does one that is no file.
+        """
+        with suppress(OSError):
+            if Path(self._log).stat().st_size > LOG_BYTES:
+                shutil.copyfile(self._log, f"{self._log}.1")
+                os.truncate(self._log, 0)
+
     def state(self) -> dict[str, Any]:
         """Return what `fairbank cluster status` shows."""
         return {
@@ -114,6 +129,7 @@ def supervise(directory: Path) -> None:
     since = int(time.time())
     while True:
         for daemon in daemons:
+            daemon.limit_log()
             if daemon.due is not None and daemon.due <= time.monotonic():
                 daemon.start()
         states = [daemon.state() for daemon in daemons]
@@ -126,10 +142,13 @@ def supervise(directory: Path) -> None:
 
 
 def _wait(daemons: list[SupervisedDaemon]) -> int | None:
-    """Wait until a daemon has ended or is due, or a signal asks for the end; return the signal."""
+    """Wait until a daemon has ended or is due, the logs are due for a check, or a signal asks for
+    the end; return the signal.
+    """
+    check = time.monotonic() + LOG_CHECK_SECONDS
     while True:
         starts = [daemon.due for daemon in daemons if daemon.due is not None]
-        pause = max(0.0, min(starts, default=time.monotonic() + 3_600.0) - time.monotonic())
+        pause = max(0.0, min([*starts, check]) - time.monotonic())
         received = signal.sigtimedwait(_SIGNALS, pause)
         # All are asked: several ends may be one signal.
         ended = [daemon for daemon in daemons if daemon.has_ended()]

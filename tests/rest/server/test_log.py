@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from fairbank.rest.server.log import log_to
+from fairbank.rest.server.log import log_to, set_debug_level, set_debug_levels
 from fairbank.service.settings import LogFormat
 from tests.rest.server.log_lines import logged
 from tests.rest.world import AGENT, MEMBER, SUPERUSER, World, report
@@ -88,3 +91,66 @@ def test_tokens_are_not_logged(world: World) -> None:
         world.ask("GET", "/alloc", token=secret)
         world.ask("GET", f"/alloc?token={secret}", MEMBER)
     assert secret not in json.dumps(lines)
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        ("quiet", []),
+        ("fatal", ["critical"]),
+        ("error", ["critical", "error"]),
+        ("info", ["critical", "error", "warning", "info"]),
+        ("verbose", ["critical", "error", "warning", "info"]),
+        ("debug3", ["critical", "error", "warning", "info", "debug"]),
+    ],
+)
+def test_debug_level_selects_the_lines_of_the_log(level: str, shown: list[str]) -> None:
+    stream = io.StringIO()
+    log_to(stream)
+    set_debug_levels(level, "quiet", daemon="slurmd")
+    log_at_all_levels()
+    assert [json.loads(line)["level"] for line in stream.getvalue().splitlines()] == shown
+    set_debug_level("error")
+    log_at_all_levels()
+    assert len(stream.getvalue().splitlines()) == len(shown) + 2
+
+
+def test_syslog_gets_each_severity_in_one_line(tmp_path: Path) -> None:
+    path, stream = str(tmp_path / "log"), io.StringIO()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+        syslog.bind(path)
+        syslog.settimeout(5)
+        log_to(stream)
+        set_debug_levels("quiet", "debug", daemon="slurmctld", address=path)
+        log_at_all_levels()
+        try:
+            raise ValueError("no\nroom")
+        except ValueError:
+            logging.getLogger("fairbank.test").exception("a bug")
+        set_debug_level("fatal")
+        received = [syslog.recv(9_999).rstrip(b"\0").decode() for _ in range(6)]
+        set_debug_levels("info", "quiet", daemon="slurmctld", address=path)
+    begin = f"slurmctld[{os.getpid()}]: "
+    daemon = 3 << 3  # the facility; severities are those of syslog(3)
+    assert received == [
+        f"<{daemon + severity}>{begin}{text}"
+        for severity, text in (
+            (2, "line 1"), (3, "line 2"), (4, "line 3"), (6, "line 4"), (7, "line 5"),
+            (3, "a bug: room"),
+        )
+    ]  # fmt: skip
+    assert stream.getvalue() == ""
+
+
+def test_missing_syslog_disturbs_no_daemon(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    log_to(stream)
+    set_debug_levels("error", "info", daemon="slurmd", address=str(tmp_path / "none"))
+    log_at_all_levels()
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def log_at_all_levels() -> None:
+    log = logging.getLogger("fairbank.test")
+    for number, level in enumerate((50, 40, 30, 20, 10), 1):
+        log.log(level, "line %d", number)

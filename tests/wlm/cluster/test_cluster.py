@@ -241,6 +241,40 @@ def test_cluster_without_bank_runs_jobs(tmp_path: Path) -> None:
         cluster.close()
 
 
+def test_logs_are_where_the_settings_say(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path)
+    settings = tmp_path / "own.toml"
+    settings.write_text(
+        f"""
+[cluster]
+cluster_name = "lab"
+slurmctld_log_file = "{tmp_path}/controller"
+slurmd_log_file = "{tmp_path}/node"
+slurmctld_syslog_debug = "error"
+slurmd_debug = "error"
+[[nodes]]
+node_name = "n1"
+[[partitions]]
+partition_name = "main"
+nodes = "ALL"
+default = true
+"""
+    )
+    try:
+        assert cluster.run("cluster", "up", "--no-bank", "--config", str(settings)).returncode == 0
+        cluster.slurm("sbatch", "--wait", "--wrap", "true")
+        assert "node n1 is UP" in (tmp_path / "controller").read_text()
+        assert (tmp_path / "node").read_text() == "ready\n"
+        assert "SlurmdDebug             = error\n" in cluster.slurm("scontrol", "show", "config")
+        settings.write_text(settings.read_text().replace(f"{tmp_path}/node", f"{tmp_path}/no/node"))
+        cluster.run("cluster", "down")
+        failed = cluster.run("cluster", "up", "--no-bank", "--config", str(settings))
+        assert failed.returncode == 6
+        assert f"{tmp_path}/no/node" in failed.stderr.replace("\n", "").replace(" ", "")
+    finally:
+        cluster.close()
+
+
 def test_daemon_that_cannot_start_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     cluster = RunningCluster(tmp_path)
     cluster.directory.mkdir()

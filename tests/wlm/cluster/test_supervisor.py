@@ -125,3 +125,25 @@ def test_daemon_that_ignores_the_end_is_killed(
     daemon.stop()
     wait_until(daemon.has_ended, "the program to end")
     assert daemon.state()["end"] == "ended with signal 9"
+
+
+def test_large_log_is_emptied_and_its_daemon_writes_on(tmp_path: Path) -> None:
+    chatty = (
+        f"i=0; yes x | head -c {supervisor.LOG_BYTES}; while :; do echo $((i+=1)); sleep 0.02; done"
+    )
+    (tmp_path / "old").write_bytes(b"old\n" + bytes(supervisor.LOG_BYTES))
+    # Each end of `short` is an occasion for a check.
+    programs = {"chatty": ["sh", "-c", chatty], "short": ["true"], "old": ["echo", "new"]}
+    supervised = Supervised(tmp_path, programs)
+    try:
+        saved = tmp_path / "chatty.1"
+        wait_until(saved.exists, "the copy")
+        wait_until(lambda: supervised.log("chatty") > "0", "lines behind the copy")
+        assert saved.stat().st_size > supervisor.LOG_BYTES
+        assert (tmp_path / "chatty").stat().st_size < supervisor.LOG_BYTES
+        assert supervised.log("chatty")[:1].isdigit()
+        assert (tmp_path / "old.1").read_bytes()[:4] == b"old\n"
+        assert supervised.log("old").startswith("new\n")
+    finally:
+        supervised.process.terminate()
+        supervised.process.wait()

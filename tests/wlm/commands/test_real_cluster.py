@@ -155,6 +155,19 @@ def test_totals_are_in_sdiag_and_in_the_metrics(cluster: SmallCluster) -> None:
     assert (refused, 'request="submit",result="NotFound"} 1.0\n' in page) == ("", True)
 
 
+def test_debug_levels_are_set_until_the_next_start(cluster: SmallCluster) -> None:
+    line = '"message":"the debug level is debug2"'
+    printed(cluster, "scontrol", "setdebug", "debug2")
+    assert line in cluster.log()
+    printed(cluster, "scontrol", "setdebug", "6", "nodes=n[1-2]")
+    assert (cluster.directory / "node.log").read_text().count(line) == 2
+    printed(cluster, "scontrol", "setdebug", "loud", code=1)
+    printed(cluster, "scontrol", "setdebug", "info", "nodes=n9", code=1)
+    printed(cluster, "scontrol", "setdebug", "quiet")
+    assert '"message":"the debug level is quiet"' not in cluster.log()
+    printed(cluster, "scontrol", "setdebug", "info")
+
+
 def test_unknown_job_is_an_error(cluster: SmallCluster) -> None:
     assert printed(cluster, "squeue", "-j", "99", code=1) == ""
     assert printed(cluster, "scontrol", "show", "job", "99", code=1) == ""

@@ -58,6 +58,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         "delete Reservation=r",
         {"entity": "reservation", "fields": {"ReservationName": "r"}},
     ),
+    "set-debug": ("setdebug debug2 nodes=n[1-2]", {"level": "debug2", "nodes": "n[1-2]"}),
     "shutdown": ("shutdown", {}),
 }
 
@@ -142,7 +143,7 @@ def test_refusal_ends_with_the_sentence_of_slurm(
         ("create node=n1", "neither a partition nor a reservation"),
         ("write script 7", "invalid write argument: script"),
         ("pidinfo me", "Invalid process id: me"),
-        ("setdebug info", "setdebug is not supported"),
+        ("setdebug info n1", "invalid setdebug argument: n1"),
         ("suspend 7", "suspend is not supported"),
         ("--zzz", "unrecognized option '--zzz'"),
     ],

@@ -39,7 +39,7 @@ async def main(directory: Path) -> None:
 
     def ready() -> None:
         print("ready", flush=True)
-        daemon.start_task(answer_all(daemon, reader))
+        daemon.tasks.start(answer_all(daemon, reader))
 
     await daemon.run(ready)
 
@@ -47,7 +47,7 @@ async def main(directory: Path) -> None:
 async def answer_all(daemon: ControllerDaemon, reader: asyncio.StreamReader) -> None:
     """Answer each line when its request is done; the end of the input ends nothing."""
     while line := await reader.readline():
-        daemon.start_task(answer(daemon.runner, json.loads(line)))
+        daemon.tasks.start(answer(daemon.runner, json.loads(line)))
 
 
 async def answer(runner: CoreRunner, request: dict[str, Any]) -> None:

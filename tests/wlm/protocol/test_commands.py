@@ -60,6 +60,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "processes": {"job": "7_1"},
     "job-of-process": {"pid": 4},
     "reconfigure": {},
+    "set-debug": {"level": "debug", "nodes": "n1"},
     "shutdown": {},
 }
 

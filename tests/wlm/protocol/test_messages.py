@@ -28,6 +28,7 @@ from fairbank.wlm.protocol.messages import (
     RunOutcome,
     RunStatus,
     RunUsage,
+    SetDebug,
     SignalJob,
     StartJob,
     UsageReport,
@@ -43,6 +44,7 @@ STATUS = RunStatus(run=RUN, state="finished", script=7, end=END, epilog_status=0
 EXAMPLES = [
     Hello(versions=(1, 2), role="controller", name="c"),
     ErrorMessage(kind="NotFound", message="m", field=None, remedy="r"),
+    SetDebug(level="debug"),
     StartJob(
         run=RUN,
         script=b"\x00\xff",

@@ -35,6 +35,10 @@ list of TOML. Keywords without a name of slurm.conf are in `wlm.toml` only.
 - The memory of partitions that have none of their own is that of `[scheduling]`.
 - With `key = true` only root and operators submit to a partition, until partition keys exist.
 - `node_resources = "actual"` schedules by what nodes register, not by what is configured.
+- `slurmctld_debug` and `slurmd_debug` are the levels of the log files, which have lines of JSON:
+  `verbose` shows what `info` does, and all levels from `debug` on show the same.
+  `slurmctld_syslog_debug` and `slurmd_syslog_debug` are those of syslog, `quiet` by default.
+- A log file is emptied at 10 MiB, with a copy at `FILE.1`. For logrotate, use `copytruncate`.
 - With `server` in `[bank]`, the socket of the bank, accounts are its projects and users their
   members. The controller reads them every 30 s and when it refuses an account, and stores them.
   `[[associations]]` then give shares and limits; a user whom only they name is refused.

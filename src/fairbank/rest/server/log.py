@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from logging.handlers import SysLogHandler
 from typing import TextIO
 
 from fairbank.core.time import iso
 from fairbank.service.settings import LogFormat
+
+SYSLOG_SOCKET = "/dev/log"
 
 
 class JsonLines(logging.Formatter):
@@ -34,11 +38,28 @@ class ShortLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = super().format(record).split("\n")
-        return "\n".join(
-            "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-            for line in lines
-        )
+        return "\n".join(map(_printable, super().format(record).split("\n")))
+
+
+class SyslogLines(logging.Formatter):
+    """One line for each record; it has the last line of a trace only."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        if record.exc_info:
+            text = f"{text}: {self.formatException(record.exc_info).rpartition(chr(10))[2]}"
+        return _printable(text)
+
+
+def _printable(line: str) -> str:
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+
+
+class _Syslog(SysLogHandler):
+    """Syslog of this host, by the severity of each record."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  a name of logging
+        """Drop the record: there is no syslog daemon, and the log file has it."""
 
 
 class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
@@ -51,6 +72,48 @@ class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
     def level(self) -> int:
         """The level, which uvicorn reads."""
         return self.logger.level
+
+
+def set_debug_levels(level: str, syslog: str, *, daemon: str, address: str = SYSLOG_SOCKET) -> None:
+    """Set what the log of `log_to` has, and what goes to syslog.
+
+    Args:
+        level: Slurm's word for the level of the log.
+        syslog: Slurm's word for the level of syslog; `quiet`: nothing goes there.
+        daemon: name of the daemon in syslog.
+        address: socket of syslog.
+    """
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if isinstance(handler, _Syslog):
+            root.removeHandler(handler)
+            handler.close()
+        else:
+            handler.setLevel(_level(level))
+    if syslog != "quiet":
+        sender = _Syslog(address, SysLogHandler.LOG_DAEMON)
+        sender.ident = f"{daemon}[{os.getpid()}]: "
+        sender.setFormatter(SyslogLines())
+        sender.setLevel(_level(syslog))
+        root.addHandler(sender)
+    root.setLevel(min((handler.level for handler in root.handlers), default=root.level))
+
+
+def set_debug_level(level: str) -> None:
+    """Set what the log of `log_to` has until the next start; syslog stays. (Slurm's word.)"""
+    root = logging.getLogger()
+    for handler in root.handlers:
+        if not isinstance(handler, _Syslog):
+            handler.setLevel(_level(level))
+    root.setLevel(min((handler.level for handler in root.handlers), default=root.level))
+
+
+def _level(word: str) -> int:
+    """Return Python's level for one of Slurm's, which has no warnings: info includes them."""
+    if word.startswith("debug"):
+        return logging.DEBUG
+    others = {"quiet": logging.CRITICAL + 10, "fatal": logging.CRITICAL, "error": logging.ERROR}
+    return others.get(word, logging.INFO)
 
 
 def log_to(stream: TextIO, form: LogFormat = LogFormat.JSON) -> None:

@@ -250,6 +250,11 @@ def reconfigure(controller: Controller) -> list[str]:
     return notes
 
 
+def set_debug(controller: Controller, level: str, nodes: str = "") -> None:
+    """Set the debug level of the controller, or of the daemons of some nodes (a hostlist)."""
+    controller.request("set-debug", level=level, nodes=nodes)
+
+
 def shutdown(controller: Controller) -> None:
     """End the controller. Jobs go on."""
     controller.request("shutdown")

@@ -310,6 +310,15 @@ def _reconfigure(controller: Controller, words: Sequence[str]) -> int:
     return 0
 
 
+def _set_debug(controller: Controller, words: Sequence[str]) -> int:
+    level, *rest = words
+    name, _, nodes = rest[0].partition("=") if rest else ("nodes", "", "")
+    if name.lower() != "nodes" or bool(rest) is not bool(nodes):
+        return _fail(f"invalid setdebug argument: {rest[0]}")
+    requests.set_debug(controller, level, nodes)
+    return 0
+
+
 def _shutdown(controller: Controller, words: Sequence[str]) -> int:
     requests.shutdown(controller)
     return 0
@@ -334,10 +343,10 @@ COMMANDS = {
     "pidinfo": _Command(_process_info, "PID", 1, 1),
     "ping": _Command(_ping, "", 0, 0),
     "reconfigure": _Command(_reconfigure, "", 0, 0),
+    "setdebug": _Command(_set_debug, "LEVEL [nodes=NODES]", 1, 2),
     "shutdown": _Command(_shutdown, "", 0, 1),
 }
 REFUSED = {
-    "setdebug": "set SlurmctldDebug in the settings, then scontrol reconfigure",
     "suspend": "jobs are not suspended yet; scancel -s STOP stops one",
     "resume": "jobs are not suspended yet; scancel -s CONT continues one",
     "takeover": "there is one controller",

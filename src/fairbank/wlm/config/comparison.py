@@ -15,17 +15,17 @@ from fairbank.wlm.config.settings import WlmSettings
 _AT_START = frozenset(
     (
         "cluster.cluster_name cluster.slurmctld_host cluster.slurmctld_port cluster.slurmd_port"
-        " cluster.metrics_port"
+        " cluster.metrics_port cluster.slurmctld_log_file cluster.slurmd_log_file"
         " cluster.slurmd_spool_dir cluster.state_save_location cluster.slurm_user"
         " bank.socket bank.server bank.holds_without_agent"
     ).split()
 )
 """Settings that the daemons use once, at their start."""
 _OF_NODES = frozenset(
-    f"jobs.{field}"
-    for field in (
-        "prolog epilog prolog_timeout epilog_timeout kill_wait unkillable_step_timeout"
-        " unkillable_step_program job_acct_gather_frequency"
+    (
+        "cluster.slurmd_debug cluster.slurmd_syslog_debug"
+        " jobs.prolog jobs.epilog jobs.prolog_timeout jobs.epilog_timeout jobs.kill_wait"
+        " jobs.unkillable_step_timeout jobs.unkillable_step_program jobs.job_acct_gather_frequency"
     ).split()
 )
 """Settings that only the node daemons use, from their start on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.core.ids import JOB_ID_MAX
-from fairbank.core.slurm_numbers import TASKS_MAX
+from fairbank.core.slurm_numbers import DEBUG_FORM, TASKS_MAX, parse_debug_level
 from fairbank.core.submission.values import resource_limits
 from fairbank.priority.settings import DAMPENING_MAX, WORDS
 from fairbank.scheduling.machines.nodes import PreemptBy
@@ -27,7 +27,7 @@ from fairbank.wlm.config.keyword import (
 
 _BACKUP, _STEPS = "backup controllers are", "job steps are"
 
-_LEVEL = f.one_of("quiet fatal error info verbose debug debug2 debug3 debug4 debug5")
+_LEVEL = f.ValueForm(DEBUG_FORM, parse_debug_level)
 _RESOURCE_LIMITS = f.ValueForm("ALL, NONE, or limits such as STACK,NOFILE", resource_limits)
 _SELECT = f.one_of(
     "CR_Core_Memory CR_Core CR_CPU_Memory CR_CPU",
@@ -43,10 +43,12 @@ _CLUSTER = (
     Keyword("SlurmctldPort", CLUSTER, f.PORT),
     Keyword("SlurmctldTimeout", CLUSTER, f.SECONDS),
     Keyword("SlurmctldDebug", CLUSTER, _LEVEL),
+    Keyword("SlurmctldSyslogDebug", CLUSTER, _LEVEL),
     Keyword("SlurmctldLogFile", CLUSTER, f.PATH),
     Keyword("SlurmdPort", CLUSTER, f.PORT),
     Keyword("SlurmdTimeout", CLUSTER, f.SECONDS),
     Keyword("SlurmdDebug", CLUSTER, _LEVEL),
+    Keyword("SlurmdSyslogDebug", CLUSTER, _LEVEL),
     Keyword("SlurmdLogFile", CLUSTER, f.PATH),
     Keyword("SlurmdSpoolDir", CLUSTER, f.PATH),
     Keyword("StateSaveLocation", CLUSTER, f.PATH),

@@ -34,10 +34,12 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     slurmctld_port: int = 6_817
     slurmctld_timeout: int = 120
     slurmctld_debug: str = "info"
+    slurmctld_syslog_debug: str = "quiet"
     slurmctld_log_file: str = ""
     slurmd_port: int = 6_818
     slurmd_timeout: int = 300
     slurmd_debug: str = "info"
+    slurmd_syslog_debug: str = "quiet"
     slurmd_log_file: str = ""
     slurmd_spool_dir: str = ""
     state_save_location: str = ""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fairbank.agent.control import PROMETHEUS, as_json, listen
 from fairbank.core.errors import Conflict, FairbankError
+from fairbank.rest.server.daemon_tasks import DaemonTasks
+from fairbank.rest.server.log import set_debug_levels
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
+from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.agent_link import AgentLink
 from fairbank.wlm.controller.bank_accounts import BankReader
 from fairbank.wlm.controller.commands.answers import CommandAnswers
@@ -49,10 +52,11 @@ class ControllerDaemon:
             directory: directory of the cluster.
         """
         self._directory = directory
-        self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self.tasks = DaemonTasks("the controller", self.shut_down)
         self._agent: AgentLink | None = None
         loaded = read_settings(directory)
+        _set_debug_levels(loaded.settings)
         for note in loaded.notes:
             _log.warning("%s", note)
         place = Path(loaded.settings.cluster.state_save_location or directory)
@@ -64,7 +68,7 @@ class ControllerDaemon:
         except BaseException:
             store.close()
             raise
-        self.nodes = NodeLinks(directory / "nodes", self.runner, self.start_task)
+        self.nodes = NodeLinks(directory / "nodes", self.runner, self.tasks.start)
         self.runner.nodes = self.nodes
         bank = loaded.settings.bank
         if bank.socket:
@@ -106,12 +110,12 @@ class ControllerDaemon:
         loop.add_signal_handler(signal.SIGHUP, self._reconfigure_by_signal)
         try:
             await self.runner.flush()
-            self.start_task(self.runner.run())
+            self.tasks.start(self.runner.run())
             self.nodes.update()
             if self._agent is not None:
-                self.start_task(self._agent.run())
+                self.tasks.start(self._agent.run())
             if self._reader is not None:
-                self.start_task(self._reader.run())
+                self.tasks.start(self._reader.run())
                 await self._await_accounts(self._reader)
             async with self._metrics_pages():
                 await self._commands.start(self._directory / "controller.sock")
@@ -119,9 +123,7 @@ class ControllerDaemon:
                 await self._stopping.wait()
         finally:
             await self._commands.close()
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self.tasks.close()
             self.runner.close()
 
     @asynccontextmanager
@@ -156,13 +158,6 @@ class ControllerDaemon:
         """End the controller; jobs go on."""
         self._stopping.set()
 
-    def start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Start a task, which must not fail."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._end_task)
-        return task
-
     def reconfigure(self) -> Sequence[str]:
         """Read the settings again, and take over all of them or none.
 
@@ -191,6 +186,7 @@ class ControllerDaemon:
         effects = core.load(stored_state(state, loaded.settings), runner.now())
         dropped = StoreRows(tuple(dropped_rows(state, loaded.settings)))
         runner.replace_core(loaded.settings, core, [dropped, *effects])
+        _set_debug_levels(loaded.settings)
         self.nodes.update()
         names = [*comparison.keywords, comparison.nodes, *comparison.partitions]
         _log.info("reconfigured: %s", ", ".join(filter(None, names)) or "nothing has changed")
@@ -202,8 +198,7 @@ class ControllerDaemon:
         except FairbankError as error:
             _log.error("the settings stay as they are: %s; %s", error.message, error.remedy)
 
-    def _end_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("the controller has a bug and stops", exc_info=error)
-            self.shut_down()
+
+def _set_debug_levels(settings: WlmSettings) -> None:
+    cluster = settings.cluster
+    set_debug_levels(cluster.slurmctld_debug, cluster.slurmctld_syslog_debug, daemon="slurmctld")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
+from fairbank.rest.server.daemon_tasks import DaemonTasks
+from fairbank.rest.server.log import set_debug_levels
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_server import NodeServer
 from fairbank.wlm.node.settings import NodeSettings
-
-_log = logging.getLogger(__name__)
 
 
 class NodeDaemon:
@@ -22,8 +21,9 @@ class NodeDaemon:
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
-        self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._tasks = DaemonTasks("the node daemon", self._stopping.set)
+        set_debug_levels(settings.debug, settings.syslog_debug, daemon="slurmd")
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, SIGINT or a request. Raises FairbankError if it cannot start.
@@ -40,13 +40,13 @@ class NodeDaemon:
             nodes = []
             for hosted in self._settings.nodes:
                 node = NodeServer(
-                    hosted, self._settings, launcher, self._start_task, self._stopping.set
+                    hosted, self._settings, launcher, self._tasks.start, self._stopping.set
                 )
                 await node.serve()
                 stack.callback(node.close)
                 nodes.append(node)
-            stack.callback(self._cancel)
-            self._start_task(self._sample(nodes))
+            stack.callback(self._tasks.cancel)
+            self._tasks.start(self._sample(nodes))
             ready()
             await self._stopping.wait()
 
@@ -55,18 +55,3 @@ class NodeDaemon:
             await asyncio.sleep(self._settings.sample_seconds)
             for node in nodes:
                 await node.sample()
-
-    def _start_task(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._end_task)
-
-    def _end_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("the node daemon has a bug and stops", exc_info=error)
-            self._stopping.set()
-
-    def _cancel(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()

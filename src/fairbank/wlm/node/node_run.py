@@ -49,7 +49,7 @@ STORE_SECONDS = 1.0  # pause between two attempts to store an end on a full disk
 
 _log = logging.getLogger(__name__)
 
-StartTask = Callable[[Coroutine[None, None, None]], None]
+StartTask = Callable[[Coroutine[None, None, None]], object]
 """Function that starts a task, and ends the daemon if the task fails."""
 
 

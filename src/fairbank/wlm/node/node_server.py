@@ -16,7 +16,9 @@ from typing import cast
 import fairbank
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
+from fairbank.core.slurm_numbers import parse_debug_level
 from fairbank.rest.auth.peers import peer_at
+from fairbank.rest.server.log import set_debug_level
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.node.control_group import ControlGroups, remove_group
@@ -43,6 +45,7 @@ from fairbank.wlm.protocol.messages import (
     ProcessList,
     Registration,
     RunStatus,
+    SetDebug,
     Shutdown,
     SignalJob,
     StartJob,
@@ -180,6 +183,9 @@ class NodeServer:
                 return ProcessList(pids=tuple(process.pid for process in processes))
             case FindJob(pid=pid):
                 return await self._job_of(pid)
+            case SetDebug(level=level):
+                set_debug_level(parse_debug_level(level, "level"))
+                _log.info("the debug level is %s", level)
             case Shutdown():
                 self._shut_down()
             case Ping():

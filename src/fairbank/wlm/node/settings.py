@@ -29,7 +29,8 @@ class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings by the meaning of slurm.conf: Prolog, Epilog, PrologTimeout, EpilogTimeout,
-    KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency. Without
+    KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency, SlurmdDebug and
+    SlurmdSyslogDebug. Without
     `control_groups`, none are made even if the daemon may do so.
     """
 
@@ -42,6 +43,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     unkillable_timeout: Seconds = 60.0
     unkillable_program: str = ""
     control_groups: bool = True
+    debug: str = "info"
+    syslog_debug: str = "quiet"
     sample_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0
 
 

@@ -226,6 +226,15 @@ class ReconfigureRequest(CommandRequest, frozen=True, tag="reconfigure"):
     """Loading of the settings. Answer: `notes`, sentences."""
 
 
+class SetDebugRequest(CommandRequest, frozen=True, tag="set-debug"):
+    """Debug level until the next start or reconfiguration, of the controller or of the daemons of
+    some nodes (a hostlist). The answer is empty.
+    """
+
+    level: str
+    nodes: str = ""
+
+
 class ShutdownRequest(CommandRequest, frozen=True, tag="shutdown"):
     """End of the controller; jobs go on. The answer is empty."""
 
@@ -235,7 +244,7 @@ AnyRequest = (
     | TopRequest | NotifyRequest | UpdateJobRequest | UpdateNodeRequest | CreateRequest
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
-    | ReconfigureRequest | ShutdownRequest
+    | ReconfigureRequest | SetDebugRequest | ShutdownRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

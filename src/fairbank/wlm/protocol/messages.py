@@ -138,6 +138,12 @@ class FindJob(Message, frozen=True, kw_only=True):
     pid: int
 
 
+class SetDebug(Message, frozen=True, kw_only=True):
+    """Debug level of the node daemon until its next start, in Slurm's word. Answer: Accepted."""
+
+    level: str
+
+
 class Shutdown(Message, frozen=True, kw_only=True):
     """Request to end the node daemon; its jobs go on. Answer: Accepted."""
 
@@ -243,6 +249,7 @@ KINDS: Mapping[int, type[Message]] = {
     27: FindJob,
     28: Shutdown,
     29: NotifyJob,
+    30: SetDebug,
     40: RunStatus,
     41: Registration,
     42: UsageReport,

@@ -130,9 +130,10 @@ def test_filter_takes_only_jobs_that_the_user_may_change(tmp_path: Path) -> None
         ),
         (cmd.DeleteRequest, {"entity": "partition", "fields": {"PartitionName": "main"}}),
         (cmd.ReconfigureRequest, {}),
+        (cmd.SetDebugRequest, {"level": "debug", "nodes": "n1"}),
         (cmd.ShutdownRequest, {}),
     ],
-    ids=["node", "partition", "reservation", "delete", "reconfigure", "shutdown"],
+    ids=["node", "partition", "reservation", "delete", "reconfigure", "debug", "shutdown"],
 )
 def test_cluster_is_changed_by_operators_only(
     tmp_path: Path, kind: type[cmd.CommandRequest], fields: dict[str, Any]

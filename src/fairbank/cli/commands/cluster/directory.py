@@ -179,6 +179,11 @@ class ClusterDirectory(NamedTuple):
         content: list[dict[str, Any]] = json.loads(file.read_bytes()) if file.exists() else []
         return content
 
+    def log(self, name: str) -> Path:
+        """Return the log of a daemon, or of the supervisor."""
+        logs = {daemon["name"]: Path(daemon["log"]) for daemon in self.daemons()}
+        return logs.get(name, self.path / "log" / f"{name}.log")
+
     @property
     def has_bank(self) -> bool:
         """True if a bank is one of the programs."""

@@ -106,6 +106,8 @@ def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> l
         kill_wait=float(jobs.kill_wait),
         unkillable_timeout=float(jobs.unkillable_step_timeout),
         unkillable_program=jobs.unkillable_step_program,
+        debug=settings.cluster.slurmd_debug,
+        syslog_debug=settings.cluster.slurmd_syslog_debug,
         sample_seconds=float(jobs.job_acct_gather_frequency or defaults.sample_seconds),
     )
     for node in hosted:
@@ -144,9 +146,13 @@ again = 60
 
 
 def write_daemons(
-    directory: ClusterDirectory, node_sockets: Sequence[Path], *, has_bank: bool
+    directory: ClusterDirectory, settings: WlmSettings, node_sockets: Sequence[Path]
 ) -> None:
-    """Write the programs that the supervisor starts, each with the sockets at which it listens."""
+    """Write the programs that the supervisor starts, each with its log and the sockets at which it
+    listens.
+    """
+    cluster = settings.cluster
+    logs = {"controller": cluster.slurmctld_log_file, "node": cluster.slurmd_log_file}
     python = [sys.executable, "-P", "-m"]
     path, bank = str(directory.path), directory.bank
     controller_sockets = [directory.controller_socket, directory.metrics_socket]
@@ -154,7 +160,7 @@ def write_daemons(
         ("node", ["fairbank.wlm.node", f"{path}/node.json"], node_sockets),
         ("controller", ["fairbank.wlm.controller", path], controller_sockets),
     ]
-    if has_bank:
+    if settings.bank.socket:
         serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]
         agent = ["fairbank.cli", "agent", "--config", str(directory.agent_settings)]
         rows = [
@@ -166,7 +172,7 @@ def write_daemons(
         {
             "name": name,
             "command": [*python, *command],
-            "log": f"{path}/log/{name}.log",
+            "log": logs.get(name) or f"{path}/log/{name}.log",
             "sockets": [str(socket) for socket in sockets],
         }
         for name, command, sockets in rows

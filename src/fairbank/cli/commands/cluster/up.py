@@ -126,11 +126,10 @@ def _write_files(
         if text is not None:
             directory.settings.write_text(text, encoding="utf-8")
         sockets = files.write_node_settings(directory, settings)
-        has_bank = bool(settings.bank.socket)
-        if has_bank:
+        if settings.bank.socket:
             create_bank(directory.bank, settings, again=has_changed)
             files.write_agent_settings(directory)
-        files.write_daemons(directory, sockets, has_bank=has_bank)
+        files.write_daemons(directory, settings, sockets)
         files.write_links(directory)
     except OSError as error:
         what = f"cannot write the files of the cluster in {directory.path}"
@@ -179,7 +178,7 @@ def _start_supervisor(directory: ClusterDirectory, lock: int) -> None:
     # The agent calls squeue and scontrol.
     path = os.pathsep.join([str(directory.links), *os.get_exec_path()])
     environment |= {"PATH": path, VARIABLE: str(directory.path)}
-    log = directory.path / "log" / "supervisor.log"
+    log = directory.log("supervisor")
     command = [sys.executable, "-P", "-m", "fairbank.wlm.supervisor", str(directory.path)]
     with log.open("ab") as out:
         subprocess.Popen(
@@ -227,13 +226,13 @@ def _wait_until_ready(directory: ClusterDirectory, *, is_new: bool) -> None:
             directory.stop()
         raise Unavailable(
             f"the cluster is not up: {name} {why}; it wrote: {_last_line(directory, name)}",
-            remedy=f"see {directory.path}/log/{name}.log",
+            remedy=f"see {directory.log(name)}",
         )
 
 
 def _last_line(directory: ClusterDirectory, name: str) -> str:
     try:
-        text = (directory.path / "log" / f"{name}.log").read_text(errors="replace")
+        text = directory.log(name).read_text(errors="replace")
     except OSError:
         text = ""
     lines = text.strip().splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import pwd
 import socket
@@ -11,8 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from fairbank import __version__
+from fairbank.core import hostlist
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
+from fairbank.core.slurm_numbers import parse_debug_level
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.rest.server.log import set_debug_level
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
@@ -41,6 +45,8 @@ from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 
 SIGKILL, ACCOUNT = 9, "account"
+
+_log = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 
@@ -95,6 +101,7 @@ class CommandAnswers:
             cmd.JobOfProcessRequest: self._job_of_process,
             cmd.CheckRequest: self._check,
             cmd.ReconfigureRequest: self._reload,
+            cmd.SetDebugRequest: self._set_debug,
             cmd.ShutdownRequest: self._end,
         }
 
@@ -340,6 +347,17 @@ class CommandAnswers:
     async def _reload(self, request: cmd.ReconfigureRequest, user: Submitter) -> Json:
         check_operator(self._runner.state.settings, user.caller, "change the settings")
         return {"notes": self._reconfigure()}
+
+    async def _set_debug(self, request: cmd.SetDebugRequest, user: Submitter) -> Json:
+        check_operator(self._runner.state.settings, user.caller, "change debug levels")
+        level = parse_debug_level(request.level, "level")
+        if not request.nodes:
+            set_debug_level(level)
+            _log.info("the debug level is %s", level)
+            return {}
+        for node in hostlist.expand(request.nodes, field="nodes"):
+            await self._nodes.ask(node, wire.SetDebug(level=level))
+        return {}
 
     async def _end(self, request: cmd.ShutdownRequest, user: Submitter) -> Json:
         check_operator(self._runner.state.settings, user.caller, "end the controller")

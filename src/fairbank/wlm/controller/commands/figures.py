@@ -60,6 +60,10 @@ def _daemon_lines(cluster: DaemonSettings, host: str) -> Lines:
     yield "PrivateData", _words(cluster.private_data, "none")
     yield "ReturnToService", str(cluster.return_to_service)
     yield "SlurmctldDebug", cluster.slurmctld_debug
+    yield "SlurmctldSyslogDebug", cluster.slurmctld_syslog_debug
+    yield "SlurmctldLogFile", cluster.slurmctld_log_file or NULL
+    yield "SlurmdLogFile", cluster.slurmd_log_file or NULL
+    yield "SlurmdSyslogDebug", cluster.slurmd_syslog_debug
     yield "SlurmctldHost[0]", next(iter(cluster.slurmctld_host), host)
     yield "SlurmctldTimeout", _seconds(cluster.slurmctld_timeout)
     yield "SlurmdDebug", cluster.slurmd_debug

@@ -1,0 +1,46 @@
+"""Tasks of a daemon that ends when one of them fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+_log = logging.getLogger(__name__)
+
+
+class DaemonTasks:
+    """Tasks that must not fail: a daemon whose task fails stops, and is started again."""
+
+    def __init__(self, daemon: str, stop: Callable[[], None]) -> None:
+        """Begin without tasks.
+
+        Args:
+            daemon: the daemon in the log line about a task that failed.
+            stop: called then.
+        """
+        self._daemon, self._stop = daemon, stop
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Start a task, and keep it until its end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+        return task
+
+    def cancel(self) -> None:
+        """Cancel all tasks."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def close(self) -> None:
+        """Cancel all tasks, and wait for their ends."""
+        self.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.critical("%s has a bug and stops", self._daemon, exc_info=error)
+            self._stop()
