@@ -36,6 +36,8 @@ EAST = timezone(timedelta(hours=-5))
         ("today", "2026-11-21T00:00:00Z"),
         ("midnight", "2026-11-21T00:00:00Z"),
         ("noon", "2026-11-21T12:00:00Z"),
+        ("fika", "2026-11-21T15:00:00Z"),
+        ("teatime", "2026-11-21T16:00:00Z"),
         ("tomorrow", "2026-11-22T00:00:00Z"),
         ("7:05", "2026-11-21T07:05:00Z"),
         ("23:59:59", "2026-11-21T23:59:59Z"),
@@ -51,6 +53,25 @@ EAST = timezone(timedelta(hours=-5))
 )
 def test_times_as_people_write_them(text: str, meant: str) -> None:
     assert iso(parse_moment(text, NOW)) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("midnight", "2026-11-22T00:00:00Z"),
+        ("noon", "2026-11-22T12:00:00Z"),
+        ("fika", "2026-11-21T15:00:00Z"),
+        ("12:30", "2026-11-22T12:30:00Z"),
+        ("12:31", "2026-11-21T12:31:00Z"),
+        ("today", "2026-11-21T00:00:00Z"),
+        ("tomorrow", "2026-11-22T00:00:00Z"),
+        ("2026-11-01", "2026-11-01T00:00:00Z"),
+    ],
+)
+def test_clock_time_of_the_future_that_is_over_today_is_that_of_tomorrow(
+    text: str, meant: str
+) -> None:
+    assert iso(parse_moment(text, NOW, is_future=True)) == meant
 
 
 @pytest.mark.parametrize(

@@ -136,26 +136,32 @@ def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
 _AGO = re.compile(r"now(?:([+-])(\d{1,9})([a-z]*))?", re.ASCII)
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": DAY, "weeks": 7 * DAY}
 _MONTHS = {"months": 1, "years": 12}
-_WALL = {"today": time(), "midnight": time(), "noon": time(12), "tomorrow": time()}
+_WALL = {
+    "today": time(), "midnight": time(), "noon": time(12), "fika": time(15), "teatime": time(16),
+    "tomorrow": time(),
+}  # fmt: skip
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
 # Without a year Slurm's commands do not agree on which one is meant, so it must be there.
 _MONTH_FIRST = re.compile(r"(\d\d)([/.]?)(\d\d)\2(\d\d)(?:[-t](\d\d:\d\d(?::\d\d)?))?", re.ASCII)
 
 
-def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time") -> Instant:
+def parse_moment(
+    text: str, now: int, zone: tzinfo = UTC, *, field: str = "time", is_future: bool = False
+) -> Instant:
     """Parse a time as Slurm's commands do.
 
     Accepted are the forms of `parse_instant`, and `now`, `now-7days`, `now+2hours` (Slurm's units
     or their first characters; default: seconds), `now+6months`, `now+1year`, `today`, `midnight`,
-    `noon`, `tomorrow`, `07:30[:12]` of today, and `112126`, `11/21/26` or `11.21.26`, also with
-    `-07:30[:12]`. Months and years keep day and clock time; a day that the month does not have
-    becomes its last one.
+    `noon`, `fika` (15:00), `teatime` (16:00), `tomorrow`, `07:30[:12]` of today, and `112126`,
+    `11/21/26` or `11.21.26`, also with `-07:30[:12]`. Months and years keep day and clock time; a
+    day that the month does not have becomes its last one.
 
     Args:
         text: time in one of these forms; blanks around it are ignored.
         now: current time in seconds since 1970.
         zone: time zone of a text without one, and of the calendar day.
         field: name for the error.
+        is_future: a clock time that is over today is that of tomorrow.
 
     Raises:
         InvalidInput: the text is not a time, or the clocks of the zone show it twice.
@@ -167,10 +173,11 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
         seconds = now + count * unit
     elif match and (months := _unit(match[3], _MONTHS)):
         seconds = _months_later(text, now, count * months, zone, field)
-    elif word in _WALL:
-        seconds = int(datetime.combine(_day(word, now, zone), _WALL[word], zone).timestamp())
-    elif _CLOCK.fullmatch(word):
-        return _instant(f"{_day(word, now, zone)}T{_clock(word, field)}", zone, field, _SAY)
+    elif word in _WALL or _CLOCK.fullmatch(word):
+        seconds = _clock_time(word, now, zone, field)
+        if is_future and seconds < now and word != "today":
+            tomorrow = datetime.fromtimestamp(now, zone) + timedelta(days=1)
+            seconds = _clock_time(word, int(tomorrow.timestamp()), zone, field)
     elif date_match := _MONTH_FIRST.fullmatch(word):
         month, _, day, year, clock = date_match.groups()
         return _instant(f"20{year}-{month}-{day}T{clock or '00:00'}", zone, field, _SAY)
@@ -195,8 +202,12 @@ def _months_later(text: str, now: int, months: int, zone: tzinfo, field: str) ->
     return int(at.replace(year=year, month=month + 1, day=min(at.day, last_day)).timestamp())
 
 
-def _day(word: str, now: int, zone: tzinfo) -> date:
-    return datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
+def _clock_time(word: str, now: int, zone: tzinfo, field: str) -> int:
+    """Return the time of `noon` or `07:30` today; of `tomorrow`, its beginning."""
+    day = datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
+    if word in _WALL:
+        return int(datetime.combine(day, _WALL[word], zone).timestamp())
+    return _instant(f"{day}T{_clock(word, field)}", zone, field, _SAY)
 
 
 def _clock(word: str, field: str) -> str:

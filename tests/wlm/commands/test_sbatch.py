@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ BAD_SCRIPTS = {
     ),
     "binary": (
         b"#!/bin/sh\n\0",
-        ["The SLURM controller does not allow scripts that", "contain a NULL character '\\0'."],
+        ["The Slurm controller does not allow scripts that", "contain a NULL character '\\0'."],
     ),
     "dos": (
         b"#!/bin/sh\r\ntrue\r\n",
@@ -228,20 +229,12 @@ def test_script_above_the_limit_is_refused(
 BAD_LINES = {
     "missing-file": (["no.sh"], "Unable to open file no.sh"),
     "directory": (["."], "Unable to open file ."),
-    "unknown-option": (["--no-such", "job.sh"], "unrecognized option '--no-such'"),
-    "unknown-letter": (["-Y", "job.sh"], "unrecognized option '-Y'"),
-    "missing-value": (["-t"], "the value of -t is missing"),
-    "time": (["-t", "soon", "job.sh"], "--time"),
-    "count": (["-n", "0", "job.sh"], "--ntasks"),
-    "nodes": (["-N", "4-2", "job.sh"], "--nodes"),
-    "memory": (["--mem", "much", "job.sh"], "--mem"),
     "two-sizes": (["--mem=1", "--mem-per-cpu=1", "job.sh"], "mutually exclusive"),
     "refused": (["--x11", "job.sh"], "--x11 is not supported"),
     "gpus": (["-G1", "job.sh"], "--gpus is not supported"),
     "wrap-and-script": (["--wrap", "true", "job.sh"], "not permitted with --wrap"),
     "no-hosts-file": (["-F", "no", "job.sh"], "Unable to open file no"),
     "encoding": (["job.sh", "\udcff"], "is not UTF-8"),
-    "no-script-option": (["bad.sh"], "unrecognized option '--no-such'"),
     "heterogeneous": (["het.sh"], "heterogeneous jobs are not supported"),
 }
 
@@ -252,13 +245,71 @@ def test_bad_command_line_is_refused_before_it_is_sent(
 ) -> None:
     words, sentence = BAD_LINES[name]
     write_script("#!/bin/sh\n")
-    write_script("#!/bin/sh\n#SBATCH --no-such\n", "bad.sh")
     write_script("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", "het.sh")
     code, out, err = command("sbatch", *words)
     assert (code, out) == (1, "")
     assert err.startswith("sbatch: ")
     assert sentence in err
     assert controller.requests == []
+
+
+BAD_OPTIONS = {  # exit code and the last lines of Slurm 22.05
+    "unknown": ("--no-such job.sh", 255, "unrecognized option '--no-such'"),
+    "unknown-letter": ("-Y job.sh", 255, "invalid option -- 'Y'"),
+    "ambiguous": ("--par", 255, "option '--par' is ambiguous; possibilities: '--parsable'"),
+    "missing-value": ("--time", 255, "option '--time' requires an argument"),
+    "missing-value-of-a-letter": ("-t", 255, "option requires an argument -- 't'"),
+    "needless-value": ("--hold=3 job.sh", 255, "option '--hold' doesn't allow an argument"),
+    "script": ("bad.sh", 255, "unrecognized option '--no-such'"),
+    "time": ("-t soon job.sh", 255, "error: Invalid --time specification"),
+    "memory": ("--mem=much job.sh", 255, "error: Invalid --mem specification"),
+    "begin": ("-b soon job.sh", 255, "error: Invalid --begin specification"),
+    "deadline": ("--deadline=soon job.sh", 255, "error: Invalid --deadline specification"),
+    "signal": ("--signal=FOO job.sh", 255, "error: Invalid --signal specification"),
+    "nodes": ("-N x job.sh", 255, 'error: "x" is not a valid node count'),
+    "node-range": (
+        "-N 4-2 job.sh", 255, "error: Maximum node count 2 is less than minimum node count 4",
+    ),
+    "count": ("-n 0 job.sh", 1, 'error: Invalid numeric value "0" for --ntasks.'),
+    "limits": ("--propagate=FOO job.sh", 1, "error: --propagate=FOO is not valid."),
+    "array": (
+        "-a x job.sh", 1,
+        "error: Batch job submission failed: Invalid job array specification",
+    ),
+    "dependency": (
+        "-d x job.sh", 1, "error: Batch job submission failed: Job dependency problem",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_OPTIONS)
+def test_option_that_cannot_be_read_has_the_line_and_exit_code_of_slurm(
+    command: RunCommand, controller: RecordingController, name: str
+) -> None:
+    words, expected, line = BAD_OPTIONS[name]
+    write_script("#!/bin/sh\n")
+    write_script("#!/bin/sh\n#SBATCH --no-such\n", "bad.sh")
+    code, out, err = command("sbatch", *words.split())
+    assert (code, out) == (expected, "")
+    last = err.splitlines()[-2 if "--help" in err else -1]
+    assert last.startswith(f"sbatch: {line}")
+    assert controller.requests == []
+
+
+@pytest.mark.parametrize("option", ["begin", "deadline"])
+def test_time_is_in_the_zone_of_the_user(
+    command: RunCommand,
+    controller: RecordingController,
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+) -> None:
+    sent = []
+    for zone in ("Asia/Tokyo", "UTC"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        command("sbatch", f"--{option}=2030-01-02T03:04:05", "--wrap", "true")
+        sent.append(submitted(controller).options[option])
+    assert sent == ["@1893521045", "@1893553445"]
 
 
 REFUSALS = {
@@ -269,6 +320,10 @@ REFUSALS = {
     ),
     "never": (InvalidInput("x", field="nodes"), "Requested node configuration is not available"),
     "rights": (Forbidden("x", field="priority"), "Access/permission denied"),
+    "least-time": (
+        InvalidInput("x", field="time-min"),
+        "Invalid time-min specification (exceeds job's time or other limits)",
+    ),
     "other": (InvalidInput("no task", field="--array"), "Invalid job array specification"),
     "unknown": (InvalidInput("some sentence", field="--zzz"), "some sentence"),
 }
@@ -288,10 +343,10 @@ def test_refusal_of_the_controller_ends_with_the_sentence_of_slurm(
 def test_remedy_follows_a_refusal_that_slurm_does_not_know(
     command: RunCommand, controller: RecordingController
 ) -> None:
-    error: FairbankError = InvalidInput("'x' is not a time", field="--begin", remedy="write now")
+    error: FairbankError = InvalidInput("'x' is no name", field="--job-name", remedy="write y")
     controller.answer = lambda request: error
-    assert command("sbatch", "-b", "x", "--wrap", "true").err == (
-        "sbatch: error: Batch job submission failed: 'x' is not a time\nsbatch: write now\n"
+    assert command("sbatch", "-J", "x", "--wrap", "true").err == (
+        "sbatch: error: Batch job submission failed: 'x' is no name\nsbatch: write y\n"
     )
 
 

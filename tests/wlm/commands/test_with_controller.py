@@ -129,11 +129,9 @@ def test_test_only_submits_nothing(command: RunCommand) -> None:
         ("-d afterok:999", "Job dependency problem"),
         ("-L nope:1", "Invalid license specification"),
         ("-a 1-5000", "Invalid job array specification"),
-        ("-b never", "'never' is not a time"),
     ],
     ids=[
         "partition", "cpus", "nodes", "reservation", "qos", "dependency", "license", "array",
-        "begin",
     ],
 )  # fmt: skip
 def test_request_that_cannot_be_is_refused_in_words_of_slurm(

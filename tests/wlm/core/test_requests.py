@@ -56,6 +56,7 @@ def test_job_gets_defaults_of_the_cluster_and_its_partition() -> None:
         ({"uid": 1001}, Forbidden, "another user"),
         ({"dependency": "afterok:99"}, NotFound, "no job 99"),
         ({"partitions": ("closed",)}, Conflict, "accepts no jobs"),
+        ({"limit": 60, "time_min": 120}, InvalidInput, "least time of 2 minutes"),
     ],
     ids=lambda value: str(value)[:30],
 )

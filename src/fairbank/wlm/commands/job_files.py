@@ -91,7 +91,7 @@ def _checked(script: bytes) -> bytes:
         )
     elif b"\0" in script:
         refusal = (
-            "The SLURM controller does not allow scripts that\ncontain a NULL character '\\0'."
+            "The Slurm controller does not allow scripts that\ncontain a NULL character '\\0'."
         )
     elif b"\r\n" in script:
         refusal = (

@@ -9,6 +9,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.options import OPTIONS, GivenOption, parse_options
 from fairbank.core.submission.script import parse_script
 from fairbank.core.submission.values import flag
+from fairbank.wlm.commands.option_errors import bad_word, missing_value
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 _ALTERNATIVES = (
@@ -29,9 +30,12 @@ class SubmissionWords(NamedTuple):
 
 
 def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
-    """Return the parts of a command line. Raises InvalidInput for an unknown option."""
+    """Return the parts of a command line. Raises BadOption for an unknown option."""
     rest = iter(words)
-    given, script = parse_options(rest, command)
+    try:
+        given, script = parse_options(rest, command)
+    except InvalidInput as error:
+        raise missing_value(command, error) from error
     return SubmissionWords(_texts(command, given), script, list(rest))
 
 
@@ -78,10 +82,6 @@ def _texts(command: str, given: Iterable[GivenOption]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for option, written, text in given:
         if option is None:
-            raise InvalidInput(
-                f"unrecognized option '{written[:40]}'",
-                field=written[:40],
-                remedy=f'Try "{command} --help" for more information',
-            )
+            raise bad_word(command, written)
         texts[option.name] = text
     return texts

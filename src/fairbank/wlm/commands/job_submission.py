@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.hostlist import compress
-from fairbank.core.submission.options import read_values
+from fairbank.core.submission.options import options_by_flag, read_values
 from fairbank.core.submission.support import NO_EFFECT, check_supported
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -22,7 +22,9 @@ from fairbank.wlm.commands.job_options import (
     script_options,
     variable_options,
 )
+from fairbank.wlm.commands.option_errors import bad_value
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
+from fairbank.wlm.commands.times import begin_time
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
 RETRY_SECONDS = 2.0
@@ -54,7 +56,10 @@ def submit_job(name: str, line: SubmissionWords) -> int:
 
 
 def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
-    """Return the job of a command line. Raises InvalidInput if something cannot be submitted."""
+    """Return the job of a command line. Raises InvalidInput if something cannot be submitted.
+
+    Begin and deadline are read here, since the controller has another time zone.
+    """
     script, arguments = _script(name, line)
     options = merged_options(
         [
@@ -65,7 +70,7 @@ def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
     )
     check_supported(options)
     _read_host_files(options)
-    read_values(options, name)
+    _check_values(name, options)
     if "quiet" not in options:
         for option in sorted(options.keys() & NO_EFFECT):
             print(f"{name}: --{option} has no effect", file=sys.stderr)
@@ -104,6 +109,20 @@ def _script(name: str, line: SubmissionWords) -> tuple[bytes, Sequence[str]]:
     if wrapped is not None and line.script is not None:
         raise InvalidInput("Script arguments not permitted with --wrap option", field="--wrap")
     return job_files.batch_script(line.script, wrapped), line.arguments
+
+
+def _check_values(name: str, options: dict[str, str]) -> None:
+    """Check the values of the options, and write times as seconds. Raises BadOption."""
+    now = int(time.time())
+    for flag, option in options_by_flag(name).items():
+        if (text := options.get(option.name)) is None or flag != option.flag:
+            continue
+        try:
+            read_values({option.name: text}, name)
+            if option.name in ("begin", "deadline"):
+                options[option.name] = begin_time(text, now, field=flag)
+        except InvalidInput as error:
+            raise bad_value(name, option, text, error) from error
 
 
 def _read_host_files(options: dict[str, str]) -> None:

@@ -9,12 +9,20 @@ from fairbank.core.submission.support import REFUSED
 from fairbank.core.submission.values import flag
 from fairbank.wlm.commands.arguments import print_version
 from fairbank.wlm.commands.job_options import read_words
+from fairbank.wlm.commands.option_errors import BadOption, print_bad_option
 
 _USAGE = {"sbatch": "[OPTIONS] [SCRIPT [ARGS...]]", "srun": "--batch [OPTIONS] PROGRAM [ARGS...]"}
 
 
 def run(name: str, words: Sequence[str]) -> int:
     """Run the command and return its exit code."""
+    try:
+        return _run(name, words)
+    except BadOption as error:
+        return print_bad_option(name, error)
+
+
+def _run(name: str, words: Sequence[str]) -> int:
     line = read_words(name, words)
     if "version" in line.options:
         print_version()

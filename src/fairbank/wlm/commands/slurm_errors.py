@@ -24,6 +24,11 @@ _BY_FIELD = {
     (NotFound, "job"): "Invalid job id specified",
     (NotFound, "partition"): "Invalid partition name specified",
     (InvalidInput, "partition"): "No partition specified or system default partition",
+    (InvalidInput, "deadline"): "Requested time limit is invalid (missing or exceeds some limit)",
+    (
+        InvalidInput,
+        "time-min",
+    ): "Invalid time-min specification (exceeds job's time or other limits)",
     (Conflict, "partition"): "Requested partition configuration not available now",
     (NotFound, "account"): "Invalid account or account/partition combination specified",
     (Forbidden, "account"): "Invalid account or account/partition combination specified",

@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.licence import Licence
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import OPTIONS
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.usage import QosLimits
 from fairbank.wlm.config.settings import JobSettings, WlmSettings
+from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.core.events import SubmitJob
 from fairbank.wlm.core.requests.submission import JobAccepted
 from fairbank.wlm.protocol.commands import SubmitRequest
-from tests.wlm.core.world import ALICE, START, World
+from tests.wlm.core.world import ALICE, START, World, named
 
 SETTINGS = WlmSettings()
 REQUEST = SubmitRequest(
@@ -46,10 +47,15 @@ def world() -> World:
 WORLD = world()
 
 
-def build(options: Mapping[str, str], settings: WlmSettings = SETTINGS, **fields: Any) -> SubmitJob:
+def build(
+    options: Mapping[str, str],
+    settings: WlmSettings = SETTINGS,
+    lab: World | None = None,
+    **fields: Any,
+) -> SubmitJob:
     request = msgspec.structs.replace(REQUEST, options=dict(options), **fields)
     files = StoredFiles("script", "environment")
-    state = world().core.state
+    state = (lab or world()).core.state
     return build_submission(request, SUBMITTER, files, state, settings, now=START.wall, zone=UTC)
 
 
@@ -100,7 +106,7 @@ def build(options: Mapping[str, str], settings: WlmSettings = SETTINGS, **fields
         ({"begin": "now+1hour"}, "job", {"eligible": START.wall + 3_600}),
         ({"deadline": "now+1hour"}, "job", {"deadline": START.wall + 3_600}),
         ({"deadline": "2001-01-01"}, "error", "--deadline"),
-        ({"begin": "teatime"}, "error", "--begin"),
+        ({"begin": "sometime"}, "error", "--begin"),
         ({"qos": "high"}, "job", {"qos": "high"}),
         ({}, "job", {"qos": "normal"}),
         ({"account": "chem"}, "job", {"qos": ""}),
@@ -181,6 +187,20 @@ def test_option_becomes_what_the_core_takes(
         "submission": built.submission,
     }[part]
     assert {name: getattr(of, name) for name in expected} == expected
+
+
+def test_normal_is_the_qos_of_a_cluster_without_any() -> None:
+    lab = World()
+    assert build({"qos": "normal"}, WlmSettings(), lab).job.qos == ""
+    for name, cluster in (("normal", world()), ("high", lab)):
+        with pytest.raises(NotFound):
+            build({"qos": name}, WlmSettings(), cluster)
+    change = job_update(
+        named(lab.submit()),
+        {"QOS": "normal"},
+        ChangeContext(lab.job(1), lab.core.state, lab.now, UTC),
+    )
+    assert change.qos == ""
 
 
 TEXTS = st.one_of(

@@ -8,11 +8,9 @@ import sys
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import parse_moment
 from fairbank.report.slurm.layout import Columns, SlurmColumn, parse_fields
 from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, Notation
 from fairbank.wlm.client import requests
@@ -180,13 +178,3 @@ def repeat(line: CommandLine, show: Callable[[], int]) -> int:
         show()
         print(flush=True)
         time.sleep(int(seconds))
-
-
-def parse_time(text: str, now: int, *, field: str) -> int:
-    """Return a time as Slurm's commands read it, in the zone of TZ. Raises InvalidInput."""
-    at = parse_moment(text, now, _zone_at(now), field=field)
-    return parse_moment(text, now, _zone_at(at), field=field)  # summer time may differ then
-
-
-def _zone_at(at: int) -> tzinfo:
-    return datetime.fromtimestamp(at, UTC).astimezone().tzinfo or UTC

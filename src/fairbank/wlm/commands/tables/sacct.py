@@ -27,12 +27,12 @@ from fairbank.wlm.commands.tables.rows import (
     check_cluster,
     fetch,
     notation,
-    parse_time,
     read_fields,
     states_of,
     user_name,
     users_of,
 )
+from fairbank.wlm.commands.times import parse_time
 
 _FORM = (
     CommandOption("delimiter", "", "TEXT", "text between the cells of -p and -P; default: |"),

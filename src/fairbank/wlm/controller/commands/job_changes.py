@@ -15,7 +15,7 @@ from fairbank.core.time import MINUTE, parse_moment
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.scheduling.placement import constraint
 from fairbank.wlm.controller.commands.field_names import find_field
-from fairbank.wlm.controller.commands.submissions import check_licenses, check_text
+from fairbank.wlm.controller.commands.submissions import check_licenses, check_text, known_qos
 from fairbank.wlm.core.events import UpdateJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
@@ -141,11 +141,7 @@ def _licenses(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]
 
 
 def _qos(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
-    if text and text not in context.state.settings.qos:
-        raise InvalidInput(
-            f"there is no QOS {text[:40]!a}", field=name, remedy="sacctmgr show qos lists them"
-        )
-    return {"qos": text}
+    return {"qos": known_qos(text, context.state, "qos")}
 
 
 # --- fields of the request of resources ---

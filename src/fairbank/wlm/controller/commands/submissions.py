@@ -21,6 +21,7 @@ from fairbank.priority.associations import own_association
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
 from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.jobs import Submission
 from fairbank.wlm.core.state import CoreState
@@ -150,7 +151,7 @@ def _pending_job(
     usable = own_association(
         state.accounts.allowed_qos, account, user, partitions[0] if partitions else ""
     ) or ("",)
-    qos = values.get("qos") or usable[0]
+    qos = known_qos(values.get("qos", ""), state, "--qos") or usable[0]
     times = {
         name: parse_moment(values[name], now, zone, field=f"--{name}")
         for name in ("begin", "deadline")
@@ -299,12 +300,19 @@ def _check_names(values: Mapping[str, Any], state: CoreState) -> None:
             field="--hint",
             remedy="leave it out",
         )
-    qos = values.get("qos")
-    if qos and qos not in known.qos:
-        raise NotFound(
-            f"there is no QOS {qos[:40]!a}", field="--qos", remedy="sacctmgr show qos lists them"
-        )
     check_licenses(values.get("licenses", {}), state, "--licenses")
+
+
+def known_qos(name: str, state: CoreState, field: str) -> str:
+    """Return the QOS of a job; empty for that of a cluster which has none. Raises NotFound."""
+    known = state.settings.qos
+    if not name or name in known:
+        return name
+    if name == DEFAULT_QOS and not known:
+        return ""
+    raise NotFound(
+        f"there is no QOS {name[:40]!a}", field=field, remedy="sacctmgr show qos lists them"
+    )
 
 
 def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> None:

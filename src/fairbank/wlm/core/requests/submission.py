@@ -11,6 +11,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Forbidden, InvalidInput, NotFound
 from fairbank.core.slurm_numbers import PRIORITY_MAX
+from fairbank.core.time import MINUTE
 from fairbank.jobqueue.dependencies import accept_dependencies
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.ends import test_dependencies
@@ -130,6 +131,7 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
             remedy="leave it out, or lower the priority with --nice",
         )
     limit = state.partitions[names[0]].default_seconds if job.limit is None else job.limit
+    check_least_time(job.time_min, limit)
     wanted = _with_least_nodes(job.wanted, [state.partitions[name] for name in names])
     return msgspec.structs.replace(
         job,
@@ -155,6 +157,17 @@ def _with_least_nodes(wanted: ResourceRequest, rules: list[PartitionRules]) -> R
 def requested_tres(wanted: ResourceRequest) -> dict[str, int]:
     """Return the CPUs and nodes that limits count before the job has nodes."""
     return {"cpu": wanted.cpus, "node": wanted.nodes}
+
+
+def check_least_time(time_min: int | None, limit: int | None) -> None:
+    """Raise InvalidInput if a job accepts no limit as short as its own."""
+    if time_min is not None and limit is not None and time_min > limit:
+        raise InvalidInput(
+            f"the least time of {time_min // MINUTE} minutes is above the limit of"
+            f" {limit // MINUTE}",
+            field="time-min",
+            remedy="give a least time up to the time limit",
+        )
 
 
 def default_partition(partitions: Mapping[str, PartitionRules]) -> tuple[str, ...]:

@@ -1,0 +1,99 @@
+"""Options of sbatch and srun that cannot be read: lines and exit codes as Slurm has them.
+
+Source: sbatch of Slurm 22.05. getopt_long(3) and most values end it with 255, numbers with 1.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.submission import values as v
+from fairbank.core.submission.options import Option, options_by_flag
+from fairbank.wlm.commands.slurm_errors import slurm_sentence
+
+_BAD_LINE_CODE, _BAD_NUMBER_CODE = 255, 1
+_READ_BY_CONTROLLER = (v.array, v.dependencies, v.licenses, v.gres)
+"""Readers of values that Slurm's sbatch sends as they are, and slurmctld refuses."""
+_NODE_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+
+
+class BadOption(InvalidInput):
+    """Option that cannot be read. `line` is Slurm's line about it, `code` its exit code."""
+
+    def __init__(self, line: str, code: int = _BAD_LINE_CODE, *, cause: InvalidInput) -> None:
+        super().__init__(cause.message, field=cause.field, remedy=cause.remedy)
+        self.line, self.code = line, code
+
+
+def bad_word(command: str, flag: str) -> BadOption:
+    """Return the error of a word that is no option of the command, or of several.
+
+    Args:
+        command: sbatch or srun.
+        flag: the option as it was written, without its value.
+    """
+    flags = options_by_flag(command)
+    if not flag.startswith("--"):
+        line = f"invalid option -- '{flag[1:2]}'"
+    elif near := sorted(other for other in flags if len(flag) > 2 and other.startswith(flag)):
+        names = " ".join(f"'{other}'" for other in near)
+        line = f"option '{flag[:40]}' is ambiguous; possibilities: {names}"
+    else:
+        line = f"unrecognized option '{flag[:40]}'"
+    return _bad_line(command, line)
+
+
+def missing_value(command: str, error: InvalidInput) -> BadOption:
+    """Return the error of an option at the end of the line that needs a value."""
+    flag = error.field or ""
+    if flag.startswith("--"):
+        return _bad_line(command, f"option '{flag}' requires an argument")
+    return _bad_line(command, f"option requires an argument -- '{flag[1:]}'")
+
+
+def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> BadOption:
+    """Return the error of an option whose value cannot be read.
+
+    Args:
+        command: sbatch or srun.
+        option: the option.
+        text: its value.
+        error: error of its reader, with the values that can be read.
+    """
+    reader, shown = option.reader, text[:40]
+    if reader is v.flag:
+        return _bad_line(command, f"option '{option.flag}' doesn't allow an argument")
+    if reader in _READ_BY_CONTROLLER:
+        sentence = slurm_sentence(error) or error.message
+        line = f"Batch job submission failed: {sentence}"
+        return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
+    if reader in (v.count, v.zero_or_one):
+        line = f'Invalid numeric value "{shown}" for {option.flag}.'
+        return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
+    if reader is v.resource_limits:
+        line = f"{option.flag}={shown} is not valid."
+        return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
+    line = f"Invalid {option.flag} specification"
+    if reader is v.nodes:
+        sizes = _NODE_RANGE.fullmatch(shown)
+        line = f'"{shown}" is not a valid node count'
+        if sizes is not None and int(sizes[1]):
+            line = f"Maximum node count {sizes[2]} is less than minimum node count {sizes[1]}"
+    return BadOption(f"{command}: error: {line}", cause=error)
+
+
+def print_bad_option(command: str, error: BadOption) -> int:
+    """Print what is wrong and the line of Slurm, and return the exit code."""
+    if error.message not in error.line:
+        remedy = f" ({error.remedy})" if error.remedy else ""
+        print(f"{command}: {error.message}{remedy}", file=sys.stderr)
+    print(error.line, file=sys.stderr)
+    return error.code
+
+
+def _bad_line(command: str, message: str) -> BadOption:
+    """Return the error of a command line, in the words of getopt_long(3)."""
+    line = f'{command}: {message}\nTry "{command} --help" for more information'
+    return BadOption(line, cause=InvalidInput(message))
