@@ -98,7 +98,8 @@ def test_range_of_a_category_has_texts_in_a_statement() -> None:
     with create_world(policy=policy) as world:
         path = f"/alloc/{world.own['allocation']}"
         more = {"credit_limit": 60, "comment": "more"}
-        assert world.ask("PATCH", path, SUPERUSER, json=more).status_code == 403
+        answer = world.ask("PATCH", path, SUPERUSER, json=more, headers=KEY)
+        assert answer.status_code == 403
         statement = world.ask("GET", f"{path}/statement?all=true", SUPERUSER).json()["data"]
         facts = statement["entries"][-1]["details"]["facts"]
         assert facts == {
