@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,9 @@ import pytest
 
 from fairbank.core.errors import Busy, Corrupt, FairbankError, Forbidden, NotFound, Unavailable
 from fairbank.wlm.client import requests
-from fairbank.wlm.client.connection import Controller, cluster_directory
+from fairbank.wlm.client.connection import ANSWER, SOCKET, Controller, cluster_directory
 from fairbank.wlm.protocol.commands import REQUESTS
+from fairbank.wlm.protocol.frames import Frame, encode_frame
 from tests.wlm.client.recording_controller import RecordingController
 
 RESULTS: dict[str, Any] = {"results": []}
@@ -140,3 +144,20 @@ def test_directory_is_that_of_the_variable_else_of_the_user(
     assert cluster_directory() == "/x/fairbank/cluster"
     monkeypatch.setenv("FAIRBANK_CLUSTER", "/c")
     assert cluster_directory() == "/c"
+
+
+def test_command_waits_while_too_many_connect(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(tmp_path / SOCKET))
+        listener.listen(0)
+        waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+        waiting.connect(str(tmp_path / SOCKET))
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        controller = stack.enter_context(Controller(str(tmp_path)))
+        answer = pool.submit(requests.ping, controller)
+        for _ in range(2):  # the second is that of the command
+            accepted = stack.enter_context(listener.accept()[0])
+        assert accepted.recv(9)
+        accepted.sendall(encode_frame(Frame(ANSWER, 1, b'{"pid": 7}')))
+        assert answer.result() == {"pid": 7}

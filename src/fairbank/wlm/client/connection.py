@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 from types import TracebackType
 from typing import Any
 
@@ -23,6 +24,7 @@ REQUEST, ANSWER, ERROR = 60, 61, 62
 """Kinds of the frames between commands and controller."""
 SOCKET = "controller.sock"
 ANSWER_SECONDS = 60.0
+_CONNECT_TIMEOUT = struct.pack("@ll", int(ANSWER_SECONDS), 0)
 _CHUNK = 256 * 1024
 
 
@@ -108,7 +110,8 @@ class Controller:
         if self._socket is None:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                connection.settimeout(ANSWER_SECONDS)
+                # With a timeout of Python's, a socket on which too many wait refuses at once.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _CONNECT_TIMEOUT)
                 connection.connect(os.path.join(self.directory, SOCKET))
             except BaseException:
                 connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import platform
+import resource
 import socket
 import struct
 from collections.abc import Iterator
@@ -352,16 +353,45 @@ def test_idle_connections_make_space_for_new_ones(
         assert waiting.recv(9) != b""
 
 
-def test_command_that_does_not_read_stops_no_other(
+def resident(pid: int) -> int:
+    """Return the resident memory of a process in MiB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (kib,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(kib) // 1_024
+
+
+def test_ten_thousand_idle_connections_stop_no_other(shared: SmallCluster) -> None:
+    before = resident(shared.controller.pid)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    try:
+        with ExitStack() as stack:
+            # Fewer where this process may not have so many files.
+            for _ in range(min(10_000, limits[1] - 200)):
+                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+                connection.connect(str(shared.directory / "controller.sock"))
+            with Controller(shared.directory) as other:
+                assert requests.wait(other, submit(other)) == 0
+            assert resident(shared.controller.pid) < before + 50
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_commands_that_do_not_read_stop_no_other(
     controller: Controller, shared: SmallCluster
 ) -> None:
     """Requests of megabytes of answers that stay unread: the controller stops reading them."""
     request = frame({"request": "rows", "version": 1, "of": "nodes", "columns": ["name"] * 400})
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(str(shared.directory / "controller.sock"))
-        connection.setblocking(False)
-        sent = 0
-        with pytest.raises(BlockingIOError):
-            while sent < 200_000_000:
-                sent += connection.send(request * 20)
+    before = resident(shared.controller.pid)
+    with ExitStack() as stack:
+        for _ in range(20):
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(str(shared.directory / "controller.sock"))
+            connection.setblocking(False)
+            sent = 0
+            with pytest.raises(BlockingIOError):
+                while sent < 200_000_000:
+                    sent += connection.send(request * 20)
         assert requests.ping(controller)["pid"] == shared.controller.pid
+        # Each has at most the unread answers of its socket, and of `UNREAD_MAX`.
+        assert resident(shared.controller.pid) < before + 20 * 8
