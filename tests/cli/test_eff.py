@@ -11,7 +11,8 @@ from tests.cli.site import AYLA, DANA, MINH
 def test_efficiency_of_a_job_and_the_cost_of_its_waste(fairbank: Run) -> None:
     """ayla's 42 processors (512 SU held for 12 h) ran 5 h 26 min: 42 x 19,560 s = 821,520 s given.
 
-    91 % of them were used, 747,583 s; of 301 SU (18,060 SU-minutes) 9 % were wasted: 1,625.
+    747,583 s of them were used, 91 %; of 301 SU (18,060 SU-minutes) 73,937 / 821,520 were wasted:
+    1,625.4 SU-minutes.
     """
     (row,) = json.loads(fairbank("eff", "812301", "--json").out)["data"]
     figures = ("cpus", "elapsed", "cpu_used", "cpu_given", "charged", "wasted")

@@ -505,6 +505,27 @@ def test_usage_reports_wasted_cost(store: Store) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("charged", "cpus", "seconds", "used", "wasted"),
+    [
+        (13_444, 16, 50_414, 626_944, 2_995),  # 13,444 x 179,680 / 806,624 = 2,994.7
+        (3, 1, 2, 1, 2),  # 1.5
+        (1_000_000_000_000, 1_000, 1_000, 333_333, 666_667_000_000),
+    ],
+)
+def test_wasted_cost_is_right_to_a_minute(
+    store: Store, charged: int, cpus: int, seconds: int, used: int, wasted: int
+) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 2 * 10**12, end=2**40))
+    details = JobDetails(cpus=cpus, cpu_seconds=used)
+    end = {"ended": NEW_YEAR + seconds, "elapsed_seconds": seconds}
+    granted(store, late_charge(1, charged, job_details=details, **end))
+    for by in (UsageBy.USER, UsageBy.JOB):
+        (row,) = SnapshotReader(store).usage(UsageQuery(), by, GroupPage())
+        assert (row.charged, row.wasted) == (charged, wasted)
+
+
 def test_usage_counts_the_hours_of_processors_and_gpus(store: Store) -> None:
     """Slurm writes all GPUs as gres/gpu; a cluster that counts only types has no such sum."""
     granted(store, project("physics", 100))

@@ -36,8 +36,6 @@ def efficiency(run: RunRecord) -> Efficiency:
 def efficiency_of(used: int, given: int, paid: int) -> Efficiency:
     """Return the efficiency of a run; all its figures are 0 if `given` is 0.
 
-    The used part is rounded to thousandths, because the SQL of the stores rounds it so.
-
     Args:
         used: processor seconds that the run used; at most `given` count.
         given: processor seconds that it had: processors times elapsed time. 0 if not known.
@@ -46,8 +44,23 @@ def efficiency_of(used: int, given: int, paid: int) -> Efficiency:
     if not given:
         return Efficiency()
     used = min(used, given)
-    thousandths = (2000 * used + given) // (2 * given)
-    return Efficiency(used, given, paid * (1000 - thousandths) // 1000)
+    return Efficiency(used, given, idle_part(paid, used, given))
+
+
+def idle_part(paid: int, used: int, given: int) -> int:
+    """Return the part of a charge for idle processors, rounded to whole SU-minutes.
+
+    In doubles, as the SQL of the stores computes it: integer products would exceed 64 bits.
+
+    Args:
+        paid: charge in SU-minutes.
+        used: processor seconds used, at most `given`.
+        given: processor seconds given, not 0.
+
+    >>> idle_part(13_444, 626_944, 806_624)
+    2995
+    """
+    return int(float(paid) * (given - used) / given + 0.5)
 
 
 def counted_of_more(run: RunRecord) -> int | None:

@@ -241,6 +241,15 @@ class GpuCount(FunctionElement[int]):
     inherit_cache = True
 
 
+class IdlePart(FunctionElement[int]):
+    """Part of a charge for idle processors: charge, seconds used and seconds given, as
+    `bank.efficiency.idle_part` computes it.
+    """
+
+    type = BigInteger()
+    inherit_cache = True
+
+
 # Most texts have the number of all GPUs as gres/gpu, which is found ten times as fast. For others
 # the parts become rows. CAST reads the digits at the beginning of a text.
 _GPUS_IN_SQLITE = """
@@ -267,6 +276,12 @@ _TEMPLATES: Mapping[type, Mapping[str, str]] = {
     JsonMember: {"sqlite": "json_extract({}, '$.' || {})", "postgresql": "({}::json ->> {})"},
     Bytewise: {"sqlite": "{}", "postgresql": '({} COLLATE "C")'},
     GpuCount: {"sqlite": _GPUS_IN_SQLITE, "postgresql": _GPUS_IN_POSTGRESQL},
+    IdlePart: {
+        "sqlite": "CAST(CAST({0} AS REAL) * (({2}) - ({1})) / ({2}) + 0.5 AS INTEGER)",
+        "postgresql": (
+            "floor(CAST({0} AS double precision) * (({2}) - ({1})) / ({2}) + 0.5)::bigint"
+        ),
+    },
     FewIds: {"sqlite": "{}", "postgresql": "(SELECT unnest(ARRAY{}))"},
 }
 

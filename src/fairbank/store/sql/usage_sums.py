@@ -33,7 +33,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.query import NO_QOS
 from fairbank.core.time import DAY
 from fairbank.store.schema import USAGE_FIGURES, allocation, journal, run, usage_head, usage_sum
-from fairbank.store.sql.conditions import GpuCount, has_failed, is_measured
+from fairbank.store.sql.conditions import GpuCount, IdlePart, has_failed, is_measured
 from fairbank.store.usage import UNKNOWN_STATUS
 
 ENTRIES_AT_ONCE = 5_000
@@ -69,10 +69,6 @@ def run_key() -> dict[str, ColumnElement[Any]]:
     }
 
 
-def _wasted(paid: ColumnElement[Any]) -> ColumnElement[Any]:
-    return paid * (1000 - (2000 * _BUSY + _GIVEN) // (2 * _GIVEN)) // 1000
-
-
 def run_figures(changed: FromClause | None = None) -> list[ColumnElement[Any]]:
     """Return the figures of a run, or what entries changed of them (`changed_runs`).
 
@@ -86,11 +82,11 @@ def run_figures(changed: FromClause | None = None) -> list[ColumnElement[Any]]:
         return case((and_(*when), figure), else_=0) if when else literal_column(str(figure))
 
     charged: ColumnElement[Any] = _PAID
-    wasted = case((_MEASURED, _wasted(_PAID)), else_=0)
+    wasted = case((_MEASURED, IdlePart(_PAID, _BUSY, _GIVEN)), else_=0)
     if changed is not None:
         charged = case((closed[0], _PAID), else_=-changed.c.back)
-        before = case((closed[0], 0), else_=_wasted(_PAID + changed.c.back))
-        wasted = case((_MEASURED, _wasted(_PAID) - before), else_=0)
+        before = case((closed[0], 0), else_=IdlePart(_PAID + changed.c.back, _BUSY, _GIVEN))
+        wasted = case((_MEASURED, IdlePart(_PAID, _BUSY, _GIVEN) - before), else_=0)
     figures: dict[str, ColumnElement[Any]] = {
         "runs": case((and_(*closed, _NO_JOB), 0), else_=of(1)),
         "failed": of(1, has_failed(_r)),
