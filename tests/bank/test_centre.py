@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
-from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, centre_use, granted_in
+from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, centre_use, granted_in, with_nodes
 from fairbank.bank.query import Usage
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
@@ -64,7 +64,8 @@ def test_allocations_of_the_end_count_as_if_they_lasted_the_whole_period() -> No
 
 def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: Any) -> CentreUse:
     sizes, allocations = more.pop("sizes", ()), more.pop("allocations", ())
-    return centre_use(units, sizes, allocations, usage, Instant(0), WEEK)
+    members = {"anvil+bell": ["anvil", "bell"]}
+    return centre_use(units, members, sizes, allocations, usage, Instant(0), WEEK)
 
 
 def test_capacity_granted_and_used_of_each_resource() -> None:
@@ -144,10 +145,11 @@ def test_utilisation_is_the_part_of_the_time_that_all_processors_and_gpus_had() 
     sums: dict[str, Any] = {"runs": 5, "core_seconds": 2_016 * 3_600, "gpu_seconds": 42 * 3_600}
     sizes = (ClusterSize("anvil", 10, 4), ClusterSize("bell", 30, 0))
     jobs = use({}, *uses, sizes=sizes).jobs
-    assert jobs == JobSums(**sums, cpu_used_permille=300, gpu_used_permille=63)  # 62.5
+    sums["cpus"] = 40
+    assert jobs == JobSums(**sums, gpus=4, cpu_used_permille=300, gpu_used_permille=63)  # 62.5
     sizes = (ClusterSize("anvil", 10, 4), ClusterSize("bell", 30, None))
     jobs = use({}, *uses, sizes=sizes).jobs
-    assert jobs == JobSums(**sums, cpu_used_permille=300, gpu_used_permille=None)
+    assert jobs == JobSums(**sums, gpus=None, cpu_used_permille=300, gpu_used_permille=None)
     assert use({}, *uses).jobs.cpu_used_permille is None
 
 
@@ -167,3 +169,31 @@ def test_utilisation_leaves_out_jobs_on_clusters_that_the_settings_lack() -> Non
 
 def test_gpus_that_no_cluster_has_have_no_utilisation() -> None:
     assert use({}, sizes=(ClusterSize("anvil", 10, 0),)).jobs.gpu_used_permille is None
+
+
+def test_nodes_of_a_cluster_are_counted_where_its_settings_have_none() -> None:
+    """Bell has 2 units, 8 processors and 1 GPU by its nodes: 20,160 SU-minutes in a week, and with
+    those of anvil 30,240. Both have 10 processors, 1,680 CPU-hours, of which 420 were used; the
+    settings say that bell has no GPU.
+    """
+    units: dict[tuple[str, str], Fraction | None]
+    units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): None, ("gpu", "anvil+bell"): None}
+    bell = Usage("cpu", "cpu", "bell", 3, 1, 5_000, 60, core_seconds=420 * 3_600)
+    sizes = (ClusterSize("anvil", 2, 4), ClusterSize("bell", None, 0))
+    known = use(units, bell, sizes=sizes, allocations=[allocation(1, "cpu", 700, 0, 7)])
+    nodes = {"cpu": Fraction(2), "gpu": Fraction(1)}
+    whole = with_nodes(known, ClusterSize("bell", 8, 1), nodes, WEEK)
+    assert [(row.clusters, row.capacity, row.granted, row.used) for row in whole.resources] == [
+        ("", 30_240, 700, 0),
+        ("anvil", 10_080, None, 0),
+        ("bell", 20_160, None, 5_000),
+        ("anvil+bell", None, 0, 0),  # the nodes are a part of it
+    ]
+    assert whole.clusters[1] == ClusterSize("bell", 8, 0)
+    assert (known.jobs.cpus, known.jobs.cpu_used_permille) == (None, None)
+    assert (whole.jobs.cpus, whole.jobs.gpus, whole.jobs.cpu_used_permille) == (10, 4, 250)
+
+
+def test_settings_have_priority_over_the_nodes_of_a_cluster() -> None:
+    known = use({("cpu", "anvil"): Fraction(1)}, sizes=[ClusterSize("anvil", 2, 4)])
+    assert with_nodes(known, ClusterSize("anvil", 9, 9), {"cpu": Fraction(9)}, WEEK) == known

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from fractions import Fraction
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
+from fairbank.bank.allocation import Allocation, AllocationTerms
+from fairbank.bank.project import Project
+from fairbank.bank.query import Balance
+from fairbank.bank.run import UserSums
 from fairbank.cli.commands.planning import bank_figures
 from fairbank.cli.commands.planning.bank_figures import projected_term
-from fairbank.core.time import DAY, parse_instant
+from fairbank.core.time import DAY, Instant, parse_instant
+from fairbank.core.units import SuMinutes
 from fairbank.report import centre
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.plots import canvas
 from fairbank.report.plots.bank import Term, burn_down, calendar_names, usage_by_group
 from fairbank.report.plots.figures import Caption, GroupFigure
+from fairbank.rest.schemas.alloc import balance_row
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, GPU
 
@@ -99,46 +105,21 @@ def test_allocation_that_was_ended_early_was_granted_what_it_could_use(changing:
     assert granted() == {"cpu": 100_000, "gpu": 16_738, "disk": 7}
 
 
-CARD = {
-    **dict.fromkeys(("since", "until"), ""),
+TOTALS = {
     **dict.fromkeys(("projects", "allocations", "runs"), 1),
     "core_seconds": 720 * 3_600,
     "gpu_seconds": 36 * 3_600,
-    "resources": [
-        {"clusters": "alpha", "core_seconds": 700 * 3_600, "gpu_seconds": 0},
-        {"clusters": "alpha+beta", "core_seconds": 20 * 3_600, "gpu_seconds": 36 * 3_600},
-    ],
-    "clusters": [
-        {"cluster": "alpha", "cpus": 2, "gpus": 0},
-        {"cluster": "beta", "cpus": None, "gpus": None},
-    ],
+    **dict.fromkeys(("cpus", "gpus", "cpu_used_permille", "gpu_used_permille")),
 }
-TOTALS = centre.centre_totals(CARD, 3_600, {})
 
 
-def test_utilisation_may_be_that_of_slurm_in_part() -> None:
-    """This host's cluster beta has 6 processors and 1 GPU: in 360 hours 2,880 and 360 hours."""
-    totals = centre.centre_totals(CARD, 360 * 3_600, {"beta": {"cpus": 6, "gpus": 1}})
-    assert [totals[f"{kind}_used_permille"] for kind in ("cpu", "gpu")] == [250, 100]
+def test_utilisation_is_shown_beside_the_hours() -> None:
+    totals = {**TOTALS, "cpu_used_permille": 250, "gpu_used_permille": 100}
     first, *_ = centre.notes([], totals, DisplayFormat())
     assert "720 CPU-hours (utilisation 25.0%), 36 GPU-hours (utilisation 10.0%)." in first
 
 
-def test_utilisation_is_that_of_the_clusters_of_the_settings() -> None:
-    """Alpha has 2 processors: in 1,000 hours 2,000, of which 500 were used. `old` used 9,500."""
-    hours = {"alpha": 500, "old": 9_500}
-    resources = [
-        {"clusters": name, "core_seconds": used * 3_600, "gpu_seconds": 0}
-        for name, used in hours.items()
-    ]
-    sums = {"core_seconds": 10_000 * 3_600, "resources": resources}
-    card = {**CARD, **sums, "clusters": [{"cluster": "alpha", "cpus": 2, "gpus": 0}]}
-    totals = centre.centre_totals(card, 1_000 * 3_600, {})
-    assert (totals["core_seconds"], totals["cpu_used_permille"]) == (10_000 * 3_600, 250)
-
-
 def test_unknown_utilisation_names_the_settings_that_it_needs() -> None:
-    assert (TOTALS["cpu_used_permille"], TOTALS["gpu_used_permille"]) == (None, None)
     first, *_, last = centre.notes([], TOTALS, DisplayFormat())
     assert "720 CPU-hours, 36 GPU-hours." in first
     assert last.startswith("Utilisation not known: set cpus and gpus of each [clusters.NAME]")
@@ -148,10 +129,16 @@ def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dic
     """Return the rows of the bank for clusters with these capacities, and credit for both."""
     nothing = {"resource": "cpu", "granted": None, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
     whole = None if alpha is None or beta is None else alpha + beta
-    credit = {"clusters": "", "capacity": whole, "granted": granted, "used": 0}
+    credit: dict[str, object] = {
+        "clusters": "",
+        "cluster_names": [],
+        "capacity": whole,
+        "granted": granted,
+        "used": 0,
+    }
     nothing["granted_at_end"] = None
-    clusters = [
-        {"clusters": name, "capacity": capacity, "used": 0}
+    clusters: list[dict[str, object]] = [
+        {"clusters": name, "cluster_names": [name], "capacity": capacity, "used": 0}
         for name, capacity in (("alpha", alpha), ("beta", beta))
     ]
     return [{**nothing, **row, "several_prices": row is credit} for row in (credit, *clusters)]
@@ -159,7 +146,7 @@ def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dic
 
 def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_can_charge() -> None:
     """An SU pays on either cluster: 9,000 SU are granted, and both can charge 2,000 and 4,000."""
-    rows = centre.centre_rows(of_two_prices(2_000 * 60, 4_000 * 60, 9_000 * 60), 60, {})
+    rows = centre.centre_rows(of_two_prices(2_000 * 60, 4_000 * 60, 9_000 * 60), {})
     assert [(row["unit"], row["capacity"]) for row in rows] == [
         ("cpu", 360_000),
         ("cpu@alpha", 120_000),
@@ -191,7 +178,7 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
 
 def test_figure_shows_resources_without_known_capacity() -> None:
     """Of two clusters with different prices one has no capacity, so both together have none."""
-    rows = centre.centre_rows(of_two_prices(2_000 * 60, None, 9_000 * 60), 60, {})
+    rows = centre.centre_rows(of_two_prices(2_000 * 60, None, 9_000 * 60), {})
     drawn = centre.figure(rows, Caption("Use", "", "", ""))
     assert [(group.name, group.values, group.line) for group in drawn.groups] == [
         ("cpu", [9_000, None, None], None),
@@ -206,12 +193,19 @@ def test_figure_shows_resources_without_known_capacity() -> None:
 def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -> None:
     """A host has the nodes of one of them, so asking there would not help."""
     row = {"resource": "cpu", "clusters": "alpha+beta", "several_prices": False, "used": 0}
-    row |= {"granted": 0, "granted_at_end": 0, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
+    row |= {
+        "cluster_names": ["alpha", "beta"],
+        "granted": 0,
+        "granted_at_end": 0,
+        "runs": 0,
+        "core_seconds": 0,
+        "gpu_seconds": 0,
+    }
     for capacity, expected in (
         (None, "Capacity not known: cpu. Set [clusters.NAME.capacity] of each of its clusters."),
         (6_000, "cpu: DOWN of its clusters together is not known; IDLE includes it."),
     ):
-        rows = centre.centre_rows([{**row, "capacity": capacity}], 3_600, {})
+        rows = centre.centre_rows([{**row, "capacity": capacity}], {})
         shown = centre.notes(rows, TOTALS, DisplayFormat())
         assert [line for line in shown if line.startswith(("cpu:", "Capacity"))] == [expected]
 
@@ -226,19 +220,23 @@ def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
     assert centre.warnings([{**row, "granted_at_end": 720 * 60}], DisplayFormat()) == []
 
 
-def test_capacity_of_clusters_with_different_prices_may_be_that_of_slurm_in_part() -> None:
-    """This host's cluster beta has 2 units for an hour, alpha 60 SU-minutes in the settings."""
-    resources = of_two_prices(60, None, 181)
-    of_beta = {("cpu", "beta"): (Fraction(2), 0)}
-    rows = centre.centre_rows(resources, 3_600, of_beta)
-    assert [row["capacity"] for row in rows] == [180, 60, 120]
-    assert len(centre.warnings(rows, DisplayFormat())) == 1
-    unknown = centre.centre_rows(resources, 3_600, {})
-    assert [row["capacity"] for row in unknown] == [None, 60, None]
-    assert centre.warnings(unknown, DisplayFormat()) == []
-    notes = centre.notes(unknown, TOTALS, DisplayFormat())
+def test_sum_of_unknown_capacities_is_not_known() -> None:
+    rows = centre.centre_rows(of_two_prices(60, None, 181), {})
+    assert [row["capacity"] for row in rows] == [None, 60, None]
+    assert centre.warnings(rows, DisplayFormat()) == []
+    notes = centre.notes(rows, TOTALS, DisplayFormat())
     assert any(note.startswith("Capacity not known: cpu@beta.") for note in notes)
     assert not any(note.startswith("cpu: an SU pays") for note in notes)
+
+
+def test_nodes_that_are_down_are_not_idle() -> None:
+    """Alpha can charge 2,000 SU, of which 500 SU are down."""
+    rows = centre.centre_rows(of_two_prices(120_000, 240_000, 0), {("cpu", "alpha"): 30_000})
+    assert [(row["down"], row["idle"]) for row in rows] == [
+        (None, None),
+        (30_000, 90_000),
+        (None, 240_000),
+    ]
 
 
 def test_only_staff_see_the_whole_centre(fairbank: Run) -> None:
@@ -373,16 +371,31 @@ def test_projection_of_a_burn_down_keeps_the_credit_limit() -> None:
     """After 50 of 100 days 100 of 1,000 SU are used, and 5,000 more may be: 5,900 SU are available.
     100 SU more will be used, or the 300 SU of a hold: 5,800 or 5,600 SU are available at the end.
     """
-    term = {"start": "2026-01-01T00:00:00Z", "end": "2026-04-11T00:00:00Z"}
-    credit = {"deposited": 60_000, "credit_limit": 300_000, "charged": 6_000}
-    start = parse_instant(term["start"])
-    for held, available in ((0, 348_000), (18_000, 336_000)):
-        row = {**term, **credit, "held": held}
-        assert projected_term(row, start + 50 * DAY) == Term(
-            start, start + 100 * DAY, 60_000, (start + 100 * DAY, available)
+    start = parse_instant("2026-01-01T00:00:00Z")
+    end = start + 100 * DAY
+    for charged, held, ends_with in (
+        (6_000, 0, (end, 348_000)),
+        (6_000, 18_000, (end, 336_000)),
+        (240_000, 0, (start + 75 * DAY, 0)),  # 120,000 are left: 25 days
+    ):
+        allocation = Allocation(
+            id=1,
+            terms=AllocationTerms(
+                project=1,
+                resource="cpu",
+                category="research",
+                start=start,
+                end=Instant(end),
+                credit_limit=SuMinutes(300_000),
+            ),
+            deposited=SuMinutes(60_000),
+            charged=SuMinutes(charged),
+            held=SuMinutes(held),
         )
-    spent = {**term, **credit, "charged": 240_000, "held": 0}  # 120,000 are left: 25 days
-    assert projected_term(spent, start + 50 * DAY).ends_with == (start + 75 * DAY, 0)
+        project = Project(id=1, gname="chem", gid=7_001, account="chem", parent=None)
+        balance = Balance(allocation, UserSums(), None)
+        row = balance_row(balance, project, Instant(start + 50 * DAY), {})
+        assert projected_term(msgspec.to_builtins(row)) == Term(start, end, 60_000, ends_with)
 
 
 def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:

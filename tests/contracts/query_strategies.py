@@ -19,12 +19,12 @@ from fairbank.bank.query import (
     ProjectQuery,
     RefusalQuery,
     RunQuery,
-    UsageBy,
     UsageQuery,
     Visibility,
 )
 from fairbank.bank.run import RunState
 from fairbank.core.time import DAY, Instant
+from fairbank.core.usage_groups import UsageBy
 from tests.bank import request_strategies as strategies
 
 Query = tuple[str, tuple[Any, ...]]

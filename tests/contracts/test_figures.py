@@ -14,7 +14,6 @@ from fairbank.bank.query import (
     Page,
     RunQuery,
     Usage,
-    UsageBy,
     UsageQuery,
     Visibility,
 )
@@ -24,6 +23,7 @@ from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, Instant
 from fairbank.core.time_zone import parse_zone, zone_offsets
 from fairbank.core.units import SuMinutes
+from fairbank.core.usage_groups import UsageBy
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.small_site import (

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Policy
-from fairbank.bank.query import AllocationQuery, GroupPage, Page, Usage, UsageBy, UsageQuery
+from fairbank.bank.query import AllocationQuery, GroupPage, Page, Usage, UsageQuery
 from fairbank.bank.requests import Amend, Request, SubmittedRequest, Undo
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import Instant
+from fairbank.core.usage_groups import UsageBy
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 from fairbank.store.factory import open_store

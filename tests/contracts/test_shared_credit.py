@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.query import (
-    EntryQuery,
-    GroupPage,
-    Page,
-    RunQuery,
-    UsageBy,
-    UsageQuery,
-    Visibility,
-)
+from fairbank.bank.query import EntryQuery, GroupPage, Page, RunQuery, UsageQuery, Visibility
 from fairbank.bank.requests import Charge, Deposit
 from fairbank.core.units import SuMinutes
+from fairbank.core.usage_groups import UsageBy
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from tests.contracts.conftest import EVERYWHERE, places

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.query import PAGE_MAX, AllocationQuery, GroupPage, Page, UsageBy, UsageQuery
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, GroupPage, Page, UsageQuery
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.cli.commands.bank import balance, statement
 from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.usage_groups import UsageBy
 from fairbank.report.columns import DisplayFormat
 from fairbank.rest.schemas.alloc import allocation_row
 from fairbank.rest.schemas.statement import sums

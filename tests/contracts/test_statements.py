@@ -20,13 +20,13 @@ from fairbank.bank.query import (
     ProjectQuery,
     RefusalQuery,
     RunQuery,
-    UsageBy,
     UsageQuery,
     Visibility,
 )
 from fairbank.bank.requests import Deposit, Request
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.core.usage_groups import UsageBy
 from tests.contracts.databases import Place
 from tests.contracts.small_site import ALICE, START, SnapshotReader, charge, fill, granted, hold
 from tests.contracts.statement_count import Statements, count_statements, statements_taken

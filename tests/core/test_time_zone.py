@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.query import GroupPage, Usage, UsageBy
+from fairbank.bank.query import GroupPage, Usage
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.core.time_zone import local_day, parse_zone, zone_offsets
+from fairbank.core.usage_groups import UsageBy
 from fairbank.store.usage import page_of_groups
 
 CENTURY = 130 * 366 * DAY

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank import query
-from fairbank.report.usage import BY, BY_TIME, OTHERS, SUMS, usage_table
-from fairbank.rest.routes.usage import By
+from fairbank.report.usage import SUMS, usage_table
 
 figures = st.integers(0, 10**6)
 usage_rows = st.lists(
@@ -46,10 +44,3 @@ def test_rows_and_percentages_of_each_unit_add_up(
         assert total["charged"] == sum(row["charged"] for row in of_unit)
         assert sum(row["share_permille"] for row in shown) == (1000 if total["charged"] else 0)
         assert len([row for row in shown if row["group"] is not None]) <= (limit or len(of_unit))
-
-
-def test_client_and_bank_know_the_same_kinds_of_groups() -> None:
-    kinds = tuple(query.UsageBy)
-    assert tuple(kind.value for kind in kinds) == get_args(By) == BY
-    assert tuple(kind.value for kind in kinds if kind.is_time) == BY_TIME
-    assert query.OTHERS == OTHERS

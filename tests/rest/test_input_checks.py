@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from fairbank.bank.query import UsageBy
+from fairbank.core.usage_groups import UsageBy
 from fairbank.rest.app import document
 from tests.rest.operations import operations
 from tests.rest.responses import WHY, refused

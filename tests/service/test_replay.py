@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
+from fairbank.bank.query import GroupPage, Page, RunQuery, UsageQuery
 from fairbank.cluster.job import JobDetails
 from fairbank.core.errors import InvalidInput
+from fairbank.core.usage_groups import UsageBy
 from fairbank.service.ledger import Ledger
 from fairbank.service.simulation.replay import replay
 from fairbank.service.simulation.trace_files import open_trace

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import Select, make_url, select
 
 from fairbank.bank.entry import LOOKED_THROUGH, Kind
-from fairbank.bank.query import GroupPage, Page, RefusalQuery, UsageBy, UsageQuery, Visibility
+from fairbank.bank.query import GroupPage, Page, RefusalQuery, UsageQuery, Visibility
 from fairbank.core.time import Instant
+from fairbank.core.usage_groups import UsageBy
 from fairbank.store import schema
 from fairbank.store.postgres.store import PostgresStore
 from fairbank.store.queries import queries

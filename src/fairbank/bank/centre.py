@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -20,19 +22,21 @@ Number = TypeVar("Number", int, Fraction)
 class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
-    `units` is the billing of all nodes together, None if it is not known; `capacity` is that
-    times the period. `granted_at_end` is what the allocations that are valid at its end would grant
-    for a period of this length: more than `granted` if they are new. `used` are the charges of runs
-    that ended in the period, less refunds.
+    `clusters` joins the names in `cluster_names`, as in `Usage`. `units` is the billing of all
+    nodes together, None if it is not known; `capacity` is that times the period. `granted_at_end`
+    is what the allocations that are valid at its end would grant for a period of this length: more
+    than `granted` if they are new. `used` are the charges of runs that ended in the period, less
+    refunds.
 
-    A resource with several prices also has a row without clusters. Its credit pays at each price,
-    so it is there, with the sum of what the clusters can charge, and theirs is None. Its
-    `used` is 0: charges at different prices are not added. Measured use of a resource that no
-    cluster bills has no clusters too.
+    A resource with several prices also has a row without clusters (`several_prices`). Its credit
+    pays at each price, so it is there, with the sum of what the clusters can charge, and theirs is
+    None. Its `used` is 0: charges at different prices are not added. Measured use of a resource
+    that no cluster bills has no clusters too.
     """
 
     resource: str
     clusters: str
+    cluster_names: Sequence[str] = ()
     units: Fraction | None
     capacity: int | None
     granted: int | None
@@ -41,6 +45,7 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     core_seconds: int
     gpu_seconds: int
+    several_prices: bool = False
 
 
 class ClusterSize(msgspec.Struct, frozen=True):
@@ -54,14 +59,17 @@ class ClusterSize(msgspec.Struct, frozen=True):
 class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Number of jobs, and the time of the processors and GPUs that they had, of all resources.
 
-    The parts of the time that existed are in thousandths; None if it is not known. They are of the
-    clusters of the settings: the processors of other clusters are not known. A job counts where it
-    ended, with all its time, so they may exceed 1000 in a short period.
+    `cpus` and `gpus` are those of all clusters of the settings; None if one has none there. The
+    parts of their time in thousandths are of jobs on these clusters: the processors of others are
+    not known. A job counts where it ended, with all its time, so they may exceed 1000 in a short
+    period.
     """
 
     runs: int
     core_seconds: int
     gpu_seconds: int
+    cpus: int | None
+    gpus: int | None
     cpu_used_permille: int | None
     gpu_used_permille: int | None
 
@@ -95,6 +103,7 @@ def granted_in(allocation: Allocation, since: Instant, until: Instant) -> int:
 
 def centre_use(
     units: Mapping[tuple[str, str], Fraction | None],
+    members: Mapping[str, Sequence[str]],
     clusters: Sequence[ClusterSize],
     allocations: Iterable[Allocation],
     usage: Iterable[Usage],
@@ -105,6 +114,7 @@ def centre_use(
 
     Args:
         units: billing units of each resource and group of clusters; None if not known.
+        members: names of the clusters of a group; a group that is missing is one cluster.
         clusters: all clusters of the settings.
         allocations: all allocations; cancelled and removed ones do not count.
         usage: usage of the period by resource.
@@ -131,7 +141,13 @@ def centre_use(
     rows: list[ResourceUse] = []
     for resource in sorted({*granted, *(name for name, _ in keys)}):
         own = [
-            _resource_use(key, units.get(key), used.get(key), until - since)
+            _resource_use(
+                key,
+                members.get(key[1], [key[1]] if key[1] else []),
+                units.get(key),
+                used.get(key),
+                until - since,
+            )
             for key in keys
             if key[0] == resource
         ]
@@ -145,14 +161,58 @@ def centre_use(
     )
 
 
+def with_nodes(
+    use: CentreUse, size: ClusterSize, units: Mapping[str, Fraction], seconds: int
+) -> CentreUse:
+    """Return the use of a centre with the nodes of a cluster, where its settings have none.
+
+    Args:
+        use: the use of the centre.
+        size: the cluster, with the processors and GPUs of its nodes.
+        units: billing of its nodes by resource.
+        seconds: duration of the period.
+    """
+    sizes = [
+        ClusterSize(
+            own.cluster,
+            size.cpus if own.cpus is None else own.cpus,
+            size.gpus if own.gpus is None else own.gpus,
+        )
+        if own.cluster == size.cluster
+        else own
+        for own in use.clusters
+    ]
+    rows = []
+    for resource, of_resource in groupby(use.resources, attrgetter("resource")):
+        own = [
+            replace(row, units=units[resource], capacity=_capacity(units[resource], seconds))
+            if row.units is None and resource in units and [*row.cluster_names] == [size.cluster]
+            else row
+            for row in of_resource
+        ]
+        if own[0].several_prices:
+            own[0] = _sum_of_prices(own[0], own[1:])
+        rows += own
+    return replace(use, resources=rows, clusters=sizes, jobs=_job_sums(rows, sizes, seconds))
+
+
+def _capacity(units: Fraction | None, seconds: int) -> int | None:
+    return None if units is None else int(units * seconds / 60)
+
+
 def _resource_use(
-    key: tuple[str, str], units: Fraction | None, used: Usage | None, seconds: int
+    key: tuple[str, str],
+    names: Sequence[str],
+    units: Fraction | None,
+    used: Usage | None,
+    seconds: int,
 ) -> ResourceUse:
     return ResourceUse(
         resource=key[0],
         clusters=key[1],
+        cluster_names=names,
         units=units,
-        capacity=None if units is None else int(units * seconds / 60),
+        capacity=_capacity(units, seconds),
         granted=None,
         granted_at_end=None,
         used=0 if used is None else used.charged,
@@ -168,19 +228,24 @@ def _with_credit(
     """Return the rows of a resource with its credit: in a row of its own, unless there is one."""
     if len(own) == 1:
         return [replace(own[0], granted=granted, granted_at_end=at_end)]
-    whole = _resource_use((resource, ""), None, None, 0)
+    whole = _resource_use((resource, ""), [], None, None, 0)
     if own and own[0].clusters == "":
         whole, *own = own
+    credit = replace(whole, granted=granted, granted_at_end=at_end, several_prices=bool(own))
+    return [_sum_of_prices(credit, own), *own]
+
+
+def _sum_of_prices(credit: ResourceUse, own: Sequence[ResourceUse]) -> ResourceUse:
+    """Return the row of a resource with several prices, with what its clusters can charge."""
     capacity, units = _total([row.capacity for row in own]), _total([row.units for row in own])
-    credit = replace(whole, granted=granted, granted_at_end=at_end)
-    return [replace(credit, units=units, capacity=capacity), *own]
+    return replace(credit, units=units, capacity=capacity)
 
 
 def _job_sums(
     rows: Sequence[ResourceUse], clusters: Sequence[ClusterSize], seconds: int
 ) -> JobSums:
     names = {of.cluster for of in clusters}
-    of_settings = [row for row in rows if names.issuperset(row.clusters.split("+"))]
+    of_settings = [row for row in rows if names.issuperset(row.cluster_names)]
     core_seconds = sum(row.core_seconds for row in of_settings)
     gpu_seconds = sum(row.gpu_seconds for row in of_settings)
     cpus, gpus = _total([of.cpus for of in clusters]), _total([of.gpus for of in clusters])
@@ -188,6 +253,8 @@ def _job_sums(
         runs=sum(row.runs for row in rows),
         core_seconds=sum(row.core_seconds for row in rows),
         gpu_seconds=sum(row.gpu_seconds for row in rows),
+        cpus=cpus,
+        gpus=gpus,
         cpu_used_permille=in_permille(core_seconds, cpus and cpus * seconds),
         gpu_used_permille=in_permille(gpu_seconds, gpus and gpus * seconds),
     )

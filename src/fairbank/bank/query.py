@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -13,6 +12,7 @@ from fairbank.bank.project import Member
 from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import ZoneOffsets
+from fairbank.core.usage_groups import OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,8 +22,6 @@ PAGE_MAX = 1_000
 
 NO_QOS = "-"
 """Group of the runs whose QOS is not known. No QOS has this name."""
-OTHERS = "(others)"
-"""Group of a usage that has all groups which a limit leaves out."""
 _USAGE_SUMS = (
     *("runs", "failed", "charged", "elapsed_seconds", "core_seconds", "gpu_seconds"),
     *("waited_seconds", "cpu_seconds", "given_seconds", "wasted", "early"),
@@ -215,26 +213,6 @@ class RefusalQuery(JobRowQuery, frozen=True, kw_only=True):
 
     account: str | None = None
     sender: int | None = None
-
-
-class UsageBy(Enum):
-    USER = "user"
-    PROJECT = "project"
-    RESOURCE = "resource"
-    CLUSTER = "cluster"
-    CATEGORY = "category"
-    PARTITION = "partition"
-    QOS = "qos"
-    ALLOCATION = "allocation"
-    JOB = "job"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-
-    @property
-    def is_time(self) -> bool:
-        """True if the groups are parts of a calendar."""
-        return self in (UsageBy.DAY, UsageBy.WEEK, UsageBy.MONTH)
 
 
 class UsageQuery(PeriodQuery, frozen=True, kw_only=True):

@@ -15,10 +15,20 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from fairbank.cluster.fields import (
+    Comment,
+    Epoch,
+    Limit,
+    Name,
+    NameOrNone,
+    Seconds,
+    Tres,
+    Uid,
+    Word,
+)
 from fairbank.cluster.job import UNKNOWN_CPUS, UNKNOWN_TRES, JobDetails, Run, join_status
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
-from fairbank.core.fields import Comment, Epoch, Limit, Name, NameOrNone, Seconds, Tres, Uid, Word
 from fairbank.core.final_state import FINAL_STATES, PATTERN, final_state
 from fairbank.core.ids import JOB_ID_MAX, JOB_NAME_MAX
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX, NODES_MAX

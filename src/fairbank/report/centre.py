@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbank.core.units import MINUTES_IN_SU, in_permille
 from fairbank.report.cells import counted, plain
@@ -17,73 +17,33 @@ UNKNOWN = "-"
 BARS = ("granted", "used", "idle", "down")
 
 
-def centre_rows(
-    resources: Sequence[Row], seconds: int, of_slurm: Mapping[tuple[str, str], tuple[Any, int]]
-) -> list[Row]:
-    """Return the rows of the bank with capacity, down and idle; amounts in SU-minutes.
+def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str], int]) -> list[Row]:
+    """Return the rows of the bank with their unit, down, idle and used part; in SU-minutes.
 
     Args:
-        resources: rows of the bank. Settings have priority over the nodes that Slurm has now.
-        seconds: duration of the period.
-        of_slurm: units and down SU-minutes by resource and clusters.
+        resources: rows of the bank, with Slurm's capacity where the settings have none.
+        down_minutes: what is down of a resource and clusters, as far as it is known.
     """
-    names = unit_names(map(_unit, resources))
-    capacities = {_unit(row): row["capacity"] for row in resources}
-    for unit, (units, _) in of_slurm.items():
-        if capacities[unit] is None:
-            capacities[unit] = int(units * seconds / 60)
+    names = unit_names((row["resource"], row["clusters"]) for row in resources)
     rows: list[Row] = []
     for row in resources:
-        unit = _unit(row)
-        capacity, (_, down) = capacities[unit], of_slurm.get(unit, (None, None))
-        of_clusters = [capacities[key] for key in capacities if key[0] == unit[0] and key[1]]
-        has_prices = row["several_prices"]
-        if has_prices and None not in of_clusters:
-            capacity = sum(of_clusters)
-        idle = None
-        if capacity is not None and not has_prices:
-            idle = max(0, capacity - row["used"] - (down or 0))
-        shown = {**row, "unit": names[unit], "capacity": capacity, "down": down, "idle": idle}
-        used_permille = None if has_prices else _permille(shown, "used")
-        rows.append({**shown, "used_permille": used_permille})
+        unit = row["resource"], row["clusters"]
+        capacity, down = row["capacity"], down_minutes.get(unit)
+        idle = used_permille = None
+        if not row["several_prices"]:
+            used_permille = _permille(row, "used")
+            if capacity is not None:
+                idle = max(0, capacity - row["used"] - (down or 0))
+        shown = {"unit": names[unit], "down": down, "idle": idle, "used_permille": used_permille}
+        rows.append({**row, **shown})
     return rows
 
 
-def _unit(row: Row) -> tuple[str, str]:
-    return row["resource"], row["clusters"]
-
-
-_SUMS = ("since", "until", "projects", "allocations", "runs", "core_seconds", "gpu_seconds")
-_UTILISATION = (
-    ("cpus", "core_seconds", "cpu_used_permille"),
-    ("gpus", "gpu_seconds", "gpu_used_permille"),
+TOTALS = (
+    *("since", "until", "projects", "allocations", "runs", "core_seconds", "gpu_seconds"),
+    *("cpus", "cpu_used_permille", "gpus", "gpu_used_permille"),
 )
-
-
-def centre_totals(
-    card: Row, seconds: int, of_slurm: Mapping[str, Mapping[str, int]]
-) -> dict[str, Any]:
-    """Return the totals of the centre, with the used part of all processors and GPUs, without jobs
-    on clusters that the settings lack.
-
-    Args:
-        card: the answer of the bank. Settings have priority over the nodes that Slurm has now.
-        seconds: duration of the period.
-        of_slurm: numbers of `cpus` and `gpus` by cluster.
-    """
-    sums = {key: card[key] for key in _SUMS}
-    names = {row["cluster"] for row in card["clusters"]}
-    of_settings = [row for row in card["resources"] if names >= set(row["clusters"].split("+"))]
-    for things, used, part in _UTILISATION:
-        own = [
-            of_slurm.get(row["cluster"], {}).get(things) if row[things] is None else row[things]
-            for row in card["clusters"]
-        ]
-        known = [number for number in own if number is not None]
-        number = sum(known) if known and len(known) == len(own) else None
-        time = sum(row[used] for row in of_settings)
-        sums |= {things: number, part: in_permille(time, number and number * seconds)}
-    return sums
+"""Fields of the bank's answer that are the totals of the centre."""
 
 
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
@@ -147,7 +107,9 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         if row["capacity"] is not None and _is_of_several(row)
     ]
     unknown = [
-        things for things, used, _ in _UTILISATION if totals[things] is None and totals[used]
+        things
+        for things, used in (("cpus", "core_seconds"), ("gpus", "gpu_seconds"))
+        if totals[things] is None and totals[used]
     ]
     if unknown:
         lines.append(
@@ -158,7 +120,7 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
 
 
 def _is_of_several(row: Row) -> bool:
-    return "+" in row["clusters"]
+    return len(row["cluster_names"]) > 1
 
 
 def _utilisation(totals: Row, kind: str) -> str:

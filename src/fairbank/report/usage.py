@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import show_duration
+from fairbank.core.usage_groups import OTHERS, UsageBy
 from fairbank.report.columns import (
     Column,
     DisplayFormat,
@@ -20,11 +21,6 @@ from fairbank.report.columns import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-BY = (
-    *("user", "project", "resource", "cluster", "category", "partition", "qos"),
-    *("allocation", "job", "day", "week", "month"),
-)
-BY_TIME = ("day", "week", "month")
 SUMS = (
     *("runs", "failed", "charged", "elapsed", "core_seconds", "gpu_seconds", "waited"),
     *("cpu_seconds", "cpu_given", "wasted", "failed_early"),
@@ -34,7 +30,6 @@ LOW_PERCENT = 25
 """An efficiency that gets a mark."""
 
 UNKNOWN = "-"
-OTHERS = "(others)"
 
 Unit = tuple[str, str]
 
@@ -67,9 +62,9 @@ def usage_table(
     shown: list[dict[str, Any]] = []
     for unit, total in sorted(whole.items()):
         of_unit = [row for row in groups if _unit(row) == unit]
-        order = _later if by in BY_TIME else _larger
+        order = _later if UsageBy(by).is_time else _larger
         kept = sorted(of_unit, key=order)[: limit or None]
-        if by in BY_TIME:
+        if UsageBy(by).is_time:
             kept.reverse()
         rest = {key: total[key] - sum(row[key] for row in kept) for key in SUMS}
         parts = [row["charged"] for row in kept]

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.centre import CentreUse, ClusterSize, centre_use
 from fairbank.bank.entry import is_ended_early
-from fairbank.bank.query import PAGE_MAX, GroupPage, UsageBy, UsageQuery
+from fairbank.bank.query import PAGE_MAX, GroupPage, UsageQuery
 from fairbank.cluster.partition import price_groups
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.core.usage_groups import UsageBy
 from fairbank.service.access.identity import Identity
 from fairbank.service.use_cases import UseCases
 from fairbank.store.contract import Reader
@@ -42,11 +43,15 @@ class Centre(UseCases):
         with self._store.reading() as reader:
             allocations = _usable(reader, since, self._clock.now())
             usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
+        members: dict[str, list[str]] = {}
+        for _, name, clusters in groups:
+            if name not in members.setdefault(clusters, []):
+                members[clusters].append(name)
         sizes = [
             ClusterSize(name, cluster.cpus, cluster.gpus)
             for name, cluster in sorted(self._context.clusters.items())
         ]
-        return centre_use(self._units(groups), sizes, allocations, usage, since, until)
+        return centre_use(self._units(groups), members, sizes, allocations, usage, since, until)
 
     def _units(
         self, groups: tuple[tuple[str, str, str], ...]

@@ -18,7 +18,6 @@ from fairbank.bank.query import (
     RefusalQuery,
     RunQuery,
     Usage,
-    UsageBy,
     UsageQuery,
 )
 from fairbank.bank.refusals import (
@@ -36,6 +35,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.partition import price_groups
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.core.usage_groups import UsageBy
 from fairbank.service.access.identity import Action, Identity, VisibleJobs, check_allowed
 from fairbank.service.allocations import states_since
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations

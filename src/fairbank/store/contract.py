@@ -26,7 +26,6 @@ from fairbank.bank.query import (
     RepeatedKey,
     RunQuery,
     Usage,
-    UsageBy,
     UsageQuery,
     UserRow,
     WrongUsage,
@@ -37,6 +36,7 @@ from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.cluster.share import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
+from fairbank.core.usage_groups import UsageBy
 
 T = TypeVar("T")
 

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.efficiency import efficiency, is_early_failure
-from fairbank.bank.query import GroupPage, Usage, UsageBy
+from fairbank.bank.query import GroupPage, Usage
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import DAY, calendar_name
 from fairbank.core.time_zone import ZoneOffsets, local_day
 from fairbank.core.tres import gpu_count
+from fairbank.core.usage_groups import UsageBy
 
 _FIRST_DAY = date(1970, 1, 1)
 

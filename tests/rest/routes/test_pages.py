@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.query import UsageBy
+from fairbank.core.usage_groups import UsageBy
 from tests.rest.responses import all_pages, data, ids_of, without_texts
 from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from litestar import post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
-from fairbank.bank.query import PAGE_MAX, GroupPage, Usage, UsageBy, UsageQuery
+from fairbank.bank.query import PAGE_MAX, GroupPage, Usage, UsageQuery
 from fairbank.cluster.share import ShareQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
 from fairbank.core.time_zone import zone_offsets
+from fairbank.core.usage_groups import UsageBy
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
     PERIOD,
@@ -43,20 +44,10 @@ from fairbank.rest.schemas.share import (
 )
 from fairbank.service.access.identity import check_cluster
 
-By = Literal[
-    "user",
-    "project",
-    "resource",
-    "cluster",
-    "category",
-    "partition",
-    "qos",
-    "allocation",
-    "job",
-    "day",
-    "week",
-    "month",
-]
+if TYPE_CHECKING:
+    By = str
+else:
+    By = Literal[tuple(kind.value for kind in UsageBy)]
 AfterGroup = Annotated[
     str | None, QueryParameter(max_length=1_000, description="`next` of the previous page")
 ]

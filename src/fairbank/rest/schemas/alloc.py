@@ -71,15 +71,17 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
 
     `used_percent` is the used part of the deposits, rounded down; 0 without deposits. `runs_out` is
     the time at which the credit will be used up, if before the end. `left_over` is the part of the
-    deposits that will expire unused. `pace` is the use per day since the start, `days_left` the
-    number of whole days to the end. `one_su` is what one SU of the resource buys for an hour, null
-    if no partition bills it.
+    deposits that will expire unused, and `available_at_end` what will be available then, with the
+    credit limit; both are null if it runs out before, or if there is no pace yet. `pace` is the use
+    per day since the start, `days_left` the number of whole days to the end. `one_su` is what one
+    SU of the resource buys for an hour, null if no partition bills it.
     """
 
     used_percent: int
     outlook: OutlookState
     runs_out: str | None
     left_over: int | None
+    available_at_end: int | None
     pace: int
     days_left: int
     one_su: str | None
@@ -174,6 +176,7 @@ def balance_row(
         outlook=projected.state,
         runs_out=None if projected.at is None else iso(Instant(projected.at)),
         left_over=projected.left_over,
+        available_at_end=projected.available_at_end,
         pace=daily_pace(allocation.charged, terms.start, terms.end, now),
         days_left=max(0, terms.end - now) // DAY,
         one_su=one_su(terms.resource, clusters),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from fairbank.core.fields import (
+from fairbank.cluster.fields import (
     Amount,
     Comment,
     Epoch,

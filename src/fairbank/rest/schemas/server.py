@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from fairbank.bank.centre import CentreUse
+from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, ResourceUse
 from fairbank.bank.token import Token
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
@@ -90,21 +90,21 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
 class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
-    `units` is the billing of all nodes together, as a decimal or a fraction; `capacity` is that
-    times the period; both are null if the settings have no capacity. `granted` is the credit of the
-    allocations for the period, their terms spread evenly; `granted_at_end` is what those that are
-    valid at its end would grant for a period of this length.
-    `used` is what runs that ended in the period were charged, less refunds; `runs` is their number.
-    If the resource has several prices, its credit is in a row with empty `clusters`, beside the sum
-    of what the clusters can charge (`several_prices`): there `used` is 0 with the text `-`, unless
-    use was measured, and their `granted` is null. Measured use of a resource that no cluster bills
-    has empty `clusters` too.
-    `core_seconds` and `gpu_seconds` are those of the processors and GPUs that they had; resized
-    runs are not counted in them.
+    `clusters` joins the names in `cluster_names`. `units` is the billing of all nodes together, as
+    a decimal or a fraction; `capacity` is that times the period; both are null if the settings have
+    no capacity. `granted` is the credit of the allocations for the period, their terms spread
+    evenly; `granted_at_end` is what those that are valid at its end would grant for a period of
+    this length. `used` is what runs that ended in the period were charged, less refunds; `runs` is
+    their number. If the resource has several prices, its credit is in a row with empty `clusters`,
+    beside the sum of what the clusters can charge (`several_prices`): there `used` is 0 with the
+    text `-`, unless use was measured, and their `granted` is null. Measured use of a resource that
+    no cluster bills has empty `clusters` too. `core_seconds` and `gpu_seconds` are those of the
+    processors and GPUs that they had; resized runs are not counted in them.
     """
 
     resource: str
     clusters: str
+    cluster_names: list[str]
     units: str | None
     capacity: int | None
     granted: int | None
@@ -128,10 +128,10 @@ class CentreCard(Struct, frozen=True, kw_only=True):
     """Use of the whole centre; `projects` and `allocations` had a term in the period, empty ones
     too.
 
-    `runs`, `core_seconds` and `gpu_seconds` are the sums of all resources, and the permilles their
-    parts of the time of the processors and GPUs that all clusters have (`clusters`), null if one of
-    these is not known. Runs on clusters that the settings lack count in the sums, not in the parts.
-    A run counts where it ended, with all its time.
+    `runs`, `core_seconds` and `gpu_seconds` are the sums of all resources, `cpus` and `gpus` those
+    of `clusters`, null if one of these is not known, and the permilles the parts of their time.
+    Runs on clusters that the settings lack count in the sums, not in the parts. A run counts where
+    it ended, with all its time.
     """
 
     since: str
@@ -142,6 +142,8 @@ class CentreCard(Struct, frozen=True, kw_only=True):
     runs: int
     core_seconds: int
     gpu_seconds: int
+    cpus: int | None
+    gpus: int | None
     cpu_used_permille: int | None
     gpu_used_permille: int | None
     clusters: list[ClusterSizeRow]
@@ -155,13 +157,11 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         since: the start of the period that `use` is of.
         until: its end, which is excluded.
     """
-    billed = {resource.resource for resource in use.resources if resource.clusters}
     resources = [
         convert_to(
             ResourceUseRow,
             resource,
             units=None if resource.units is None else exact_decimal(resource.units),
-            several_prices=not resource.clusters and resource.resource in billed,
         )
         for resource in use.resources
     ]
@@ -177,6 +177,20 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         allocations=use.allocations,
         **structs.asdict(use.jobs),
         clusters=[convert_to(ClusterSizeRow, cluster) for cluster in use.clusters],
+    )
+
+
+def centre_record(card: CentreCard) -> CentreUse:
+    """Return the use of a centre of a card."""
+    return CentreUse(
+        resources=[
+            convert_to(ResourceUse, row, units=None if row.units is None else Fraction(row.units))
+            for row in card.resources
+        ],
+        jobs=convert_to(JobSums, card),
+        clusters=[convert_to(ClusterSize, row) for row in card.clusters],
+        projects=card.projects,
+        allocations=card.allocations,
     )
 
 

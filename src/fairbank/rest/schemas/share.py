@@ -8,10 +8,10 @@ from urllib.parse import quote, unquote
 
 from msgspec import Meta, Struct
 
+from fairbank.cluster.fields import Name, NameOrNone
 from fairbank.cluster.share import ShareKey, ShareRecord, share_key
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
-from fairbank.core.fields import Name, NameOrNone
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.envelope import convert_to

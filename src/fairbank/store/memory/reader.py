@@ -26,7 +26,6 @@ from fairbank.bank.query import (
     RepeatedKey,
     RunQuery,
     Usage,
-    UsageBy,
     UsageQuery,
     UserRow,
     Visibility,
@@ -40,6 +39,7 @@ from fairbank.cluster.job import COMPLETED, NO_DETAILS, Run
 from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import local_day
+from fairbank.core.usage_groups import UsageBy
 from fairbank.store.memory.conditions import (
     all_equal,
     has_fields,

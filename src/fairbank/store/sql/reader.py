@@ -26,7 +26,6 @@ from fairbank.bank.query import (
     RepeatedKey,
     RunQuery,
     Usage,
-    UsageBy,
     UsageQuery,
     UserRow,
     WrongUsage,
@@ -37,6 +36,7 @@ from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import Run
 from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
+from fairbank.core.usage_groups import UsageBy
 from fairbank.store import schema
 from fairbank.store.sql import statements
 from fairbank.store.sql.rows import (

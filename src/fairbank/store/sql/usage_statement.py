@@ -24,10 +24,11 @@ from sqlalchemy import (
     union_all,
 )
 
-from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
+from fairbank.bank.query import GroupPage, UsageQuery
 from fairbank.bank.run import RESOLVED
 from fairbank.core.time import DAY, Instant
 from fairbank.core.time_zone import ZoneOffsets
+from fairbank.core.usage_groups import UsageBy
 from fairbank.store.schema import USAGE_FIGURES, allocation, run, usage_sum
 from fairbank.store.sql.conditions import (
     Condition,

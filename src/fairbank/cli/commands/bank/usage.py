@@ -17,6 +17,7 @@ from fairbank.cli.framework.options import (
 from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.selectors import check_accounts, check_payer, check_resources, spread
 from fairbank.core.time import MINUTE, iso
+from fairbank.core.usage_groups import OTHERS, UsageBy
 from fairbank.report import usage
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, instant_of
@@ -44,7 +45,7 @@ def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
 
     For programs each day, week or month names its zone, which the caption of a table tells people.
     """
-    is_zoned = options.by in usage.BY_TIME and options.form in ("csv", "parsable")
+    is_zoned = UsageBy(options.by).is_time and options.form in ("csv", "parsable")
     zones = [Column("ZONE", lambda row, form: zone)] if is_zoned else []
     return [*usage.columns(options.by), *zones]
 
@@ -62,7 +63,7 @@ def add_filters(parser: Parser) -> None:
     """Add the options that select usage and group it, without --limit."""
     add_accounts(parser)
     about = "what the rows are (default: user)"
-    add_option(parser, "--by", about, choices=usage.BY, default="user")
+    add_option(parser, "--by", about, choices=[by.value for by in UsageBy], default="user")
     add_users(parser)
     add_option(parser, "--me", "only what I used")
     about = "only what this allocation paid for, of whatever project"
@@ -92,7 +93,7 @@ def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
     }
     table, until = _read_usage(context, query, options.by, limit)
     # The zone is not looked up without need: that takes 10 ms.
-    zone = {"zone": context.zone_name} if options.by in usage.BY_TIME else {}
+    zone = {"zone": context.zone_name} if UsageBy(options.by).is_time else {}
     since = int(period["since"] or 0)
     span = window(context, since, until)
     first = "   ".join([caption(context), *(f"zone {name}" for name in zone.values())])
@@ -125,8 +126,8 @@ def _read_usage(
     from fairbank.cli.framework.context import PAGE
 
     queries = spread(query)
-    largest = len(queries) == 1 and 0 < limit <= PAGE and by not in usage.BY_TIME
-    more = {"by": by, "zone": context.zone_name if by in usage.BY_TIME else None}
+    largest = len(queries) == 1 and 0 < limit <= PAGE and not UsageBy(by).is_time
+    more = {"by": by, "zone": context.zone_name if UsageBy(by).is_time else None}
     rows: list[Row] = []
     totals: list[Row] = []
     seen: set[object] = set()
@@ -140,7 +141,7 @@ def _read_usage(
         else:
             pages = list(context.pages("/usage", {**one, **more}))
         # The table has the rest of all its rows, also where accounts are asked one by one.
-        rows += [row for page in pages for row in page["data"] if row["group"] != usage.OTHERS]
+        rows += [row for page in pages for row in page["data"] if row["group"] != OTHERS]
         until, sums = pages[0]["until"], pages[0]["totals"]
         totals += sums
         seen |= {one["account"], one["resource"]} if sums else set()

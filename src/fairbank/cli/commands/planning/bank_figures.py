@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.bank.outlook import outlook
 from fairbank.cli.commands.bank.usage import LIMIT, PERIOD, add_filters, usage_listing
 from fairbank.cli.commands.planning.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.command import Command
@@ -12,15 +11,15 @@ from fairbank.cli.framework.options import add_accounts, add_option, add_period,
 from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.core.errors import FairbankError, NotFound
-from fairbank.core.time import iso
+from fairbank.core.time import Instant, iso
+from fairbank.core.usage_groups import UsageBy
 from fairbank.report import centre, usage
 from fairbank.report.columns import instant_of
 from fairbank.report.plots.figures import Caption
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping, Sequence
-    from fractions import Fraction
+    from collections.abc import Iterator, Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -63,9 +62,9 @@ def _add_centre(parser: Parser) -> None:
 def _centre(context: Context, options: Namespace) -> int:
     card = context.get("/centre", context.period(PERIOD))["data"]
     since, until = instant_of(card["since"]), instant_of(card["until"])
-    units, sizes = _of_slurm(context, card["resources"], since, until)
-    rows = centre.centre_rows(card["resources"], until - since, units)
-    totals = centre.centre_totals(card, until - since, sizes)
+    card, down = _with_slurm(context, card, since, until)
+    rows = centre.centre_rows(card["resources"], down)
+    totals = {key: card[key] for key in centre.TOTALS}
     form = context.format
     span = window(context, since, until)
     notes = centre.notes(rows, totals, form)
@@ -90,16 +89,16 @@ def _centre(context: Context, options: Namespace) -> int:
     return show(context, listing)
 
 
-def _of_slurm(
-    context: Context, resources: Sequence[Row], since: int, until: int
-) -> tuple[Mapping[tuple[str, str], tuple[Fraction, int]], Mapping[str, Mapping[str, int]]]:
-    """Return the units and down SU-minutes of this host's cluster by resource and clusters, and its
-    numbers of processors and GPUs by its name; nothing if it has no Slurm.
+def _with_slurm(
+    context: Context, card: Row, since: int, until: int
+) -> tuple[Row, Mapping[tuple[str, str], int]]:
+    """Return the card with the nodes of this host's cluster where the settings have none, and its
+    down SU-minutes by resource and clusters; as it is without Slurm.
     """
     from shutil import which
 
     if which("scontrol") is None:
-        return {}, {}
+        return card, {}
     from fairbank.slurm.bank import BankClient
     from fairbank.slurm.capacity import read_capacity
     from fairbank.slurm.commands import SlurmCommands
@@ -112,14 +111,21 @@ def _of_slurm(
     except FairbankError as error:
         # Many hosts have Slurm's commands without a cluster. The table says what is not known.
         context.detail(f"Slurm's nodes are not known: {error.message}")
-        return {}, {}
+        return card, {}
     context.note(*(f"! not read: {line}" for line in unreadable))
-    units = {
-        (row["resource"], name): own.by_resource[row["resource"]]
-        for row in resources
-        if row["clusters"] == name and row["resource"] in own.by_resource
-    }
-    return units, {name: {"cpus": own.cpus, "gpus": own.gpus}}
+    import msgspec
+
+    from fairbank.bank.centre import ClusterSize, with_nodes
+    from fairbank.rest.schemas.server import CentreCard, centre_card, centre_record
+
+    use = with_nodes(
+        centre_record(msgspec.convert(card, CentreCard)),
+        ClusterSize(name, own.cpus, own.gpus),
+        {resource: units for resource, (units, _) in own.by_resource.items()},
+        until - since,
+    )
+    down = {(resource, name): minutes for resource, (_, minutes) in own.by_resource.items()}
+    return msgspec.to_builtins(centre_card(use, Instant(since), Instant(until))), down
 
 
 CENTRE = Command(
@@ -145,7 +151,7 @@ def _add_report_usage(parser: Parser) -> None:
 def _usage(context: Context, options: Namespace) -> int:
     limit = options.limit
     if limit is None:
-        limit = 0 if options.by in usage.BY_TIME else GROUPS_MAX
+        limit = 0 if UsageBy(options.by).is_time else GROUPS_MAX
     listing = usage_listing(context, options, limit)
     figures = _usage_figures(context, listing, options.by)
     drawn = write_pictures(options.directory, figures, as_png=options.png)
@@ -161,7 +167,7 @@ def _usage_figures(context: Context, listing: Listing, by: str) -> Iterator[tupl
     span = window(context, since, until)
     shown = _caption(context, f"Usage by {by}", f"Charged SU of finished jobs by {by}", span)
     timed = [row for row in rows if row["group"] is not None]
-    if by not in usage.BY_TIME:
+    if not UsageBy(by).is_time:
         for number, (unit, figure) in enumerate(bank.usage_by_group(rows, by, shown), start=1):
             yield f"usage-{unit if unit.isalnum() and unit.isascii() else number}", figure
     elif timed:
@@ -218,7 +224,7 @@ def _balance(context: Context, options: Namespace) -> int:
 def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:
     from fairbank.report.plots.bank import burn_down
 
-    term = projected_term(row, context.bank_time)
+    term = projected_term(row)
     title = f"Credit of {row['account']}/{row['resource']}, allocation {row['id']}"
     about = "Available and held credit over the term, even use, and the present pace"
     shown = _caption(context, title, about, context.format.days(*term[:2]))
@@ -226,26 +232,17 @@ def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:
     return f"balance-{row['id']}", figure
 
 
-def projected_term(row: Row, now: int) -> Term:
-    """Return the term of an allocation of `/balance`, with the projection of its use.
-
-    Args:
-        row: the allocation.
-        now: the bank's time in seconds since 1970.
-    """
+def projected_term(row: Row) -> Term:
+    """Return the term of an allocation of `/balance`, with the projection of its use."""
     from fairbank.report.plots.bank import Term
 
     start, end = instant_of(row["start"]), instant_of(row["end"])
-    granted, limit = int(row["deposited"]), int(row["credit_limit"])
-    projected = outlook(
-        granted, int(row["charged"]), start, end, now, held=int(row["held"]), limit=limit
-    )
     ends_with = None
-    if projected.at is not None:
-        ends_with = projected.at, 0
-    elif projected.available_at_end is not None:
-        ends_with = end, projected.available_at_end
-    return Term(start, end, granted, ends_with)
+    if row["runs_out"] is not None:
+        ends_with = instant_of(row["runs_out"]), 0
+    elif row["available_at_end"] is not None:
+        ends_with = end, row["available_at_end"]
+    return Term(start, end, row["deposited"], ends_with)
 
 
 def _balances(context: Context, row: Row) -> list[BalanceAt]:
