@@ -14,8 +14,8 @@ from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance
 from fairbank.bank.run import UserSums
-from fairbank.cli.commands.planning import bank_figures
-from fairbank.cli.commands.planning.bank_figures import projected_term
+from fairbank.cli.commands.bank import bank_figures
+from fairbank.cli.commands.bank.bank_figures import projected_term
 from fairbank.core.time import DAY, Instant, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.report import centre

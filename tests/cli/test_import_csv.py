@@ -23,8 +23,8 @@ from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.cli.framework.host import Local
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
-from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable
-from fairbank.slurm.parsers.job_csv import JobFileRules, parse_job_table
+from fairbank.csv_import.jobs import JobFileRules, parse_job_table
+from fairbank.csv_import.table import CsvRow, CsvTable
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Run, runner
 from tests.cli.output_values import available, fold, output_of

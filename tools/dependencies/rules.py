@@ -31,6 +31,7 @@ PURE: Mapping[str, str] = {
     "slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
+    "csv_import": "core slurm.parsers",
     "wlm.config": "core core.submission cluster priority scheduling slurm.parsers",
 }
 SHELLS: Mapping[str, str] = {
@@ -61,6 +62,7 @@ SHELLS: Mapping[str, str] = {
     "slurm": "core core.submission cluster bank priority agent scheduling report report.slurm "
     "rest.schemas rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot "
     "slurm.reconcile slurm.reconcile.repair slurm.reconcile.reconciler",
+    "csv_import.storage": "core cluster slurm slurm.reconcile csv_import",
     "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
     "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "

@@ -91,7 +91,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("replay", "commands.planning.replay", "run a recorded workload through a bank"),
         ("simulate", "commands.planning.simulate", "simulate a workload under other policies"),
         ("whatif", "commands.planning.whatif", "simulate a workload with one thing changed"),
-        ("report", "commands.planning.report", "report the centre, draw credit and usage"),
+        ("report", "commands.bank.report", "report the centre, draw credit and usage"),
         ("demo", "commands.planning.demo", "run a month of jobs, then a first session"),
     ),
 }

@@ -17,7 +17,17 @@ from fairbank import __version__
 from fairbank.cluster import run_report
 from fairbank.rest.dry_run import RESPONSE_SCHEMA, describe_dry_run
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.schemas import activity, alloc, answers, job, requests, server, share, statement
+from fairbank.rest.schemas import (
+    activity,
+    alloc,
+    answers,
+    job,
+    requests,
+    server,
+    share,
+    statement,
+    usage,
+)
 
 _DESCRIPTION = """\
 Amounts are SU-minutes, whole numbers; `display` has them as texts in SU. Times are UTC. Lists have
@@ -87,7 +97,7 @@ _TAGS = {
 }
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
-_RESPONSES = (activity, alloc, answers, job, server, share, statement)
+_RESPONSES = (activity, alloc, answers, job, server, share, statement, usage)
 _BODIES = (run_report, requests, share)
 
 _REF = "#/components/schemas/{name}"

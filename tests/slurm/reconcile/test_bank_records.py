@@ -16,8 +16,8 @@ from fairbank.core.errors import InvalidInput
 from fairbank.rest.schemas.job import JobRow
 from fairbank.rest.schemas.server import cluster_row
 from fairbank.slurm.bank import BankClient, parse_cluster, parse_run
+from tests.csv_import.test_storage import ClientInProcess
 from tests.rest.world import MEMBER, create_world
-from tests.slurm.test_storage_usage import ClientInProcess
 
 RUN = msgspec.to_builtins(
     JobRow(

@@ -30,9 +30,7 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse
 from fairbank.rest.schemas.envelope import envelope, item_response, page_response, split_page
-from fairbank.rest.schemas.job import UsageResponse, usage_row
 from fairbank.rest.schemas.requests import parse_when
-from fairbank.rest.schemas.server import CentreCard, centre_card
 from fairbank.rest.schemas.share import (
     NewShares,
     ShareDay,
@@ -42,6 +40,7 @@ from fairbank.rest.schemas.share import (
     share_day,
     share_records,
 )
+from fairbank.rest.schemas.usage import CentreCard, UsageResponse, centre_card, usage_row
 from fairbank.service.access.identity import check_cluster
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Runs of jobs, refused jobs, usage, and prices. Those are exact decimals or fractions."""
+"""Runs of jobs, refused jobs, and prices. Those are exact decimals or fractions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from msgspec import Struct
 from fairbank.bank.efficiency import efficiency
 from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import Quote
-from fairbank.bank.query import Usage
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState
 from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split_status
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.units import exact_decimal
-from fairbank.rest.schemas.answers import Amounts, ListResponse
-from fairbank.rest.schemas.envelope import convert_to, set_texts, set_unknown
+from fairbank.rest.schemas.answers import Amounts
+from fairbank.rest.schemas.envelope import convert_to, set_texts
 
 if TYPE_CHECKING:
     from fairbank.service.quotes import QuotedJob
@@ -203,73 +202,6 @@ def failure_row(
 def refused_job(refusal: Refusal) -> tuple[str | None, int | None]:
     """Return cluster and job id of the refused run; (None, None) if the request had no run."""
     return (None, None) if refusal.run is None else Run.parse(refusal.run)[:2]
-
-
-class UsageRow(Amounts, frozen=True, kw_only=True):
-    """Usage of a group of runs of one resource, on clusters with the same prices.
-
-    `group` is the uid, the account of the project, the allocation, the day, ISO week or month (in
-    the zone of the request), the job as `cluster/number`, or a name (`-`: the QOS is not known).
-    `resource` and `clusters` are the unit of the amounts; `clusters` is empty for measured use of a
-    resource that no cluster bills. `runs` are those that ended, also those that cost nothing, such
-    as after a node failure, but not measured use, such as that of storage.
-    `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
-    as known. `elapsed`, `waited` (from submission to start), `cpu_seconds` and `cpu_given` are
-    seconds: processors were busy for `cpu_seconds` of the `cpu_given` that the runs had. `wasted`
-    are the SU-minutes charged for the idle rest. `cpu_seconds`, `cpu_given` and `wasted` count only
-    runs of which they are known; without any they are 0, and the text of `wasted` is `-`.
-    `failed_early` counts the runs that failed within two minutes of their start; `early_exit_code`
-    is their common exit code, null if it differs or is not known.
-    """
-
-    group: str | int
-    resource: str
-    clusters: str
-    runs: int
-    failed: int
-    charged: int
-    elapsed: int
-    core_seconds: int
-    gpu_seconds: int
-    waited: int
-    cpu_seconds: int
-    cpu_given: int
-    wasted: int
-    failed_early: int
-    early_exit_code: int | None
-
-
-class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
-    """A page of usage rows of the runs that ended in a period: from `since` (null: the first) until
-    before `until` (null: now). `zone` is the time zone of days, weeks and months. `totals` has a
-    row for each unit, with the sums of all groups (group: the resource): what the rows of all pages
-    lack of it is the rest. Only the first page has them."""
-
-    totals: list[UsageRow]
-    zone: str
-    since: str | None
-    until: str | None
-
-
-def usage_row(usage: Usage, group: str | int) -> UsageRow:
-    """Return the usage of a group of runs with its name: charged in SU-minutes, times in
-    seconds.
-    """
-    code, signal = split_status(usage.early_exit)
-    row = convert_to(
-        UsageRow,
-        usage,
-        group=group,
-        elapsed=usage.elapsed_seconds,
-        waited=usage.waited_seconds,
-        cpu_given=usage.given_seconds,
-        failed_early=usage.early,
-        early_exit_code=None if signal else code,
-    )
-    set_texts(row)
-    if not row.cpu_given:
-        set_unknown(row, "wasted")
-    return row
 
 
 class QuoteLine(Struct, frozen=True, kw_only=True):

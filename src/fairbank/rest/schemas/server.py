@@ -1,4 +1,4 @@
-"""The server: its state and user, clusters, tokens, use of the centre and the journal's chains."""
+"""The server: its state and user, clusters, tokens, and the journal's chains."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, ResourceUse
 from fairbank.bank.token import Token
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
-from fairbank.core.time import Instant, iso
+from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule
-from fairbank.core.units import exact_decimal
-from fairbank.rest.schemas.answers import Amounts, Envelope, Myself, ProjectRole
-from fairbank.rest.schemas.envelope import convert_to, set_texts, set_unknown
+from fairbank.rest.schemas.answers import Envelope, Myself, ProjectRole
+from fairbank.rest.schemas.envelope import convert_to
 
 if TYPE_CHECKING:
     from fairbank.service.access.identity import Identity
@@ -85,113 +83,6 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     free_states: list[FinalState]
     default_partition: str | None
     categories: list[str]
-
-
-class ResourceUseRow(Amounts, frozen=True, kw_only=True):
-    """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
-
-    `clusters` joins the names in `cluster_names`. `units` is the billing of all nodes together, as
-    a decimal or a fraction; `capacity` is that times the period; both are null if the settings have
-    no capacity. `granted` is the credit of the allocations for the period, their terms spread
-    evenly; `granted_at_end` is what those that are valid at its end would grant for a period of
-    this length. `used` is what runs that ended in the period were charged, less refunds; `runs` is
-    their number. If the resource has several prices, its credit is in a row with empty `clusters`,
-    beside the sum of what the clusters can charge (`several_prices`): there `used` is 0 with the
-    text `-`, unless use was measured, and their `granted` is null. Measured use of a resource that
-    no cluster bills has empty `clusters` too. `core_seconds` and `gpu_seconds` are those of the
-    processors and GPUs that they had; resized runs are not counted in them.
-    """
-
-    resource: str
-    clusters: str
-    cluster_names: list[str]
-    units: str | None
-    capacity: int | None
-    granted: int | None
-    granted_at_end: int | None
-    used: int
-    runs: int
-    core_seconds: int
-    gpu_seconds: int
-    several_prices: bool
-
-
-class ClusterSizeRow(Struct, frozen=True, kw_only=True):
-    """Processors and GPUs of all nodes of a cluster; null if the settings do not have them."""
-
-    cluster: str
-    cpus: int | None
-    gpus: int | None
-
-
-class CentreCard(Struct, frozen=True, kw_only=True):
-    """Use of the whole centre; `projects` and `allocations` had a term in the period, empty ones
-    too.
-
-    `runs`, `core_seconds` and `gpu_seconds` are the sums of all resources, `cpus` and `gpus` those
-    of `clusters`, null if one of these is not known, and the permilles the parts of their time.
-    Runs on clusters that the settings lack count in the sums, not in the parts. A run counts where
-    it ended, with all its time.
-    """
-
-    since: str
-    until: str
-    resources: list[ResourceUseRow]
-    projects: int
-    allocations: int
-    runs: int
-    core_seconds: int
-    gpu_seconds: int
-    cpus: int | None
-    gpus: int | None
-    cpu_used_permille: int | None
-    gpu_used_permille: int | None
-    clusters: list[ClusterSizeRow]
-
-
-def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
-    """Return the use of a centre in a period.
-
-    Args:
-        use: the use, by resource and in numbers of projects and allocations.
-        since: the start of the period that `use` is of.
-        until: its end, which is excluded.
-    """
-    resources = [
-        convert_to(
-            ResourceUseRow,
-            resource,
-            units=None if resource.units is None else exact_decimal(resource.units),
-        )
-        for resource in use.resources
-    ]
-    set_texts(*resources)
-    for row in resources:
-        if row.several_prices and not row.used:
-            set_unknown(row, "used")
-    return CentreCard(
-        since=iso(since),
-        until=iso(until),
-        resources=resources,
-        projects=use.projects,
-        allocations=use.allocations,
-        **structs.asdict(use.jobs),
-        clusters=[convert_to(ClusterSizeRow, cluster) for cluster in use.clusters],
-    )
-
-
-def centre_record(card: CentreCard) -> CentreUse:
-    """Return the use of a centre of a card."""
-    return CentreUse(
-        resources=[
-            convert_to(ResourceUse, row, units=None if row.units is None else Fraction(row.units))
-            for row in card.resources
-        ],
-        jobs=convert_to(JobSums, card),
-        clusters=[convert_to(ClusterSize, row) for row in card.clusters],
-        projects=card.projects,
-        allocations=card.allocations,
-    )
 
 
 def cluster_row(

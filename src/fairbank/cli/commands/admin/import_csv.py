@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.csv_import.table import CsvTable, TableFields
     from fairbank.slurm.importer import HistoryResult
-    from fairbank.slurm.parsers.csv_table import CsvTable, TableFields
     from fairbank.slurm.reconcile.bank_records import BankCluster
 
 
@@ -77,7 +77,7 @@ def file_columns(fields: TableFields) -> list[Column]:
 
 def read_csv(options: Namespace, fields: TableFields) -> CsvTable:
     """Return the table of the file that the options name. Raises InvalidInput."""
-    from fairbank.slurm.parsers.csv_table import BYTES_MAX, read_table
+    from fairbank.csv_import.table import BYTES_MAX, read_table
 
     with _opened(options.file, "FILE") as file:
         content = file.read(BYTES_MAX + 1)
@@ -140,16 +140,16 @@ def _add_csv(parser: Parser) -> None:
 
 
 def _csv_columns(_: Namespace) -> list[Column]:
-    from fairbank.slurm.parsers.job_csv import JOB_FIELDS
+    from fairbank.csv_import.jobs import JOB_FIELDS
 
     return file_columns(JOB_FIELDS)
 
 
 def _csv(context: Context, options: Namespace) -> int:
+    from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
     from fairbank.slurm.bank import BankClient, parse_cluster
     from fairbank.slurm.host.users import find_uid
     from fairbank.slurm.importer import import_jobs
-    from fairbank.slurm.parsers.job_csv import JOB_FIELDS, JobFileRules, parse_job_table
 
     bank = BankClient(context.client)
     bank.require_full_view()

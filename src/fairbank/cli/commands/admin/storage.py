@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.csv_import.storage import StorageResult
     from fairbank.report.columns import Column, Row
-    from fairbank.slurm.storage_usage import StorageResult
 
 
 def _add_import(parser: Parser) -> None:
@@ -32,14 +32,14 @@ def _add_import(parser: Parser) -> None:
 
 
 def _columns(_: Namespace) -> list[Column]:
-    from fairbank.slurm.storage_usage import STORAGE_FIELDS
+    from fairbank.csv_import.storage import STORAGE_FIELDS
 
     return file_columns(STORAGE_FIELDS)
 
 
 def _import(context: Context, options: Namespace) -> int:
+    from fairbank.csv_import.storage import STORAGE_FIELDS, import_storage, parse_storage_table
     from fairbank.slurm.bank import BankClient
-    from fairbank.slurm.storage_usage import STORAGE_FIELDS, import_storage, parse_storage_table
 
     system = ids.cluster(options.system, field="--system")
     resource = ids.kind(options.resource, field="--resource")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.planning.picture_files import add_png, check_directory, write_pictures
 from fairbank.cli.commands.planning.simulation_rows import (
     check_simulated,
     credit_rows,
@@ -26,6 +25,7 @@ from fairbank.cli.commands.planning.workload_options import (
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option, at_least_one, count, file_written
 from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.picture_files import add_png, check_directory, write_pictures
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import counted
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from fairbank.cli.commands.planning.picture_files import PictureFile
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.cli.framework.picture_files import PictureFile
     from fairbank.core.progress import StageProgress
     from fairbank.simulator.engine.simulation import SimulationResult
     from fairbank.simulator.traces.synthetic import SyntheticWorkload

@@ -16,7 +16,7 @@ from fairbank.core.final_state import FINAL_STATES, final_state
 from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS, Instant, only_instant, parse_clock_time
 from fairbank.core.tres import parse_counts, parse_job_tres
-from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
+from fairbank.csv_import.table import CsvRow, CsvTable, TableFields
 from fairbank.slurm.parsers.values import AccountingJob
 
 JOB_FIELDS = TableFields(

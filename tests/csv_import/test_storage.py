@@ -22,9 +22,9 @@ from fairbank.bank.requests import Open
 from fairbank.core.errors import NotFound
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
+from fairbank.csv_import.storage import StorageResult, StorageUse, import_storage
 from fairbank.rest.client.client import target_of
 from fairbank.slurm.bank import BankClient
-from fairbank.slurm.storage_usage import StorageResult, StorageUse, import_storage
 from tests.rest.world import CLUSTERS, NOW, SUPERUSER, World, create_world
 
 TODAY = NOW // DAY * DAY

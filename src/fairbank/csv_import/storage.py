@@ -15,8 +15,8 @@ from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, MINUTE, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
+from fairbank.csv_import.table import CsvRow, CsvTable, TableFields
 from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
-from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
 from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun, PlannedCharge
 
 STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.usage import LIMIT, PERIOD, add_filters, usage_listing
-from fairbank.cli.commands.planning.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_accounts, add_option, add_period, count
 from fairbank.cli.framework.output import Listing, caption, show, window
+from fairbank.cli.framework.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.core.errors import FairbankError, NotFound
 from fairbank.core.time import Instant, iso
@@ -116,7 +116,7 @@ def _with_slurm(
     import msgspec
 
     from fairbank.bank.centre import ClusterSize, with_nodes
-    from fairbank.rest.schemas.server import CentreCard, centre_card, centre_record
+    from fairbank.rest.schemas.usage import CentreCard, centre_card, centre_record
 
     use = with_nodes(
         centre_record(msgspec.convert(card, CentreCard)),

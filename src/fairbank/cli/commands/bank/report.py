@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.planning.bank_figures import BALANCE, CENTRE, USAGE
-from fairbank.cli.commands.planning.picture_files import FILE_COLUMNS, add_png, write_pictures
+from fairbank.cli.commands.bank.bank_figures import BALANCE, CENTRE, USAGE
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import add_option, count, split_list
 from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.selectors import not_visible, spread
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
