@@ -13,13 +13,8 @@ import numpy as np
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.usage_ticks import (
-    ChargedRows,
-    Rules,
-    UsageLedger,
-    apply_tick,
-    zero_usage,
-)
+from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, UsageLedger, apply_tick
+from tests.priority.recomputed_usage import zero_usage
 
 LEVELS, TRES, TICK = 6, 10, 300
 NOON = 1_000_000_000

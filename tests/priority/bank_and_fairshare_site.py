@@ -16,19 +16,13 @@ from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, build_tree
-from fairbank.priority.fairshare.usage_ticks import (
-    Rules,
-    apply_tick,
-    end_jobs,
-    reset_usage,
-    start_jobs,
-    zero_usage,
-)
+from fairbank.priority.fairshare.usage_ticks import Rules, apply_tick, end_jobs, reset_usage
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
 from tests.bank.stories import StoryRunner
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
+from tests.priority.recomputed_usage import start_jobs, zero_usage
 from tests.priority.starting_jobs import holding_limit
 
 HOUR = 3_600

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import usage
-from fairbank.priority.fairshare.usage_ticks import zero_usage
+from tests.priority.recomputed_usage import zero_usage
 
 
 def test_list_decay_equals_table_decay() -> None:

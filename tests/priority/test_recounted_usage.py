@@ -14,16 +14,7 @@ from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.columns import Ints, Long
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
-from fairbank.priority.fairshare.usage_ticks import (
-    ChargedRows,
-    Rules,
-    TickPeriod,
-    apply_tick,
-    end_jobs,
-    recompute_usage,
-    start_jobs,
-    zero_usage,
-)
+from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, apply_tick, end_jobs
 from tests.priority.accounts import (
     ALICE,
     BOB,
@@ -37,6 +28,7 @@ from tests.priority.accounts import (
     together,
 )
 from tests.priority.double_billing import is_charged, usage_factors
+from tests.priority.recomputed_usage import TickPeriod, recompute_usage, start_jobs, zero_usage
 from tests.support.long_doubles import AS_ON_X86_64
 
 NOON = 1_000_000_000

@@ -12,14 +12,8 @@ from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Reset, fading
 from fairbank.priority.fairshare.usage import DecayedUsage
-from fairbank.priority.fairshare.usage_ticks import (
-    ChargedRows,
-    Rules,
-    apply_tick,
-    end_jobs,
-    start_jobs,
-    zero_usage,
-)
+from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, apply_tick, end_jobs
+from tests.priority.recomputed_usage import start_jobs, zero_usage
 from tests.priority.scalar_ledgers import Owner, Work, begin, charge, tick
 
 NOON = 1_000_000_000

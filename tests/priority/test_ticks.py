@@ -15,15 +15,8 @@ from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import faded, seconds_run
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
-from fairbank.priority.fairshare.usage import minutes, reset
-from fairbank.priority.fairshare.usage_ticks import (
-    Rules,
-    UsageLedger,
-    apply_tick,
-    end_jobs,
-    start_jobs,
-    zero_usage,
-)
+from fairbank.priority.fairshare.usage import reset
+from fairbank.priority.fairshare.usage_ticks import Rules, UsageLedger, apply_tick, end_jobs
 from tests.priority.accounts import (
     ALICE,
     BILLING,
@@ -42,6 +35,7 @@ from tests.priority.accounts import (
     job,
     together,
 )
+from tests.priority.recomputed_usage import minutes, start_jobs, zero_usage
 
 WEEK = Rules(Decay())
 NEVER = Rules(fading(0, Reset.NONE))

@@ -15,13 +15,10 @@ from fairbank.priority.fairshare.usage import (
     copy_usage,
     decay_usage,
     lines,
-    minutes,
     nothing_used,
-    rebuilt,
     reset,
-    set_aside,
 )
-from fairbank.priority.fairshare.usage_ticks import Rules, apply_tick, start_jobs, zero_usage
+from fairbank.priority.fairshare.usage_ticks import Rules, apply_tick
 from tests.priority.accounts import (
     ALICE,
     BOB,
@@ -36,6 +33,7 @@ from tests.priority.accounts import (
     job,
     together,
 )
+from tests.priority.recomputed_usage import minutes, rebuilt, set_aside, start_jobs, zero_usage
 
 NOON = 1_000_000_000
 

@@ -21,12 +21,12 @@ from fairbank.priority.fairshare.tree import (
     build_tree,
 )
 from fairbank.priority.fairshare.usage import DecayedUsage
-from fairbank.priority.fairshare.usage import minutes as whole_minutes
 from fairbank.priority.settings import Algorithm
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
+from tests.priority.recomputed_usage import minutes as whole_minutes
 from tests.slurm.frozen_cluster import Row, SlurmState, StartState, left_usage
 from tests.slurm.lab.packages import release_of
 from tests.slurm.random_associations import PlannedJob

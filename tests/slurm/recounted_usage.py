@@ -21,11 +21,10 @@ from fairbank.priority.fairshare.usage_ticks import (
     UsageLedger,
     apply_tick,
     end_jobs,
-    start_jobs,
-    zero_usage,
 )
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.priority.double_billing import billable, limit_counts, prices, usage_factors
+from tests.priority.recomputed_usage import start_jobs, zero_usage
 from tests.slurm.frozen_cluster import (
     ByNumber,
     OwnUsage,

@@ -86,13 +86,6 @@ def decay_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
     return costs(jobs, faded(decay, seconds))
 
 
-def may_use(jobs: ChargedJobs) -> Wholes:
-    """Return the run-seconds of each TRES that starting jobs reserve: counts by the whole time
-    limit. Raises InvalidInput above 63 bits.
-    """
-    return _by_counts(jobs, jobs.limit * 60 * jobs.factor)
-
-
 def gives_back(jobs: ChargedJobs, since: int, now: int, *, over: bool) -> Wholes:
     """Return the run-seconds that each job gives back: its run time within its limit.
 
@@ -106,12 +99,15 @@ def gives_back(jobs: ChargedJobs, since: int, now: int, *, over: bool) -> Wholes
     """
     begin, until = np.maximum(jobs.start, since), jobs.start + jobs.limit * 60
     left = np.maximum(until - begin, 0).astype(np.float64)
-    return _by_counts(
+    return by_counts(
         jobs, (left if over else np.minimum(left, seconds_run(jobs, since, now))) * jobs.factor
     )
 
 
-def _by_counts(jobs: ChargedJobs, seconds: Doubles) -> Wholes:
+def by_counts(jobs: ChargedJobs, seconds: Doubles) -> Wholes:
+    """Return run-seconds of each TRES: whole seconds times its count. Raises InvalidInput above
+    63 bits.
+    """
     whole = np.trunc(seconds)
     check_counted(whole[:, None] * jobs.alloc.astype(np.float64), jobs.association)
     return np.minimum(whole, 2.0**62).astype(np.uint64)[:, None] * jobs.alloc

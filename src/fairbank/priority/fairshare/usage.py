@@ -131,41 +131,9 @@ def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> N
     if limits:
         np.add.at(
             usage.tres.reshape(-1),
-            _cells(to.row, usage.tres.shape[1]),
+            cells(to.row, usage.tres.shape[1]),
             costs.tres[to.job].reshape(-1),
         )
-
-
-def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
-    """Return the sums of all accounts, computed again from the own usage of each row, as Slurm does
-    after a restart and when an account moves. The own usage of an account is that of its deleted
-    users. Raises InvalidInput.
-    """
-    to = lines(np.arange(len(parent), dtype=np.int64), parent)
-    sums = nothing_used(*own.tres.shape)
-    np.add.at(sums.raw, to.row, own.raw[to.job])
-    np.add.at(
-        sums.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1)
-    )
-    np.add.at(sums.wall, to.row, own.wall[to.job])
-    set_aside(sums, to, own.run_seconds)
-    return sums
-
-
-def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Add the run-seconds that starting jobs may use.
-
-    Args:
-        usage: usage to change in place.
-        to: pairs of job and row.
-        run_seconds: run-seconds [jobs, TRES].
-
-    Raises:
-        InvalidInput: Slurm would overflow; the error names the row.
-    """
-    rows, sums = _summed(to, run_seconds)
-    check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
-    usage.run_seconds[rows] += sums
 
 
 def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
@@ -176,22 +144,20 @@ def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
         to: pairs of job and row.
         run_seconds: run-seconds [jobs, TRES].
     """
-    rows, sums = _summed(to, run_seconds)
+    rows, sums = sums_by_row(to, run_seconds)
     usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 
 
-def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
+def sums_by_row(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
     """Return the rows that are charged, and their sums. Raises InvalidInput above the limit."""
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]
     about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
     np.add.at(
-        about.reshape(-1),
-        _cells(place, columns),
-        run_seconds[to.job].astype(np.float64).reshape(-1),
+        about.reshape(-1), cells(place, columns), run_seconds[to.job].astype(np.float64).reshape(-1)
     )
     check_counted(about, rows)
-    np.add.at(sums.reshape(-1), _cells(place, columns), run_seconds[to.job].reshape(-1))
+    np.add.at(sums.reshape(-1), cells(place, columns), run_seconds[to.job].reshape(-1))
     return rows, sums
 
 
@@ -207,14 +173,7 @@ def check_counted(run_seconds: Doubles, rows: Ints) -> None:
         )
 
 
-def minutes(seconds: Longs | Wholes) -> Wholes:
-    """Return whole minutes, as Slurm limits and prints them; at most what 64 bits hold."""
-    if seconds.dtype == np.uint64:
-        return np.asarray(seconds, np.uint64) // np.uint64(60)
-    return np.minimum(seconds / 60, np.nextafter(Long(2) ** 64, Long(0))).astype(np.uint64)
-
-
-def _cells(rows: Ints, columns: int) -> Ints:
+def cells(rows: Ints, columns: int) -> Ints:
     """Return the cells of `rows` in a flat table. Adding by cells takes half the time of rows."""
     cells: Ints = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
     return cells

@@ -1,5 +1,4 @@
-"""Ticks of Slurm's priority thread over all usage, and the same usage recomputed from job records
-(docs/reference/slurm-rules.md, "Usage").
+"""Ticks of Slurm's priority thread over all usage (docs/reference/slurm-rules.md, "Usage").
 
 The embedded workload manager keeps its usage with them. Next to Slurm, `sshare` reports usage that
 is decayed already. The tests compare the ticks with the usage that a real slurmctld keeps.
@@ -7,25 +6,20 @@ is decayed already. The tests compare the ticks with the usage that a real slurm
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from fairbank.core.errors import InvalidInput
-from fairbank.core.time import Instant
 from fairbank.priority.fairshare.charges import (
     ChargedJobs,
     costs,
     decay_costs,
     gives_back,
-    may_use,
     seconds_run,
 )
 from fairbank.priority.fairshare.columns import Bools, Ints
-from fairbank.priority.fairshare.decay import Decay, last_reset
+from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.usage import (
     ChargeRows,
     DecayedUsage,
@@ -34,9 +28,7 @@ from fairbank.priority.fairshare.usage import (
     decay_usage,
     give_back,
     lines,
-    nothing_used,
     reset,
-    set_aside,
 )
 
 UNKNOWN = 0
@@ -64,13 +56,6 @@ class UsageLedger(NamedTuple):
 
     associations: DecayedUsage
     qos: DecayedUsage
-
-
-def zero_usage(payers: ChargedRows, tres: int) -> UsageLedger:
-    """Return zero usage."""
-    return UsageLedger(
-        nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres)
-    )
 
 
 def apply_tick(
@@ -124,28 +109,6 @@ def end_jobs(
     return usage
 
 
-def start_jobs(
-    usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
-) -> UsageLedger:
-    """Return the usage when jobs start: their run-seconds are reserved.
-
-    Args:
-        usage: usage before; it stays as it is.
-        jobs: jobs that start, with their time limits.
-        payers: rows that are charged.
-        rules: rules of usage; without limits nothing is reserved.
-
-    Raises:
-        InvalidInput: run-seconds are beyond what Slurm counts.
-    """
-    if not rules.limits:
-        return usage
-    usage, most = UsageLedger(copy_usage(usage.associations), copy_usage(usage.qos)), may_use(jobs)
-    set_aside(usage.associations, lines(jobs.association, payers.parent), most)
-    set_aside(usage.qos, _qos_of(jobs), most)
-    return usage
-
-
 def _charge(
     usage: UsageLedger,
     jobs: ChargedJobs,
@@ -163,7 +126,7 @@ def _charge(
         return
     seconds = seconds_run(jobs, since, now)
     faded, plain = decay_costs(jobs, seconds, rules.decay), costs(jobs, seconds)
-    up, qos = lines(jobs.association, payers.parent), _qos_of(jobs)
+    up, qos = lines(jobs.association, payers.parent), qos_rows(jobs)
     spared = payers.spared[qos.row]
     add(usage.associations, up, faded, limits=rules.limits)
     add(usage.qos, qos.only(~spared), faded, limits=rules.limits)
@@ -174,7 +137,8 @@ def _charge(
         give_back(usage.qos, qos, back)
 
 
-def _qos_of(jobs: ChargedJobs) -> ChargeRows:
+def qos_rows(jobs: ChargedJobs) -> ChargeRows:
+    """Return the QOS that are charged for each job: its own and that of its partition."""
     other = np.where(jobs.partition_qos != jobs.qos, jobs.partition_qos, -1)
     table = np.stack([jobs.qos, other], axis=1)
     return ChargeRows(np.nonzero(table >= 0)[0], table[table >= 0])
@@ -183,92 +147,3 @@ def _qos_of(jobs: ChargedJobs) -> ChargeRows:
 def reset_usage(usage: UsageLedger) -> UsageLedger:
     """Return the usage after a reset."""
     return UsageLedger(reset(usage.associations), reset(usage.qos))
-
-
-class TickPeriod(msgspec.Struct, frozen=True):
-    """Usage after the tick at `last`, and time of the last `reset`, in periods of `zone`."""
-
-    usage: UsageLedger
-    last: int = UNKNOWN
-    reset: int = UNKNOWN
-    zone: tzinfo = UTC
-
-
-def recompute_usage(
-    records: ChargedJobs,
-    gone_at: Ints,
-    ticks: Iterable[int],
-    payers: ChargedRows,
-    rules: Rules,
-    begin: TickPeriod,
-) -> UsageLedger:
-    """Return the usage after the last of `ticks`, from records of finished and running jobs alone.
-
-    A job that ends in the very second of a tick is still charged by it, and gives back its rest
-    before the next. Raises InvalidInput for ticks that go back, and for a record that ends before
-    it starts, naming its row.
-
-    Args:
-        records: finished and running jobs.
-        gone_at: time when each job was gone (0: it runs). It is its end, but for a job that ended
-            while suspended: ticks charged its pause, although its end is the begin of the
-            suspension.
-        ticks: times of the ticks.
-        payers: rows that are charged.
-        rules: rules of usage.
-        begin: usage at the begin.
-    """
-    records, gone = _checked(records, gone_at)
-    # Until a job is gone, no tick knows of its end.
-    held = records._replace(end=np.zeros_like(records.end))
-    usage, last, since = begin.usage, begin.last, begin.reset
-    for now in ticks:
-        usage = start_jobs(
-            usage, records.only((records.start > last) & (records.start <= now)), payers, rules
-        )
-        ends = np.flatnonzero((gone >= last) & (gone < now))
-        usage = end_jobs(
-            usage,
-            records.only(ends[np.argsort(gone[ends], kind="stable")]),
-            payers,
-            rules,
-            last=last,
-            now=now,
-        )
-        boundary = (
-            last_reset(rules.decay.reset, since, now, begin.zone)
-            if since != UNKNOWN
-            else Instant(now)
-        )
-        if since != UNKNOWN and boundary > since:
-            usage = reset_usage(usage)
-        usage = apply_tick(
-            usage,
-            held.only((records.start <= now) & (gone >= now)),
-            payers,
-            rules,
-            last=last,
-            now=now,
-        )
-        last, since = now, boundary
-    return usage
-
-
-def _checked(records: ChargedJobs, gone_at: Ints) -> tuple[ChargedJobs, Ints]:
-    """Return the records of started jobs, with an end if gone, and the time when they are."""
-    backwards = ((records.end > 0) & (records.end < records.start)) | (
-        (gone_at > 0) & (gone_at < records.start)
-    )
-    wrong = np.flatnonzero((records.start > 0) & backwards)
-    if wrong.size:
-        raise InvalidInput(
-            f"record row {wrong[0]} ends before it starts",
-            field="end",
-            remedy="correct the record, or leave it out",
-        )
-    began = records.start > 0
-    records, gone_at = records.only(began), gone_at[began]
-    end = np.where(
-        (gone_at > 0) & ((records.end <= 0) | (records.end > gone_at)), gone_at, records.end
-    )
-    return records._replace(end=end), np.where(gone_at > 0, gone_at, np.iinfo(np.int64).max)
