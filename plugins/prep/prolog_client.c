@@ -2,7 +2,7 @@
  * of Slurm that no plug-in fits: it needs none of Slurm's headers.
  *     prolog_client SOCKET SECONDS
  * The facts of the job are in the environment of a PrologSlurmctld and in a line of squeue. Output:
- * the text for the owner. Exit status: an action of the agent's, PUT_OFF or UNDECIDED.
+ * the text for the owner. Exit status: an action of the agent, DEFER or UNDECIDED.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "frame.h"
 
 /* Beyond the actions, of which ACTION_RUN is 0. */
-#define PUT_OFF 3		/* the agent could not reach the bank */
+#define DEFER 3			/* the agent could not reach the bank: the job may start later */
 #define UNDECIDED 4		/* no answer of an agent in time, or no complete facts */
 #define PAUSE 0.02		/* seconds between two attempts to reach the agent */
 #define NUMBER 1		/* of the only request */
@@ -284,7 +284,7 @@ static bool request_verdict(
 static int status_of(const verdict_t *verdict)
 {
 	if (verdict->action == ACTION_HOLD && !strcmp(verdict->reason, REASON_AGENT_DOWN))
-		return PUT_OFF;
+		return DEFER;
 	return (int) verdict->action;
 }
 

@@ -97,7 +97,7 @@ def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(site: Site) -
         site.server.start()
         wait_until(
             lambda: not plugin.receive(),
-            "the agent to hang up, so that the plug-in releases what was put off",
+            "the agent to hang up, so that the plug-in releases the deferred jobs",
         )
         assert prolog.receive(), "the agent hung up on a prolog, which waits for a verdict"
         plugin.connect()

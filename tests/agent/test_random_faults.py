@@ -141,7 +141,7 @@ def test_random_faults_lose_and_double_no_charge(
             jobs.advance(0)
         assert not jobs.is_busy
         agent.wait_until_empty(60)
-        print(f"{len(jobs.begun)} jobs began, {jobs.deferred} were put off")
+        print(f"{len(jobs.begun)} jobs began, {jobs.deferred} were deferred")
     expected = [
         sum(jobs.cost(job) for job in jobs.begun if (job % 3 == 0) is of_gpu)
         for of_gpu in (False, True)

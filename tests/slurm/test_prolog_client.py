@@ -32,7 +32,7 @@ ENVIRONMENT = {
 TRES = "cpu=2,mem=2000M,node=1,billing=2"
 FACTS = f"8  1700000000  1700000007  1-02:03:04  1  {TRES}  normal\n"
 CUT_SHORT = FACTS.partition(",billing=")[0]
-PUT_OFF, UNDECIDED = 3, 4
+DEFER, UNDECIDED = 3, 4
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def ask(
         (let_run, 0, ""),
         (hold_policy("Short", "wg_astro: 3 SU short"), 1, "wg_astro: 3 SU short"),
         (cancel_policy("100% gone"), 2, "100% gone"),
-        (hold_policy(DEFERRED_REASON, "later"), PUT_OFF, "later"),
+        (hold_policy(DEFERRED_REASON, "later"), DEFER, "later"),
     ],
 )
 def test_verdict_is_the_exit_status(
