@@ -298,7 +298,10 @@ def test_dry_run_shows_changes_and_writes_nothing(
     rows = json.loads(output_of(changing(*words, "--dry-run", "--json")))
     assert ledger.heads() == heads
     assert shown.splitlines()[1] == "Nothing is changed. This would be posted:"
-    assert (rows["schema"], [row["kind"] for row in rows["data"]]) == ("fairbank.entry/1", kinds)
+    assert (rows["schema"], [row["kind"] for row in rows["data"]]) == (
+        "fairbank.planned-entry/1",
+        kinds,
+    )
     before = ledger.entries()
     done = json.loads(output_of(changing(*words, "--yes", "--json")))["data"]
     assert ledger.entries() == before + len(rows["data"])

@@ -129,7 +129,7 @@ def test_records_as_a_table(run: Run, cluster_name: str, tmp_path: Path) -> None
     data = json.loads(
         run("report", "fairshare", "--days", ALL_DAYS, "--cluster", cluster_name, "--json").out
     )
-    assert data["schema"] == "fairbank.fairshare/1"
+    assert data["schema"] == "fairbank.share-day/1"
     assert {row["account"] for row in data["data"]} >= {"root", "physics", "wg_bio"}
     assert all(row["user"] is None for row in data["data"])
     assert run("report", "fairshare", "--days", ALL_DAYS, "--cluster", "elsewhere").out == ""

@@ -44,6 +44,7 @@ from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.support.clock import ManualClock
 from tests.support.json_contract import check_json
+from tests.support.json_schemas import check_shared_schema
 from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000
@@ -131,6 +132,7 @@ class World:
         response = self.client.request(method, path, headers=headers, **more)
         if "json" in response.headers.get("content-type", "") and response.content:
             check_json(response.json())
+            check_shared_schema(response.json())
         return response
 
     def request(self, *requests: Request) -> list[Done | Refusal]:

@@ -40,14 +40,15 @@ ROWS = {
     "fairbank.allocation/1": "AllocationRow",
     "fairbank.balance/1": "BalanceRow",
     "fairbank.drawn/1": "DrawnRow",
-    "fairbank.entry/1": "PlannedEntry",
     "fairbank.failure/1": "FailureRow",
     "fairbank.granted/1": "Granted",
     "fairbank.job/1": "JobRow",
     "fairbank.member/1": "MemberRow",
+    "fairbank.planned-entry/1": "PlannedEntry",
     "fairbank.project/1": "ProjectRow",
-    "fairbank.quote/1": "QuoteLine",
-    "fairbank.statement/1": "StatementRow",
+    "fairbank.quote-line/1": "QuoteLine",
+    "fairbank.share-day/1": "ShareDay",
+    "fairbank.statement-entry/1": "StatementRow",
     "fairbank.token/1": "TokenRow",
     "fairbank.usage/1": "UsageRow",
     "fairbank.whoami/1": "Myself",
@@ -99,6 +100,20 @@ def check_schema(document: dict[str, Any]) -> None:
     assert new == old, (
         f"{name}: {list(_differences(old, new, '$'))}; see tests.support.json_schemas"
     )
+
+
+def check_shared_schema(document: dict[str, Any]) -> None:
+    """Check that a command's schema of the same name describes each field of a route's answer.
+
+    A schema names one kind of object: `data` is one of them, or a list.
+    """
+    path = schema_file(str(document.get("schema")))
+    if path.exists():
+        schema = json.loads(path.read_text())["properties"]["data"]
+        known = {*schema.get("items", {}).get("properties", ()), *schema.get("properties", ())}
+        data = document["data"]
+        for row in data if isinstance(data, list) else [data]:
+            assert row.keys() <= known, f"{path.name} lacks {sorted(row.keys() - known)}"
 
 
 def schema_file(name: str) -> Path:

@@ -10,21 +10,10 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from math import nan
 
-from fairbank.report.columns import Column, Row, text
+from fairbank.report.columns import Column, Row, decimal, text
 from fairbank.report.fair_share import association_name, shown_level, user_cell
 from fairbank.report.plots.figures import SERIES_MAX, Axis, Caption, LineFigure, Panel, Series
 
-COLUMNS = (
-    Column("DAY", text("day")),
-    Column("CLUSTER", text("cluster"), drop=2),
-    Column("ACCOUNT", text("account"), least=7),
-    Column("USER", text("user"), drop=1),
-    Column("SHARES", text("shares"), right=True),
-    Column("NORM", text("norm"), right=True),
-    Column("USAGE", text("usage"), right=True),
-    Column("LEVEL", text("level"), right=True),
-    Column("FACTOR", text("factor"), right=True),
-)
 LEVEL_MIN, LEVEL_MAX = 0.125, 8.0
 _LEVEL_TICKS = (
     (LEVEL_MIN, "1/8 or less"),
@@ -41,23 +30,17 @@ _FACTOR = Axis("fair-share factor (0 to 1)", 0, 1)
 _DAYS_SHOWN = 4
 
 
-def rows_of(kept: Sequence[Row]) -> list[Row]:
-    """Return the rows of the table, which programs get too."""
-    return [
-        {
-            "day": row["day"],
-            "cluster": row["cluster"],
-            "account": row["account"],
-            "user": user_cell(row["user"], row["partition"]),
-            "shares": row["shares"],
-            "norm": f"{row['norm_shares']:.3f}",
-            "usage": None if row["effective"] is None else f"{row['effective']:.3f}",
-            "level": _level(row),
-            "factor": None if row["factor"] is None else f"{row['factor']:.3f}",
-            "raw_usage": row["usage"],
-        }
-        for row in kept
-    ]
+COLUMNS = (
+    Column("DAY", text("day")),
+    Column("CLUSTER", text("cluster"), drop=2),
+    Column("ACCOUNT", text("account"), least=7),
+    Column("USER", lambda row, form: user_cell(row["user"], row["partition"]) or "", drop=1),
+    Column("SHARES", text("shares"), right=True),
+    Column("NORM", decimal("norm_shares", 3), right=True),
+    Column("USAGE", decimal("effective", 3), right=True),
+    Column("LEVEL", lambda row, form: _level(row), right=True),
+    Column("FACTOR", decimal("factor", 3), right=True),
+)
 
 
 def figures(kept: Sequence[Row], command: str) -> dict[str, LineFigure]:
@@ -134,10 +117,10 @@ def _is_unused(row: Row) -> bool:
     return row["level"] is None and row["effective"] == 0 and row["shares"] not in (None, "parent")
 
 
-def _level(row: Row) -> str | None:
+def _level(row: Row) -> str:
     if _is_unused(row):
         return "unused"
-    return None if row["level"] is None else shown_level(row["level"])
+    return "" if row["level"] is None else shown_level(row["level"])
 
 
 def _drawn_level(row: Row) -> float | None:

@@ -183,7 +183,7 @@ def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
     form = context.format
     columns = [column for column in ENTRY_COLUMNS if any(column.cell(row, form) for row in entries)]
     heading = f"{caption_of(context, columns)}\nNothing is changed. This would be posted:"
-    show(context, Listing("fairbank.entry/1", columns, entries, heading, exact=True))
+    show(context, Listing("fairbank.planned-entry/1", columns, entries, heading, exact=True))
 
 
 def _readable_entries(

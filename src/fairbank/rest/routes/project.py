@@ -73,7 +73,7 @@ def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectCa
         service.get(request.identity, project),
         service.members(request.identity, project, Page(PAGE_MAX)),
     )
-    return item_response("project", request.context, card)
+    return item_response("project-card", request.context, card)
 
 
 @write_route(post, "/project", responses=existing(ItemResponse[EnteredProject]))

@@ -213,7 +213,7 @@ def list_shares(
         limit=limit + 1,
     )
     shares = request.services.shares.find(request.identity, query)
-    return page_response("share-figure", request.context, limit, shares, share_day, share_cursor)
+    return page_response("share-day", request.context, limit, shares, share_day, share_cursor)
 
 
 @write_route(post, "/share", status_code=200, opt={**SAME_RESPONSE, "scope": "report"})

@@ -134,7 +134,7 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
             for line in priced["lines"]
         ]
     more = {"quote": quote, "not_read": sorted(set(unread))}
-    show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
+    show(context, Listing("fairbank.quote-line/1", COLUMNS, rows, warnings=warnings, more=more))
     if form in ("csv", "parsable"):  # these have no place for it
         context.note(*warnings)
 

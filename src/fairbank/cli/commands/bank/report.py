@@ -92,9 +92,8 @@ def _fair_share(context: Context, options: Namespace) -> int:
         drawn = write_pictures(options.directory, _named(figures), as_png=options.png)
         notes = [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
-    rows, columns = share_history.rows_of(kept), share_history.COLUMNS
-    heading = caption(context, unit=False)
-    listing = Listing("fairbank.fairshare/1", columns, rows, heading, notes=notes, empty=empty)
+    heading, columns = caption(context, unit=False), share_history.COLUMNS
+    listing = Listing("fairbank.share-day/1", columns, kept, heading, notes=notes, empty=empty)
     return show(context, listing)
 
 

@@ -126,7 +126,7 @@ def run(context: Context, options: Namespace) -> int:
     if not options.long:
         notes.insert(0, "-l also shows what moved no credit: new terms, caps and refusals.")
     listing = Listing(
-        "fairbank.statement/1",
+        "fairbank.statement-entry/1",
         _columns(is_script=options.form is not None),
         rows,
         f"{_caption(context, page['allocation'])}\n{caption(context)}",
