@@ -173,6 +173,9 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
     )
     assert changing("balance", "-r", "gpu", "--threshold", 200, "--as", AYLA).code == 0
     assert changing("balance", "-r", "cpu", "--threshold", 200, "--as", AYLA).code == 5
+    changing("alloc", "freeze", planned["id"], "--reason", "by mistake")
+    changing("alloc", "thaw", planned["id"], "--reason", "thawed again")
+    assert rows(changing, "balance", "--as", AYLA)["gpu", "planned"]["state_reason"] == "call 2027"
     changing("alloc", "thaw", 1, *WHY)
     changing("alloc", "end", 1, "--reason", "moved to another centre", "--yes")
     ended = changing("balance", "-r", "cpu", "--as", AYLA)

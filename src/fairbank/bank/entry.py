@@ -260,7 +260,8 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
     if setting is None:
         return StateSince(start, None)
     if shown is not ShownState.ENDED:
-        return StateSince(setting.at, setting.comment)
+        source = grant if shown is ShownState.PLANNED and grant is not None else setting
+        return StateSince(setting.at, source.comment)
     # Ended by staff, perhaps before its start; otherwise its period was over, of an allocation
     # that was entered with a past period too: its reason is that of the grant.
     is_changed = setting is not grant

@@ -36,11 +36,11 @@ SOON_DAYS = 14
 
 
 def about(minutes: int, form: DisplayFormat) -> str:
-    """Format an estimate with at most three significant digits, truncated."""
+    """Format an estimate, from 10 units on rounded to at most three significant digits."""
     worth = WORTH[form.units]
     whole = minutes // worth
-    step = 10 ** max(0, len(str(whole)) - 3)
-    return form.su(whole // step * step * worth if whole >= 10 else minutes)
+    step = 10 ** max(0, len(str(whole)) - 3) * worth
+    return form.su((2 * minutes + step) // (2 * step) * step if whole >= 10 else minutes)
 
 
 def show_outlook(row: Row, form: DisplayFormat) -> str:
@@ -54,7 +54,7 @@ def show_outlook(row: Row, form: DisplayFormat) -> str:
             mark = "lasts; " if state is OutlookState.LASTS else "! "
             left = about(row["left_over"], form)
             if form.short:
-                return f"{mark}{left} unused"
+                return f"{mark}~{left} unused"
             return f"{mark}about {form.with_unit(left)} will be unused"
         case OutlookState.EMPTY:
             return "!! empty"
