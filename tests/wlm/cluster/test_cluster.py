@@ -105,6 +105,26 @@ def test_doctor_checks_invariants_directory_and_daemons(cluster: RunningCluster)
     assert (fault.returncode, f"chmod 0700 {cluster.directory}" in fault.stdout) == (8, True)
 
 
+def test_commands_load_no_module_of_the_user(cluster: RunningCluster, tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('the module of the user')")
+    cluster.environment["PYTHONPATH"] = str(tmp_path)
+    try:
+        assert cluster.slurm("sbatch", "--wait", "--wrap=true").startswith("Submitted batch job ")
+    finally:
+        del cluster.environment["PYTHONPATH"]
+
+
+def test_directory_too_long_for_a_socket_is_refused(tmp_path: Path) -> None:
+    running = RunningCluster(tmp_path)
+    directory = tmp_path / ("long" * 25)
+    result = running.run("cluster", "up", "--dir", str(directory))
+    assert result.returncode == 2
+    words = " ".join(result.stderr.split())
+    assert "the path of a socket has at most 107 bytes" in words
+    assert "try: fairbank cluster up --dir /" in words
+    assert running.processes() == set()
+
+
 def test_lines_of_env_make_a_shell_use_the_cluster(cluster: RunningCluster) -> None:
     lines = cluster.run("env").stdout
     script = f"{lines}\ncommand -v sbatch; {FAIRBANK} balance --csv -o PROJECT; env"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,9 +131,12 @@ def test_test_only_submits_nothing(command: RunCommand) -> None:
         ("-d afterok:999", "Job dependency problem"),
         ("-L nope:1", "Invalid license specification"),
         ("-a 1-5000", "Invalid job array specification"),
+        ("-C nope", "Invalid feature specification"),
+        ("-w nope", "Invalid node name specified"),
     ],
     ids=[
         "partition", "cpus", "nodes", "reservation", "qos", "dependency", "license", "array",
+        "feature", "node",
     ],
 )  # fmt: skip
 def test_request_that_cannot_be_is_refused_in_words_of_slurm(
@@ -140,6 +145,94 @@ def test_request_that_cannot_be_is_refused_in_words_of_slurm(
     code, out, err = command("sbatch", *words.split(), "--wrap", "true")
     assert (code, out) == (1, "")
     assert f"sbatch: error: Batch job submission failed: {sentence}\n" in err
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\x1b[31m", "a\u202eb", "n" * 300], ids=["line", "control", "rtl", "long"]
+)
+def test_name_that_would_break_tables_is_refused(command: RunCommand, name: str) -> None:
+    code, out, err = command("sbatch", "-J", name, "--wrap", "true")
+    assert (code, out) == (1, "")
+    assert "is not the name of a job\nsbatch: printable characters, at most 255 bytes" in err
+
+
+def test_name_with_a_pipe_is_one_cell(command: RunCommand) -> None:
+    job = submit(command, "-H", "-J", "a|b")
+    assert command("squeue", "-h", "-j", job, "-o", "%i %j %t").out == f"{job} a|b PD\n"
+
+
+def test_variables_of_loaders_and_of_slurm_reach_only_the_script(
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither a daemon nor the step daemon loads what the user's variables name."""
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(tmp_path / 'loaded')!r}, 'w')\n")
+    (tmp_path / "start.sh").write_text(f"echo $0 >> {tmp_path}/sourced\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "start.sh"))
+    monkeypatch.setenv("LD_PRELOAD", "/no/library.so")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    script = 'echo "$PYTHONPATH $BASH_ENV $LD_PRELOAD $SLURM_JOB_ID"'
+    code, out, _ = command("sbatch", "-W", "-o", "out", "-e", "/dev/null", "--wrap", script)
+    assert code == 0
+    (job,) = out.split()[-1:]
+    expected = f"{tmp_path} {tmp_path}/start.sh /no/library.so {job}\n"
+    assert (tmp_path / "out").read_text() == expected
+    assert not (tmp_path / "loaded").exists()
+    assert not (tmp_path / "sourced").exists()
+
+
+def test_100_000_variables_reach_the_script(cluster: SmallCluster, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "fairbank.wlm.commands", "sbatch", "-W", OUTPUT, "--wrap", "env"],
+        env={f"V{number}": "" for number in range(100_000)}
+        | {"FAIRBANK_CLUSTER": str(cluster.directory), "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert result.returncode == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert sum(line.startswith("V") for line in lines) == 100_000
+
+
+def test_variable_above_128_kib_is_refused(
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARGE", "x" * (1 << 18))
+    code, out, err = command("sbatch", "-W", "--wrap", "true")
+    assert (code, out) == (1, "")
+    assert "a variable or argument has 262,150 bytes (at most 131,072 bytes)" in err
+    monkeypatch.delenv("LARGE")
+    assert command("sbatch", "-W", OUTPUT, "--wrap", "true").code == 0
+
+
+def test_user_without_a_home_runs_jobs(
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("HOME")
+    assert command("sbatch", "-W", OUTPUT, "--wrap", "echo ${HOME-none}").code == 0
+    assert (tmp_path / "out").read_text() == "none\n"
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "fifo", "full", "missing"])
+def test_output_that_cannot_be_written_fails_the_job(
+    command: RunCommand, tmp_path: Path, kind: str
+) -> None:
+    place = tmp_path / "place"
+    if kind == "directory":
+        place.mkdir()
+    elif kind == "link":
+        place.symlink_to("/etc/passwd")
+    elif kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "full":
+        place = Path("/dev/full")
+    else:
+        place = tmp_path / "no" / "out"
+    code, out, _ = command("sbatch", "-W", "-o", str(place), "--wrap", "echo text")
+    assert code == 1
+    end = command("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out
+    # On a full disk the script has begun, and decides itself.
+    assert end == ("FAILED|1:0\n" if kind == "full" else "FAILED|0:53\n")
 
 
 # ------------------------------------------------------------------ scancel, scontrol
@@ -210,6 +303,7 @@ def test_script_of_a_job_is_written_as_it_was_submitted(
 
 def test_processes_of_a_job_are_shown(command: RunCommand, tmp_path: Path) -> None:
     job = submit(command, OUTPUT, script="echo $$ > pid; exec sleep 300")
+    wait_for(job, "RUNNING None")
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the pid")
     pid = (tmp_path / "pid").read_text().strip()
     rows = [line.split() for line in command("scontrol", "listpids", job).out.splitlines()]

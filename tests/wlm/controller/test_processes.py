@@ -233,3 +233,16 @@ def run_controller(cluster: SmallCluster) -> str:
     assert done.returncode not in (0, 1), done.stderr
     assert done.stdout == ""
     return done.stderr
+
+
+def test_node_with_fewer_processors_than_configured_gets_no_job(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path, SETTINGS.replace("cpus = 2", "cpus = 4"))
+    try:
+        cluster.start()
+        job = cluster.submit("true")
+        reason = "Low CPUs (configured 4, real 2)"
+        assert {why for _, why in cluster.nodes().values()} == {reason}
+        wait_until(lambda: cluster.jobs()[str(job)][1] != "None", "a reason")
+        assert cluster.jobs()[str(job)][0] == "PENDING"
+    finally:
+        cluster.close()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,16 @@ if TYPE_CHECKING:
 
 _RELEASE_SECONDS = 10
 """Seconds between two rounds that release held jobs for which there is credit again."""
+# For the shell the second line starts Python, for Python it is a text. -E: a module in the user's
+# PYTHONPATH may have the name of one of Python's own.
+_COMMANDS = """\
+#!/bin/sh
+'''exec' {python} -EP "$0" "$@"
+' '''
+from fairbank.wlm.commands.program import main
+
+raise SystemExit(main())
+"""
 
 
 def read_wlm_settings(path: Path, text: str | None = None) -> tuple[WlmSettings, Sequence[str]]:
@@ -200,13 +209,15 @@ def write_daemons(
 
 
 def write_links(directory: ClusterDirectory) -> None:
-    """Make links with the names of Slurm's commands to the program that has them."""
+    """Write the program of Slurm's commands, and make links with their names to it."""
+    import shlex
+
     from fairbank.wlm.commands.program import MODULES, PROGRAM
 
     directory.remove_links()
     directory.links.mkdir()
-    program = Path(sys.executable).with_name(PROGRAM)
-    if not program.exists():
-        program = Path(shutil.which(PROGRAM) or PROGRAM)
+    program = directory.links / PROGRAM
+    program.write_text(_COMMANDS.format(python=shlex.quote(sys.executable)))
+    program.chmod(0o755)
     for name in MODULES:
-        (directory.links / name).symlink_to(program)
+        (directory.links / name).symlink_to(PROGRAM)
