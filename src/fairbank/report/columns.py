@@ -66,16 +66,16 @@ class DisplayFormat(NamedTuple):
         is_one = amount == "1" and self.units == "m"
         return f"{amount} {self.unit.removesuffix('s') if is_one else self.unit}"
 
-    def sums(self, granted: int, used: int, held: int, remaining: int) -> ShownSums:
+    def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of an allocation.
 
         Args:
             granted: credit of the grant in SU-minutes, as are all amounts.
             used: charges.
             held: holds of open runs.
-            remaining: what is left of the grant and of the credit limit.
+            available: what is left of the grant and of the credit limit.
         """
-        return show_sums(granted, used, held, remaining, self.amounts)
+        return show_sums(granted, used, held, available, self.amounts)
 
     def lacking(self, requested: int, available: int) -> str:
         """Format the shortfall: the requested amount less the available one."""
@@ -152,7 +152,8 @@ class Summand(Amount):
 
     def sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
         """Format the amounts of a row."""
-        rest: Any = row.get("remaining")
+        # A user with a cap may use less of an allocation than remains in it.
+        rest = row.get("remaining", row.get("available"))
         amounts = [*(row.get(key) for key in self._keys), rest]
         return None if None in amounts else form.sums(*map(int, amounts))
 

@@ -24,6 +24,10 @@ from tests.slurm.lab import (
 from tests.slurm.lab.cluster import Cluster, ClusterExists, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
+from tests.wlm.scenarios.recorded_transcripts import write_recording
+from tests.wlm.scenarios.scenario import scenarios
+from tests.wlm.scenarios.slurm_site import CHANGES, SIZE, slurm_site
+from tests.wlm.scenarios.transcript import transcripts
 
 UNAVAILABLE, WRONG = 69, 1
 
@@ -149,6 +153,16 @@ def record_queue(options: argparse.Namespace) -> None:
         cluster.down()
 
 
+def record_scenarios(options: argparse.Namespace) -> None:
+    """record the scenarios of tests/wlm/scenarios; takes five minutes"""
+    cluster = Cluster.up(options.name, size=SIZE, changes=CHANGES)
+    try:
+        release = ".".join(f"{part:02}" for part in cluster.release)
+        write_recording(options.folder, release, transcripts(slurm_site(cluster), scenarios()))
+    finally:
+        cluster.down()
+
+
 COMMANDS = (
     install,
     within,
@@ -161,6 +175,7 @@ COMMANDS = (
     record_fairshare,
     record_trees,
     record_queue,
+    record_scenarios,
 )
 
 
@@ -189,9 +204,11 @@ def _parser() -> argparse.ArgumentParser:
             subparser.add_argument(
                 "--name", default="lab", help="which cluster of this machine; default %(default)s"
             )
-        if verb in (record, record_fairshare, record_trees, record_queue):
+        if verb in (record, record_fairshare, record_trees, record_queue, record_scenarios):
             subparser.add_argument(
-                "folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05"
+                "folder",
+                type=Path,
+                help="where the answers go, such as tests/golden/slurm-22.05; a file for scenarios",
             )
             subparser.set_defaults(name="recording")
         if verb is up:

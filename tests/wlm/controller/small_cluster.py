@@ -88,11 +88,6 @@ class SmallCluster:
         assert self._controller is not None
         return self._controller
 
-    @property
-    def node(self) -> subprocess.Popen[bytes]:
-        assert self._node is not None
-        return self._node
-
     def kill_controller(self, number: int = signal.SIGKILL) -> None:
         _kill(self._controller, number)
 
@@ -104,7 +99,8 @@ class SmallCluster:
 
         If it was killed, the node daemon starts another one.
         """
-        node, children = self.node.pid, list[int]()
+        assert self._node is not None
+        node, children = self._node.pid, list[int]()
 
         def find() -> bool:
             table = process_table().values()

@@ -13,6 +13,7 @@ from tools.reference.pages.routes import routes_page
 from tools.reference.pages.settings import settings_page, site_page
 from tools.reference.pages.states import states_page
 from tools.reference.pages.wlm_commands import wlm_commands_page
+from tools.reference.pages.wlm_differences import wlm_differences_page
 from tools.reference.pages.wlm_settings import wlm_settings_page
 from tools.reference.pages.wlm_states import wlm_states_page
 
@@ -27,6 +28,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "commands": commands_page,
     "states": states_page,
     "wlm-states": wlm_states_page,
+    "wlm-differences": wlm_differences_page,
     "refusals": refusals_page,
     "metrics": metrics_page,
 }

@@ -104,10 +104,9 @@ class NodeLink:
             self._runner.handle(NodeSilent(self._name))
         if now - self._polled_at > timeout / POLLS and self._is_registered:
             self._polled_at = now
-            self._start_task(self.poll())
+            self._start_task(self._poll())
 
-    async def poll(self) -> None:
-        """Let the node register again, if it is connected."""
+    async def _poll(self) -> None:
         try:
             answer = await self.ask(wire.PollNode())
         except FairbankError:
@@ -225,15 +224,10 @@ class NodeLinks:
         self._links: dict[str, tuple[NodeLink, asyncio.Task[None]]] = {}
 
     def update(self) -> None:
-        """Begin the links to nodes that are configured, and end those to nodes that are not.
-
-        The others register again: they may have less than is configured now.
-        """
+        """Begin the links to nodes that are configured, and end those to nodes that are not."""
         nodes = self._runner.state.configured
         for name in self._links.keys() - nodes.keys():
             self._links.pop(name)[1].cancel()
-        for link, _ in self._links.values():
-            self._start_task(link.poll())
         for name in nodes.keys() - self._links.keys():
             path = self._directory / f"{name}.sock"
             link = NodeLink(name, path, self._runner, self._start_task)

@@ -1,0 +1,30 @@
+"""Scenarios of commands under Slurm and under the embedded workload manager, field by field."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.conftest import own_cluster
+from tests.wlm.scenarios.differences import unexpected
+from tests.wlm.scenarios.fairbank_site import fairbank_site
+from tests.wlm.scenarios.scenario import sample, scenarios
+from tests.wlm.scenarios.slurm_site import CHANGES, SIZE, slurm_site
+from tests.wlm.scenarios.transcript import transcripts
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(2_400)]
+
+RELEASE = (22, 5)
+
+
+def test_scenarios_print_the_same_under_both(checkout: Path, tmp_path: Path) -> None:
+    chosen = sample() if os.environ.get("FAIRBANK_SHORT") else scenarios()
+    with own_cluster("scenarios", checkout, SIZE, CHANGES) as cluster:
+        if cluster.release != RELEASE:
+            pytest.skip("the table of differences is that of Slurm 22.05")
+        slurm = transcripts(slurm_site(cluster), chosen)
+    with fairbank_site(tmp_path) as site:
+        here = transcripts(site, chosen)
+    assert unexpected(chosen, slurm, here) == []

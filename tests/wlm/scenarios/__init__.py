@@ -1,0 +1,1 @@
+"""Scenarios of commands, run under Slurm and under the embedded workload manager."""

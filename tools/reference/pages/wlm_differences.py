@@ -1,0 +1,43 @@
+"""Page of the differences between Slurm and the embedded workload manager."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+TABLE = Path(__file__).parents[3] / "tests" / "wlm" / "scenarios" / "differences.toml"
+_INTRODUCTION = """# Differences from Slurm
+
+The same {count} scenarios of commands (`tests/wlm/scenarios/*.txt`) run under Slurm 22.05 of Debian
+and under the embedded workload manager. What the commands print, their exit codes, and what
+`scontrol`, `squeue` and `sacct` show of the jobs are compared field by field, by `make test-slurm`,
+and beside the recorded output of Slurm by `make test` (a sample) and `make campaign` (all). A test
+fails if anything differs that is not on this page, and if something on this page does not differ.
+
+Ids of jobs, names of nodes, hosts and users, times and paths are not compared; the resources of a
+job are, although `scontrol` shows them as `ReqTRES` and `AllocTRES`, as Slurm 24.11 does, and not
+as `TRES`.
+"""
+_PARTS = {"decided": ("Decided", "These stay."), "fault": ("Faults", "These are to be corrected.")}
+
+
+def wlm_differences_page() -> str:
+    """Return the page."""
+    scenarios = sum(
+        line.startswith("## ")
+        for file in TABLE.parent.glob("*.txt")
+        if file.name != "recorded.txt"
+        for line in file.read_text().splitlines()
+    )
+    rows = tomllib.loads(TABLE.read_text())["difference"]
+    parts = [_INTRODUCTION.format(count=scenarios)]
+    for kind, (title, sentence) in _PARTS.items():
+        lines = [
+            f"| {row['what']} | {row['slurm']} | {row['here']} | {row['reason']} |"
+            for row in rows
+            if row["kind"] == kind
+        ]
+        if lines:
+            head = "| What | Slurm | Here | Reason |\n| --- | --- | --- | --- |"
+            parts.append("\n".join([f"## {title}", "", sentence, "", head, *lines, ""]))
+    return "\n".join(parts)
