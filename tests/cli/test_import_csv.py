@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, tzinfo
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairbank.bank.pricing import known_qos
 from fairbank.cli import main
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.cli.framework.host import Local
@@ -230,20 +232,20 @@ def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directo
     assert ("1 known already" in output_of(again), again.err) == (True, "")
 
 
-def test_qos_without_a_price_factor_warns(changing: Run, directory: Path) -> None:
-    """The warning stands in the prediction and in the result, once for each QOS."""
-    job = f"{JORGE},chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,stnadby"
-    header = "job_id,user,account,partition,start,end,cpus,qos"
-    (directory / "jobs.csv").write_text(f"{header}\n142,{job}\n143,{job}\n")
-    words = ("import", "csv", "jobs.csv")
-    warning = (
-        "qos: QOS stnadby has no price factor on cluster darwin, so it counts as 1; those with"
-    )
-    planned = json.loads(output_of(changing(*words, "--dry-run", "--json")))
-    assert [text[: len(warning)] for text in planned["warnings"]] == [warning]
-    done = changing(*words)
-    assert output_of(done).startswith("history: 2 runs charged, 4 SU")
-    assert fold(done.err).count(f"! {warning} one: ") == 1
+def test_run_is_charged_no_longer_than_from_its_start_to_its_end(
+    changing: Run, directory: Path
+) -> None:
+    """An hour on 3 CPUs costs 3 SU, also if the scheduler counts up to a minute more."""
+    job = f"{JORGE},chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T09:00Z,3"
+    header = "job_id,user,account,partition,start,end,cpus,elapsed"
+    (directory / "jobs.csv").write_text(f"{header}\n142,{job},3600\n143,{job},3660\n")
+    assert "2 runs charged, 6 SU" in output_of(changing("import", "csv", "jobs.csv"))
+    assert [row_of(changing, number)["elapsed"] for number in (142, 143)] == [3_600, 3_600]
+
+
+def test_any_qos_is_read_where_the_settings_list_none() -> None:
+    times = {"start": "2026-11-20T08:00Z", "elapsed": "60"}
+    assert read_job({**times, "qos": "normal"}, ZONES[0]).qos == "normal"
 
 
 def test_qos_of_a_line_gives_its_resource(changing: Run, directory: Path) -> None:
@@ -294,7 +296,12 @@ GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True)
         ({"start": "11/20/2026"}, "start", "'11/20/2026' is not a time"),
         ({"end": "2026-11-20T07:00Z"}, "end", "is before its start"),
         ({"end": "2027-11-20T07:00Z"}, "end", "is in the future"),
-        ({"start": "1970-01-01"}, "end", "or than ten years"),
+        ({"start": "1970-01-01"}, "end", "more than ten years"),
+        ({"qos": "stndby"}, "qos", "there is no QOS 'stndby' in the bank's settings"),
+        ({"qos": "stndby"}, "qos", "one of debug, standby; or have it added"),
+        ({"elapsed": "5461"}, "elapsed", "5461 s are longer than from start to end, 5400 s"),
+        ({"elapsed": "2:30:00"}, "elapsed", "9000 s are longer than from start to end, 5400 s"),
+        ({"submitted": "2026-11-20T08:01Z"}, "submitted", "is after the start '2026-11-20T08:00Z'"),
         ({"end": ""}, "end", "neither an end nor elapsed time"),
         ({"cpus": "nan"}, "cpus", "'nan' is not a whole number in range"),
         ({"cpus": "-4"}, "cpus", "'-4' is not a whole number in range"),
@@ -311,7 +318,8 @@ def test_wrong_cell_is_named_with_its_line_and_nothing_is_written(
     changing: Run, directory: Path, cells: dict[str, str], field: str, message: str
 ) -> None:
     good, wrong = GOOD | {"job_id": "131"}, GOOD | {"job_id": "132"} | cells
-    lines = [HEADER, *(",".join(row.values()) for row in (good, wrong))]
+    lines = [",".join(wrong)]
+    lines += [",".join(row.get(name, "") for name in wrong) for row in (good, wrong)]
     (directory / "jobs.csv").write_text("\n".join(lines))
     before = available(changing, CPU)
     error = fold(output_of(changing("import", "csv", "jobs.csv"), WRONG_USAGE))
@@ -325,7 +333,13 @@ ZONES = (Local(), ZoneInfo("America/New_York"))
 
 
 def read_job(cells: dict[str, str], zone: tzinfo) -> AccountingJob:
-    rules = JobFileRules(partitions=["cpu"], uid_of={"root": 0}.get, now=2_000_000_000, zone=zone)
+    rules = JobFileRules(
+        partitions=["cpu"],
+        check_qos=partial(known_qos, qos_factors=(), qos_resources=(), field="qos"),
+        uid_of={"root": 0}.get,
+        now=2_000_000_000,
+        zone=zone,
+    )
     row = CsvRow(2, {"job_id": "1", "user": "root", "account": "chem", "cpus": "1", **cells})
     (job,) = parse_job_table(CsvTable({}, [row]), rules)
     return job

@@ -13,6 +13,7 @@ from fairbank.bank.run import UserSums
 from fairbank.cluster.allocated_tres import allocated_tres
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, unpriced_tres, weigh
 from fairbank.core.units import SuMinutes, round_up
 
@@ -191,6 +192,33 @@ def unpriced_qos(
             f"QOS {name} has no price factor on cluster {cluster}, so it counts as 1; those with"
             f" one: {factors}"
         )
+
+
+def known_qos(
+    name: str, qos_factors: Collection[str], qos_resources: Collection[str], *, field: str
+) -> str:
+    """Check a QOS that a person or a file names, where the settings name any.
+
+    A scheduler has its own list of QOS and is not checked: its job runs already.
+
+    Args:
+        name: the QOS.
+        qos_factors: the QOS of the cluster that have a price factor.
+        qos_resources: those with a resource of their own.
+        field: name for the error.
+
+    Raises:
+        InvalidInput: the settings name others only.
+    """
+    known = sorted({*qos_factors, *qos_resources})
+    if name in known or not known:
+        return name
+    raise InvalidInput(
+        f"there is no QOS {name[:64]!r} in the bank's settings",
+        field=field,
+        remedy=f"one of {', '.join(known[:8])}; or have it added to them, by staff, with its price"
+        " factor: 1 for the full price",
+    )
 
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:

@@ -46,20 +46,22 @@ _PART_ID = re.compile(r"\d{1,10}(_\d+|_?\[.*\](\..*)?|\+\d+|\.\d+)", re.ASCII)
 _EXIT_MAX = 256 + 127
 """PBS adds 256 to the signal that ended a job."""
 _ELAPSED = re.compile(r"(?:(\d{1,4})-)?(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
-_CLOCK_STEP_SECONDS = 3_600
-"""By how much a run may have lasted longer than from its start to its end, as the bank allows."""
+_ROUNDING_SECONDS = 60
+"""By how much a measured time may exceed that from start to end. It is not charged."""
 
 
 class JobFileRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules for a file of jobs.
 
     partitions  of the cluster; a file without this column is of the only one
+    check_qos   returns a QOS of the cluster, raises InvalidInput with the field qos for another one
     uid_of      returns the uid of a user, None for a user who is gone
     now         no job ends later
     zone        of times without a zone
     """
 
     partitions: Collection[str]
+    check_qos: Callable[[str], str]
     uid_of: Callable[[str], int | None]
     now: int
     zone: tzinfo = UTC
@@ -107,7 +109,7 @@ def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
         else rules.uid_of(_name(row, "user")),
         account=_name(row, "account"),
         partition=_partition(row, rules.partitions),
-        qos=_name(row, "qos") if "qos" in cells else None,
+        qos=rules.check_qos(_name(row, "qos")) if "qos" in cells else None,
         limit_seconds=None,
         tres=_tres(row),
         restart=_count(row, "restart", 65_535) if "restart" in cells else 0,
@@ -138,15 +140,21 @@ def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int, int]:
                 remedy="give one of them",
             )
         end = start + elapsed
-    _check_order(row, start, end, rules.now)
-    if elapsed is None:
-        elapsed = end - start
-    if elapsed > min(end - start + _CLOCK_STEP_SECONDS, LIMIT_MAX_SECONDS):
+    _check_order(row, submitted, start, end, rules.now)
+    span = end - start
+    if elapsed is not None and elapsed > span + _ROUNDING_SECONDS:
         raise InvalidInput(
-            f"{elapsed} s are longer than from start to end, or than ten years",
-            field="elapsed" if "elapsed" in cells else "end",
+            f"{elapsed} s are longer than from start to end, {span} s",
+            field="elapsed",
+            remedy="check start, end and elapsed",
+        )
+    if span > LIMIT_MAX_SECONDS:
+        raise InvalidInput(
+            f"from start to end are {span} s, more than ten years",
+            field="end" if "end" in cells else "elapsed",
             remedy="check start and end",
         )
+    elapsed = span if elapsed is None else min(elapsed, span)
     return start if submitted is None else submitted, start, end, elapsed
 
 
@@ -187,7 +195,13 @@ def _instants(row: CsvRow, field: str, rules: JobFileRules) -> tuple[Instant, ..
     return instants or (only_instant(row.cells[field], (), rules.zone, field=field),)
 
 
-def _check_order(row: CsvRow, start: int, end: int, now: int) -> None:
+def _check_order(row: CsvRow, submitted: int | None, start: int, end: int, now: int) -> None:
+    if submitted is not None and submitted > start:
+        raise InvalidInput(
+            f"{row.cells['submitted']!r} is after the start {row.cells['start']!r}",
+            field="submitted",
+            remedy="a job is submitted before it starts, or then",
+        )
     field = "end" if "end" in row.cells else "elapsed"
     shown = row.cells[field]
     if end < start:

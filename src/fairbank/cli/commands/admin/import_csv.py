@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentTypeError
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from fairbank.cli.commands.slurm.history import (
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.csv_import.table import CsvTable, TableFields
-    from fairbank.slurm.importer import HistoryResult
-    from fairbank.slurm.reconcile.bank_records import BankCluster
 
 
 def _column(text: str) -> tuple[str, str]:
@@ -146,6 +145,7 @@ def _csv_columns(_: Namespace) -> list[Column]:
 
 
 def _csv(context: Context, options: Namespace) -> int:
+    from fairbank.bank.pricing import known_qos
     from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
     from fairbank.slurm.bank import BankClient, parse_cluster
     from fairbank.slurm.host.users import find_uid
@@ -155,7 +155,18 @@ def _csv(context: Context, options: Namespace) -> int:
     bank.require_full_view()
     cluster = parse_cluster(find_cluster(context))
     now = int(context.bank_time)
-    rules = JobFileRules(partitions=cluster.partitions, uid_of=find_uid, now=now, zone=context.zone)
+    rules = JobFileRules(
+        partitions=cluster.partitions,
+        check_qos=partial(
+            known_qos,
+            qos_factors=cluster.qos_factors,
+            qos_resources=cluster.qos_resources,
+            field="qos",
+        ),
+        uid_of=find_uid,
+        now=now,
+        zone=context.zone,
+    )
     jobs = parse_job_table(read_csv(options, JOB_FIELDS), rules)
 
     source = os.path.basename(options.file)
@@ -170,15 +181,14 @@ def _csv(context: Context, options: Namespace) -> int:
             dry_run=True,
             progress=progress,
         )
-    warnings = _qos_warnings(predicted, cluster)
     if options.dry_run or not predicted.charged:
-        left_out = show_history(context, predicted, dry_run=options.dry_run, warnings=warnings)
+        left_out = show_history(context, predicted, dry_run=options.dry_run)
         return FOUND if left_out else 0
     runs = counted(len(predicted.charged), "run")
     unknown = runs_without_owner(predicted)
     among = f", {unknown} among them" if unknown else ""
     price = of_resources(predicted.charged, price_text)
-    question = ". ".join([*warnings, f"Charge {runs}, {price}{among}?"])
+    question = f"Charge {runs}, {price}{among}?"
     if not context.confirm(question, needs_yes=exceeds_credit(predicted)):
         context.note("Nothing was changed.")
         return NOT_DONE
@@ -186,17 +196,7 @@ def _csv(context: Context, options: Namespace) -> int:
         result = import_jobs(
             bank, cluster, jobs, now, source=source, cover=options.cover, progress=progress
         )
-    return FOUND if show_history(context, result, dry_run=False, warnings=warnings) else 0
-
-
-def _qos_warnings(predicted: HistoryResult, cluster: BankCluster) -> list[str]:
-    """Return a warning for each QOS of the charged runs without a price factor, as a quote does."""
-    from fairbank.bank.pricing import unpriced_qos
-
-    jobs = [outcome.finding.job for outcome in predicted.charged]
-    names = {job.qos for job in jobs if job is not None and job.qos}
-    remarks = unpriced_qos(names, cluster.name, cluster.qos_factors, cluster.qos_resources)
-    return [f"qos: {remark}" for remark in remarks]
+    return FOUND if show_history(context, result, dry_run=False) else 0
 
 
 COMMAND = Noun(

@@ -24,18 +24,15 @@ COVER_ABOUT = (
 )
 
 
-def show_history(
-    context: Context, history: HistoryResult, *, dry_run: bool, warnings: Sequence[str] = ()
-) -> int:
+def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> int:
     """Print the result and return the number of runs and lines that are left out.
 
     Args:
         context: the command.
         history: result, or its prediction.
         dry_run: it is a prediction.
-        warnings: further ones, printed after its own.
     """
-    warnings = [*history_warnings(history), *warnings]
+    warnings = history_warnings(history)
     if context.options.form == "json":
         row = history_row(history, dry_run=dry_run)
         context.print_json("fairbank.history/2", [row], warnings)
