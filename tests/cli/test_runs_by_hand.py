@@ -219,15 +219,35 @@ def test_price_of_typed_tres_above_the_hold_is_charged_with_a_warning(changing: 
     assert "charge of 20 SU for job 37" in fold(output_of(done))
 
 
-def test_qos_without_a_price_factor_warns(changing: Run) -> None:
-    """As `quote` does: the job is priced, with factor 1."""
-    hold = changing("hold", 38, "-t", "60", *JOB, "-q", "stnadby")
-    remark = "--qos: QOS stnadby has no price factor on cluster darwin, so it counts as 1; those"
-    assert f"{remark} with one: " in fold(hold.err)
-    assert "hold of 4 SU" in fold(output_of(hold))
-    later = changing("charge", 39, *JOB, *START, "-q", "stnadby", "--json")
-    assert remark in json.loads(output_of(later))["warnings"][0]
-    assert "QOS" not in changing("charge", 40, *JOB, *START, "-q", "standby").err
+WRONG_OPTIONS = [
+    (("-q", "stndby"), "-q", "there is no QOS 'stndby' in the bank's settings"),
+    (("-S", "2027-01-01"), "-S", "'2027-01-01' is in the future"),
+    (("--submitted", "2027-01-01"), "--submitted", "'2027-01-01' is after the start"),
+    (("-A", "nope"), "-A", "there is no project 'nope' that you may see"),
+    (("-p", "nowhere"), "-p", "there is no partition 'nowhere'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "field", "message"),
+    [
+        *((verb, *wrong) for verb in ("hold", "charge") for wrong in WRONG_OPTIONS),
+        ("charge", ("-E", "2027-01-01"), "-E", "'2027-01-01' is in the future"),
+    ],
+)
+def test_wrong_option_is_named_and_nothing_is_written(
+    changing: Run, verb: str, words: tuple[str, ...], field: str, message: str
+) -> None:
+    """Of an option that is typed twice, the last counts."""
+    limit = ("-t", "60") if verb == "hold" else ()
+    before = available(changing, CPU)
+    wrong = changing(verb, 38, *limit, *JOB, *START, *words, "--json")
+    problem = json.loads(wrong.out)
+    assert wrong.code in (2, 3)
+    assert (problem["field"], message in problem["detail"]) == (field, True), problem
+    assert "kept as refusal" not in wrong.err
+    assert output_of(changing("jobs", "--refused", "-a", "-j", 38, "-n", "-P")) == ""
+    assert available(changing, CPU) == before
 
 
 def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
@@ -283,7 +303,7 @@ def test_dry_run_shows_the_entry_and_changes_nothing(changing: Run) -> None:
         (("-S", ""), 2, "'' is not a time"),
         (("-S", "21.11.2026"), 2, "'21.11.2026' is not a time"),
         (("-p", "nowhere"), 3, "no partition 'nowhere'"),
-        (("-A", "nobody"), 3, "refused"),
+        (("-A", "nobody"), 3, "there is no project 'nobody'"),
         (("-u", "nobody-here"), 3, "there is no user 'nobody-here'"),
         (("--tres", "cpu=4000000", "-t", "365-0"), 5, "refused"),
     ],

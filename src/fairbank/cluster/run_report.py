@@ -57,7 +57,7 @@ Billing = Annotated[
     ),
 ]
 Key = Annotated[str, Meta(max_length=128, extra_json_schema={"pattern": "^[!-~]+$"})]
-_CLOCK_STEP_SECONDS = 3_600
+CLOCK_STEP_SECONDS = 3_600
 """Tolerance between the times of a run. Schedulers measure its duration, and clocks get
 corrected."""
 
@@ -233,13 +233,13 @@ def check_report(report: RunReport) -> None:
         ids.job_name(report.name)
     if isinstance(report, CompleteReport):  # an end is never refused for its submission time
         _check_end(report)
-    elif report.submitted > report.start + _CLOCK_STEP_SECONDS:
+    elif report.submitted > report.start + CLOCK_STEP_SECONDS:
         raise InvalidInput(
             f"the run starts {report.submitted - report.start} s before it was submitted",
             field="submitted",
             remedy=(
                 "send submitted and start in seconds since 1970, in that order; "
-                f"up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections"
+                f"up to {CLOCK_STEP_SECONDS} s are allowed for clock corrections"
             ),
         )
 
@@ -252,11 +252,11 @@ def _check_end(report: CompleteReport) -> None:
             remedy="send start and end in seconds since 1970, in that order",
         )
     span = report.end - report.start
-    if report.elapsed > span + _CLOCK_STEP_SECONDS:
+    if report.elapsed > span + CLOCK_STEP_SECONDS:
         raise InvalidInput(
             f"elapsed is {report.elapsed} s, but start to end is only {span} s",
             field="elapsed",
-            remedy=f"send the run time in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
+            remedy=f"send the run time in seconds: at most end - start + {CLOCK_STEP_SECONDS}",
         )
 
 

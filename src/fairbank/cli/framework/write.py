@@ -52,9 +52,18 @@ def planned_entries(
         request: the request.
         in_words: the details are for people, else as the bank sent them.
     """
+    return _readable_entries(context, dry_run(context, request), in_words=in_words)
+
+
+def dry_run(context: Context, request: WriteRequest) -> list[Row]:
+    """Return the entries that the request would write, as the bank sent them.
+
+    Raises the bank's refusal, which the bank does not keep.
+    """
     key = getattr(context.options, "idempotency_key", None)
     answer = _send(context, request._replace(path=f"{request.path}?dry-run=true"), key)
-    return _readable_entries(context, answer["data"], in_words=in_words)
+    rows: list[Row] = answer["data"]
+    return rows
 
 
 def post(context: Context, request: WriteRequest) -> Row | None:

@@ -8,10 +8,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fairbank.cli.commands.admin.run_checks import (
+    amount_warnings,
+    check_options,
+    membership_warnings,
+)
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.host import uid_of, user_name
+from fairbank.cli.framework.host import uid_of
 from fairbank.cli.framework.options import add_clusters, add_option, add_writing, number
-from fairbank.cli.framework.selectors import find_cluster, find_project
+from fairbank.cli.framework.selectors import find_cluster
 from fairbank.cli.framework.write import (
     LARGE,
     WriteRequest,
@@ -19,7 +24,7 @@ from fairbank.cli.framework.write import (
     planned_entries,
     write,
 )
-from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
 from fairbank.core.ids import JOB_ID_MAX
 from fairbank.core.time import parse_limit
 from fairbank.core.units import parse_su
@@ -147,42 +152,9 @@ def _send(
     """Send a report and print the result."""
     request = WriteRequest("POST", "/job", report, question, needs_yes=needs_yes, keyed=False)
     if run is None:
-        warnings = [*warnings, *_membership_warnings(context, report)]
+        warnings = [*warnings, *membership_warnings(context, report)]
     sentence = partial(_sentence, context, verb, report, run)
     return write(context, "fairbank.granted/1", request, sentence, warnings)
-
-
-def _membership_warnings(context: Context, report: dict[str, Any]) -> list[str]:
-    """Return a warning if the owner is no member of the project: the name may be a typing error.
-
-    An agent may report runs of projects that it may not see.
-    """
-    account, owner = report["account"], report["owner_uid"]
-    try:
-        project = context.one(f"/project/{find_project(context, account, '--account')['id']}")
-    except FairbankError:  # the report is refused, with the reason
-        return []
-    if any(member["uid"] == owner for member in project["members"]):
-        return []
-    from shlex import join  # 1 ms, only for this warning
-
-    user, account = plain(user_name(owner)), plain(account)
-    return [
-        f"user {user} is no member of {account}; if the user is right, add them:"
-        f" {join(['fairbank', 'project', 'add-user', account, user])}"
-    ]
-
-
-def _qos_warnings(options: Namespace, cluster: Row) -> list[str]:
-    """Return a warning if the named QOS has no price factor, as a quote does."""
-    if options.qos is None:
-        return []
-    from fairbank.bank.pricing import unpriced_qos
-
-    remarks = unpriced_qos(
-        [options.qos], str(cluster["name"]), cluster["qos_factors"], cluster["qos_resources"]
-    )
-    return [plain(f"--qos: {remark}") for remark in remarks]
 
 
 def _sentence(
@@ -233,7 +205,8 @@ def _hold(context: Context, options: Namespace) -> int:
         report.pop("tres", None)
     limit = parse_limit(options.time, field="--time")
     report = {"do": "hold", **report, "time_limit": limit}
-    return _send(context, "hold", report, run, warnings=_qos_warnings(options, cluster))
+    check_options(context, options, cluster, report)
+    return _send(context, "hold", report, run)
 
 
 HOLD = Command(
@@ -279,12 +252,13 @@ def _charge(context: Context, options: Namespace) -> int:
         elapsed = max(0, int(end) - report["start"])
     ending = {"end": int(end), "elapsed": elapsed, "state": options.state}
     report = {"do": "complete", **report, **ending}
+    check_options(context, options, cluster, report)
     if options.state in cluster["free_states"]:
         return _send(context, "release", report, run)
     entries = _planned_charge(context, options, report)
     beyond = sum(row["details"].get("written_off", 0) for row in entries)
     amount = beyond + sum(row["amount"] for row in entries if row["kind"] == "charge")
-    warnings = _amount_warnings(context, report["owner_uid"], amount, run, entries)
+    warnings = amount_warnings(context, report["owner_uid"], amount, run, entries)
     is_large = amount >= LARGE
     question = None
     if warnings or beyond or is_large:
@@ -299,7 +273,7 @@ def _charge(context: Context, options: Namespace) -> int:
         run,
         question=question,
         needs_yes=is_large or beyond > 0,
-        warnings=[*warnings, *_qos_warnings(options, cluster)],
+        warnings=warnings,
     )
 
 
@@ -315,40 +289,6 @@ def _planned_charge(
         return []
     request = WriteRequest("POST", "/job", report, keyed=False)
     return planned_entries(context, request, in_words=False)
-
-
-def _amount_warnings(
-    context: Context, owner: int, amount: int, run: Row | None, entries: Sequence[Row]
-) -> list[str]:
-    """Return warnings about a price that follows from what was typed and is more than the run
-    holds, or than its user may still use: it is likely to be in another unit, or of another job.
-
-    Args:
-        context: the command.
-        owner: who ran the job.
-        amount: its price.
-        run: the run, if the bank has it.
-        entries: what the bank would write; empty if nothing was typed.
-    """
-    if not entries:
-        return []
-    form = context.format.for_sentences
-    su = form.su_text
-    held = run["held"] if run is not None and run["state"] == "held" else 0
-    warnings = []
-    if held and amount > held:
-        warnings.append(f"! the job holds {su(held)}, {su(amount - held)} less")
-    number = entries[0]["allocation"]
-    users = [] if number is None else context.rows(f"/alloc/{number}/user")
-    for user in users:
-        if user["uid"] == owner and user["cap"] is not None:
-            free = max(0, user["cap"] - user["charged"] - (user["held"] - held))
-            if amount > free:
-                warnings.append(
-                    f"! the cap of {user_name(owner)} in allocation {number} leaves"
-                    f" {form.su_text(free)}, {form.with_unit(form.lacking(amount, free))} less"
-                )
-    return warnings
 
 
 def _require_job(options: Namespace, cluster: Row) -> None:
