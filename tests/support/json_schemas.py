@@ -39,7 +39,7 @@ ENVELOPE = {
 ROWS = {
     "fairbank.allocation/1": "AllocationRow",
     "fairbank.balance/1": "BalanceRow",
-    "fairbank.drawn/1": "DrawnRow",
+    "fairbank.allocation-use/1": "AllocationUserRow",
     "fairbank.failure/1": "FailureRow",
     "fairbank.granted/1": "Granted",
     "fairbank.job/1": "JobRow",

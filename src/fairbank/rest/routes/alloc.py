@@ -39,12 +39,12 @@ from fairbank.rest.responses import created_response, done_of, granted_response
 from fairbank.rest.routing import GRANTED_BEFORE, existing, read_route, write_route
 from fairbank.rest.schemas.alloc import (
     AllocationRow,
+    AllocationUserRow,
     BalanceRow,
     ChangedAllocation,
-    DrawnRow,
     allocation_row,
+    allocation_user_row,
     balance_row,
-    drawn_row,
 )
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
 from fairbank.rest.schemas.envelope import item_response, list_response, page_response, split_page
@@ -165,10 +165,14 @@ def show_allocation(request: ApiRequest, allocation: Number) -> ItemResponse[All
 
 
 @read_route("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
-def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListResponse[DrawnRow]:
+def list_users(
+    request: ApiRequest, allocation: Number, page: OnePage
+) -> ListResponse[AllocationUserRow]:
     """List the use of an allocation by each user, and the users' caps, by uid."""
     users = request.services.allocations.users(request.identity, allocation, page.and_one)
-    return page_response("drawn", request.context, page.limit, users, drawn_row, attrgetter("uid"))
+    return page_response(
+        "allocation-use", request.context, page.limit, users, allocation_user_row, attrgetter("uid")
+    )
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:

@@ -87,7 +87,7 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     one_su: str | None
 
 
-class DrawnRow(Amounts, frozen=True, kw_only=True):
+class AllocationUserRow(Amounts, frozen=True, kw_only=True):
     """Use of an allocation by one user, and the user's cap."""
 
     uid: int
@@ -183,10 +183,10 @@ def balance_row(
     )
 
 
-def drawn_row(user: UserRow) -> DrawnRow:
+def allocation_user_row(user: UserRow) -> AllocationUserRow:
     """Return the use of an allocation by one user."""
     sums = user.sums
-    return DrawnRow(uid=user.uid, charged=sums.charged, held=sums.held, cap=sums.cap)
+    return AllocationUserRow(uid=user.uid, charged=sums.charged, held=sums.held, cap=sums.cap)
 
 
 def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:

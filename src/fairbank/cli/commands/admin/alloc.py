@@ -155,7 +155,7 @@ def _users(context: Context, options: Namespace) -> int:
     if any(allocation[name] > sum(row[name] for row in rows) for name in ("charged", "held")):
         notes, empty = ["The use of others is not shown to you."], "You have not used it."
     listing = Listing(
-        "fairbank.drawn/1", USER_COLUMNS, rows, caption(context), notes=notes, empty=empty
+        "fairbank.allocation-use/1", USER_COLUMNS, rows, caption(context), notes=notes, empty=empty
     )
     return show(context, listing)
 
