@@ -64,6 +64,25 @@ def test_usage_is_that_of_the_batch_step_and_the_run_adds_it_up(run: Run) -> Non
     assert run("sacct", "-n", "-P", "-X", "-o", columns) == "9||00:00:00|bob|00:00:00\n"
 
 
+@pytest.mark.parametrize(
+    ("state", "exit_code", "shown"),
+    [
+        ("CANCELLED", (0, 15), "9|CANCELLED|0:0 9.batch|CANCELLED|0:15"),
+        ("CANCELLED", (3, 0), "9|CANCELLED|0:0 9.batch|FAILED|3:0"),
+        ("TIMEOUT", (0, 15), "9|TIMEOUT|0:0 9.batch|CANCELLED|0:15"),
+        ("REQUEUED", (0, 15), "9|REQUEUED|0:0 9.batch|CANCELLED|0:15"),
+        ("FAILED", (0, 9), "9|FAILED|0:9 9.batch|CANCELLED|0:9"),
+        ("FAILED", (3, 0), "9|FAILED|3:0 9.batch|FAILED|3:0"),
+        ("RUNNING", (0, 0), "9|RUNNING|0:0 9.batch|RUNNING|0:0"),
+    ],
+)
+def test_batch_step_ends_as_its_script_whatever_the_run_is(
+    controller: RecordingController, run: Run, state: str, exit_code: tuple[int, int], shown: str
+) -> None:
+    answer_with(controller, accounting=[RUN._replace(state=state, exit_code=exit_code)])
+    assert run("sacct", "-n", "-P", "-o", "jobid,state,exitcode").split("\n")[:2] == shown.split()
+
+
 def test_job_that_never_started_has_no_step(controller: RecordingController, run: Run) -> None:
     answer_with(controller, accounting=[AccountingLine(7, "7", state="CANCELLED", cancelled_by=5)])
     assert run("sacct", "-n", "-P", "-o", "jobid,state") == "7|CANCELLED by 5\n"

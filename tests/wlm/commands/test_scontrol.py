@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from fairbank.core.errors import FairbankError, Forbidden, NotFound
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.wlm.protocol.commands import RowsRequest
 from fairbank.wlm.protocol.messages import error_message
 from tests.wlm.client.recording_controller import RecordingController
@@ -30,6 +31,10 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         "update JobId=7,8 TimeLimit=+10 Partition=p",
         {"jobs": ("7", "8"), "fields": {"TimeLimit": "+10", "Partition": "p"}},
     ),
+    "update-job-without-equals": (
+        "update job 7 nice timelimit 5",
+        {"jobs": ("7",), "fields": {"nice": "100", "timelimit": "5"}},
+    ),
     "update-node": (
         "update nodename=n[1-2] state=drain reason=disk",
         {"nodes": "n[1-2]", "fields": {"state": "drain", "reason": "disk"}},
@@ -43,8 +48,11 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"entity": "reservation", "fields": {"ReservationName": "r", "PartitionName": "p"}},
     ),
     "create-reservation": (
-        "create reservation nodes=n1 starttime=now duration=60",
-        {"entity": "reservation", "fields": {"nodes": "n1", "starttime": "now", "duration": "60"}},
+        "create reservation nodes=n1 starttime=2030-01-02T03:04:05Z duration=60",
+        {
+            "entity": "reservation",
+            "fields": {"nodes": "n1", "starttime": "@1893553445", "duration": "60"},
+        },
     ),
     "create-named-reservation": (
         "create ReservationName=r Users=a=b",
@@ -90,6 +98,77 @@ def test_failure_of_one_job_ends_with_the_sentence_of_slurm(
         1,
         "",
         "scontrol: there is no job 8\nInvalid job id specified for job 8\n",
+    )
+
+
+NAMED = [[7, None, None, ""], [8, 8, None, "4-9"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("hold jobname=x", "HoldRequest"),
+        ("release Name=x", "ReleaseRequest"),
+        ("update JobName=x Nice=4", "UpdateJobRequest"),
+    ],
+)
+def test_jobs_are_named_by_their_name(
+    command: RunCommand, controller: RecordingController, words: str, kind: str
+) -> None:
+    rows: list[Any] = [*NAMED]
+    page = {"change": 1, "columns": [], "rows": rows, "after": None, "now": 0, "cluster": "c"}
+    controller.answer = lambda request: (
+        page if isinstance(request, RowsRequest) else {"results": []}
+    )
+    assert command("scontrol", *words.split()).code == 0
+    search, request = controller.requests
+    assert isinstance(search, RowsRequest)
+    assert search.filter.names == ("x",)
+    assert type(request).__name__ == kind
+    assert msgspec.structs.asdict(request)["jobs"] == ("7", "8_[4-9]")
+    rows.clear()
+    is_update = words.startswith("update")
+    error = "scontrol: error: No jobs with name 'x'\n" if is_update else ""
+    assert command("scontrol", *words.split()) == (int(is_update), "", error)
+
+
+@pytest.mark.parametrize("field", ["StartTime", "endtime", "Deadline"])
+def test_time_is_in_the_zone_of_the_user(
+    command: RunCommand,
+    controller: RecordingController,
+    monkeypatch: pytest.MonkeyPatch,
+    field: str,
+) -> None:
+    controller.answer = answers
+    sent = []
+    for zone in ("Asia/Tokyo", "UTC"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        command("scontrol", "update", "JobId=7", f"{field}=2030-01-02T03:04:05")
+        sent.append(msgspec.structs.asdict(controller.requests[-1])["fields"])
+    assert sent == [{field: "@1893521045"}, {field: "@1893553445"}]
+
+
+@pytest.mark.parametrize(
+    ("field", "error", "line"),
+    [
+        ("numcpus=foo", InvalidInput("x", field="NumCPUs"), "Invalid NumCPUs value: foo"),
+        ("timelim=foo", InvalidInput("x", field="TimeLimit"), "Invalid TimeLimit value"),
+    ],
+)
+def test_value_that_cannot_be_read_is_named_as_slurm_does(
+    command: RunCommand,
+    controller: RecordingController,
+    field: str,
+    error: FairbankError,
+    line: str,
+) -> None:
+    body = msgspec.to_builtins(error_message(error))
+    controller.answer = lambda request: {"results": [{"job": "7", "error": body}]}
+    assert command("scontrol", "update", "JobId=7", field) == (
+        1,
+        "",
+        f"scontrol: x\nscontrol: error: {line}\n",
     )
 
 

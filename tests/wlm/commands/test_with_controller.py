@@ -257,7 +257,7 @@ def test_jobs_are_cancelled_by_name_state_and_task(command: RunCommand) -> None:
 
 def test_unknown_job_is_refused(command: RunCommand) -> None:
     for words, last in (
-        (["scancel", "999"], "scancel: error: Kill job error on job id 999: "),
+        (["scancel", "-b", "999"], "scancel: error: Kill job error on job id 999: "),
         (["scontrol", "hold", "999"], ""),
         (["scontrol", "update", "JobId=999", "TimeLimit=5"], ""),
     ):

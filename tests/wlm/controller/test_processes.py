@@ -121,7 +121,9 @@ def test_requeued_job_runs_again_and_knows_it(cluster: SmallCluster) -> None:
     cluster.wait_for_state(job, "RUNNING")
     cluster.ask("requeue", job=str(job))
     assert cluster.ask("wait", job=job) == 0
-    assert cluster.lines() == ["restart none", "restart 1"]
+    first, end, second = cluster.lines()
+    assert (first, second) == ("restart none", "restart 1")
+    assert end.endswith(" DUE TO JOB REQUEUE ***")
     states = [run["record"]["state"] for run in cluster.ask("runs", jobs=[job])]
     assert states == ["REQUEUED", "COMPLETED"]
 

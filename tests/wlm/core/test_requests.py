@@ -392,17 +392,40 @@ def test_operators_and_root_change_the_cluster(caller: ev.Caller) -> None:
 
 
 def test_only_an_operator_raises_a_limit_or_sets_a_priority() -> None:
-    world = World()
-    world.submit(limit=600)
+    world = World(PartitionRules(name="main", is_default=True, max_seconds=1_200))
+    world.submit(limit=600, held=True)
+    assert world.run_one(limit=600) == 2
     for body in (
-        ev.UpdateJob(jobs=named(1), limit=900),
+        ev.UpdateJob(jobs=named(1), limit=1_500),
         ev.UpdateJob(jobs=named(1), limit=None),
         ev.UpdateJob(jobs=named(1), priority=5),
+        ev.UpdateJob(jobs=named(2), limit=900),
     ):
         assert isinstance(world.request(body, ALICE), Forbidden)
         assert world.request(body, OPERATOR) is None
         world.request(ev.UpdateJob(jobs=named(1), limit=600), OPERATOR)
-    assert world.request(ev.UpdateJob(jobs=named(1), limit=300), ALICE) is None
+    # Up to the limit of its partition, a pending job may ask for more.
+    assert world.request(ev.UpdateJob(jobs=named(1), limit=1_200), ALICE) is None
+    for number in (1, 2):
+        assert world.request(ev.UpdateJob(jobs=named(number), limit=300), ALICE) is None
+
+
+def test_limits_of_accounting_hold_for_changes_of_a_pending_job() -> None:
+    limits = AssociationLimits(wall={LimitKind.MAX_WALL: 5})
+    qos = {"short": QosLimits(name="short", limits=limits, deny_on_limit=True)}
+    world = World(qos=qos, enforced=Enforced(limits=True))
+    number = world.submit(qos="short", limit=240, held=True)
+    refused = world.request(ev.UpdateJob(jobs=named(number), limit=600), OPERATOR)
+    assert (type(refused), refused.field) == (Forbidden, "limits")
+    assert world.job(number).request.limit == 240
+    assert world.request(ev.UpdateJob(jobs=named(number), limit=300), ALICE) is None
+
+
+def test_job_that_is_submitted_once_may_change_at_the_limit_of_submissions() -> None:
+    world = limited_world(LimitKind.GRP_SUBMIT_JOBS, 1)
+    number = world.submit(account="cells", held=True)
+    assert world.request(ev.UpdateJob(jobs=named(number), limit=300), OPERATOR) is None
+    assert isinstance(world.submit(account="cells"), Forbidden)
 
 
 def test_hold_of_an_operator_is_released_by_operators_only() -> None:

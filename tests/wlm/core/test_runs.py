@@ -21,7 +21,7 @@ from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 from fairbank.wlm.core.starts import NO_ANSWER
-from tests.wlm.core.world import OPERATOR, World, named, submission
+from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
 
 
 def starts(world: World, number: int) -> int:
@@ -634,6 +634,23 @@ def test_preempted_job_is_cancelled_or_requeued_and_the_other_starts(
     world.clear(victim)
     world.settle()
     assert (world.state(victim), world.state(urgent)) == (state, "RUNNING CONFIGURING")
+
+
+def test_cancelled_run_has_the_status_of_sigterm_until_that_of_its_script_is_known() -> None:
+    world = World()
+    number = world.run_one()
+    world.request(ev.CancelJob(named(number)), ALICE)
+    run = world.job(number).run
+    assert run is not None
+    assert (run.end, run.status) == ("CANCELLED", 15)
+    assert world.accounting[str(run.run)].run == run
+    world.event(ev.ScriptEnded("n0", run.run, 3 << 8))
+    after = world.job(number).run
+    assert after is not None
+    assert (after.end, after.status) == ("CANCELLED", 3 << 8)
+    waiting = world.submit(held=True)
+    world.request(ev.CancelJob(named(waiting)), ALICE)
+    assert world.job(waiting).run is None
 
 
 def test_preempted_job_has_its_grace_time() -> None:

@@ -180,11 +180,14 @@ class RunningNode:
         return start.run
 
     def lines(self, minimum: int = 0) -> list[str]:
-        """Return the output of jobs as soon as it has a number of lines."""
+        """Return the output of jobs, without Slurm's line about an end, as soon as it has a
+        number of lines.
+        """
         path = self.folder / "out"
 
         def content() -> list[str]:
-            return path.read_text().splitlines() if path.exists() else []
+            lines = path.read_text().splitlines() if path.exists() else []
+            return [line for line in lines if not line.startswith("slurmstepd: ")]
 
         wait_until(lambda: len(content()) >= minimum, f"{minimum} lines of output")
         return content()

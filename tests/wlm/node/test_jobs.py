@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -99,6 +100,33 @@ def test_end_by_request_has_its_reason(node: RunningNode) -> None:
     end = outcome(node.controller.wait(run, "finished"))
     assert (end.cause, end.text) == ("request", "cancelled by uid 7")
     assert end.status == signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("CANCELLED", ""),
+        ("TIMEOUT", " DUE TO TIME LIMIT"),
+        ("time limit", " DUE TO TIME LIMIT"),
+        ("PREEMPTED", " DUE TO PREEMPTION"),
+        ("REQUEUED", " DUE TO JOB REQUEUE"),
+    ],
+)
+def test_output_of_a_job_that_is_ended_says_so_in_words_of_slurm(
+    node: RunningNode, reason: str, cause: str
+) -> None:
+    run = node.submit("exec sleep 600")
+    node.controller.wait(run, "running")
+    node.controller.end(run, reason, 0.0)
+    node.controller.wait(run, "finished")
+    line = rf"slurmstepd: error: \*\*\* JOB 1 ON n1 CANCELLED AT [-0-9T:]{{19}}{cause} \*\*\*\n"
+    assert re.fullmatch(line, (node.folder / "out").read_text())
+
+
+def test_output_of_a_job_that_ends_by_itself_says_nothing(node: RunningNode) -> None:
+    run = node.submit("sleep 600 & kill -9 $$")
+    node.controller.wait(run, "finished")
+    assert (node.folder / "out").read_text() == ""
 
 
 def test_time_limit_and_a_new_one(node: RunningNode) -> None:

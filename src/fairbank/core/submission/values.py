@@ -159,29 +159,29 @@ def gres(text: str, field: str) -> list[Gres]:
 
 def whole_nodes(text: str, field: str) -> str:
     """Return the value of --exclusive: `exclusive` for whole nodes, or who else may share them."""
-    word = _word(text, field, "exclusive allocation user mcs topo oversubscribe")
-    return "exclusive" if word == "allocation" else word
+    sharing = word(text, field, "exclusive allocation user mcs topo oversubscribe")
+    return "exclusive" if sharing == "allocation" else sharing
 
 
 def yes_or_no(text: str, field: str) -> bool:
     """Return True for yes."""
-    return _word(text, field, "yes no") == "yes"
+    return word(text, field, "yes no") == "yes"
 
 
 def zero_or_one(text: str, field: str) -> bool:
     """Return True for 1."""
-    return _word(text, field, "0 1") == "1"
+    return word(text, field, "0 1") == "1"
 
 
 def unless_off(text: str, field: str) -> bool:
     """Return True unless the option is switched off."""
-    return _word(text, field, "set off no") == "set"
+    return word(text, field, "set off no") == "set"
 
 
 def open_mode(text: str, field: str) -> str:
     """Return `append` or `truncate`, of which the first letter is enough."""
     modes = {"a": "append", "t": "truncate"}
-    return modes[_word(text[:1], field, "a t")]
+    return modes[word(text[:1], field, "a t")]
 
 
 def priority(text: str, field: str) -> int:
@@ -233,7 +233,7 @@ def mail_types(text: str, field: str) -> frozenset[str]:
     if "NONE" in words:
         return frozenset()
     if not known:
-        _word(text, field, " ".join(["NONE", "ALL", *sorted(_MAIL_TYPES)]))
+        word(text, field, " ".join(["NONE", "ALL", *sorted(_MAIL_TYPES)]))
     return known
 
 
@@ -241,15 +241,15 @@ def resource_limits(text: str, field: str) -> frozenset[str]:
     """Return the limits of setrlimit(2) that the job takes over from its submitter."""
     names = [name.upper() for name in text.split(",")]
     for name in names:
-        _word(name, field, " ".join(["ALL", "NONE", *_RESOURCE_LIMITS]))
+        word(name, field, " ".join(["ALL", "NONE", *_RESOURCE_LIMITS]))
     return frozenset(_RESOURCE_LIMITS if "ALL" in names else set(names) - {"NONE"})
 
 
-def _word(text: str, field: str, accepted: str) -> str:
+def word(text: str, field: str, accepted: str) -> str:
     """Return the word in the form in which it is accepted, whatever its case."""
-    for word in accepted.split():
-        if word.lower() == text.lower():
-            return word
+    for one in accepted.split():
+        if one.lower() == text.lower():
+            return one
     raise InvalidInput(
         f"{text[:40]!a} is unknown", field=field, remedy=f"one of {accepted.replace(' ', ', ')}"
     )

@@ -32,6 +32,7 @@ def job_environment(
         variables = {**login_environment(), b"SLURM_GET_USER_ENV": b"1"}
     variables |= {name: own[name] for name in own if name.startswith(_OWN)}
     variables |= dict(_listed(tokens, own))
+    variables[b"SLURM_PRIO_PROCESS"] = b"%d" % os.getpriority(os.PRIO_PROCESS, 0)
     if export is not None:
         variables[b"SLURM_EXPORT_ENV"] = os.fsencode(export)
     return [name + b"=" + value for name, value in variables.items()]

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from fairbank.core.errors import Forbidden, InvalidInput
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.wlm.client import requests
@@ -38,6 +38,7 @@ OPTIONS = (
     CommandOption("user", "u", "NAME", "jobs of this user", "SCANCEL_USER"),
     CommandOption("verbose", "v", "", "name each job", "SCANCEL_VERBOSE"),
 )
+_SENDS_SIGNAL = {"signal", "batch"}
 _FILTERS = {
     "account": "accounts", "name": "names", "partition": "partitions", "qos": "qos",
     "reservation": "reservations", "user": "users",
@@ -142,15 +143,19 @@ def _report(name: str, line: CommandLine, results: Sequence[requests.JobResult])
     code = 0
     is_quiet, is_verbose = "quiet" in line.options, "verbose" in line.options
     for job, error in results:
-        if error is None and is_verbose:
+        if is_verbose and (error is None or "signal" not in line.options):
             what = (
                 f"Signal {line.options['signal']} to" if "signal" in line.options else "Terminating"
             )
             print(f"{name}: {what} job {job}", file=sys.stderr)
-        if error is not None:
+        if error is None:
+            continue
+        # A job that is not known has perhaps ended: there is nothing to cancel.
+        is_over = isinstance(error, NotFound) and not _SENDS_SIGNAL & line.options.keys()
+        if not is_over:
             code = max(code, _NO_ACCESS_CODE if isinstance(error, Forbidden) else 1)
-            if not is_quiet:
-                print_failure(name, error, f"{name}: error: Kill job error on job id {job}: ")
+        if not is_quiet and (is_verbose or not is_over):
+            print_failure(name, error, f"{name}: error: Kill job error on job id {job}: ")
     return code
 
 

@@ -15,6 +15,7 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import JobResult
 from fairbank.wlm.commands.arguments import CommandOption, read_command_line, split_jobs
+from fairbank.wlm.commands.scontrol_words import entity, pairs, read_fields
 from fairbank.wlm.commands.slurm_errors import print_failure
 
 OPTIONS = (
@@ -25,12 +26,8 @@ OPTIONS = (
 )
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.05, 2.0
 _NOT_STARTED = frozenset({"PENDING", "CONFIGURING"})
-_SHORTEST_KEY = 3
-_ENTITIES = {
-    "jobid": "job", "job": "job", "reservationname": "reservation", "reservation": "reservation",
-    "nodename": "node", "partitionname": "partition",
-}  # fmt: skip
-"""Fields that name what `update` changes. The first of them that is given counts."""
+_NAME_OF_JOBS = frozenset({"jobname", "name"})
+"""Fields that name jobs by their name."""
 
 
 class _Command(NamedTuple):
@@ -111,9 +108,35 @@ def _on_jobs(
     return command
 
 
+def _on_named_jobs(
+    request: Callable[[Controller, Sequence[str]], list[JobResult]],
+) -> Callable[[Controller, Sequence[str]], int]:
+    """Return a command as `_on_jobs` does; one word may be `JobName=NAME` instead of jobs."""
+
+    def command(controller: Controller, words: Sequence[str]) -> int:
+        key, equals, name = words[0].partition("=")
+        if not equals or key.lower() not in _NAME_OF_JOBS:
+            return _report(request(controller, _jobs(words)))
+        # As with Slurm, it is no error that no job has this name.
+        jobs = _jobs_with_name(controller, name)
+        return _report(request(controller, jobs)) if jobs else 0
+
+    return command
+
+
+def _jobs_with_name(controller: Controller, name: str) -> list[str]:
+    """Return the jobs with a name that wait or run: for root all, else those of the user."""
+    columns = ("job_id", "array_job", "task", "tasks_left")
+    own = {} if os.geteuid() == 0 else {"users": [str(os.geteuid())]}
+    matching = {"names": [name], "states": ["PENDING", "RUNNING"], "all": True, **own}
+    answer = requests.rows(controller, "jobs", columns, matching=matching)
+    rows = [JobLine(**dict(zip(columns, row, strict=True))) for row in answer.rows or ()]
+    return [line.label for line in rows]
+
+
 def _jobs(words: Sequence[str]) -> list[str]:
     """Return the jobs of `7 8_[1-3,5],9` or `JobId=7`."""
-    texts = [word.partition("=")[2] if _entity(word) == "job" else word for word in words]
+    texts = [word.partition("=")[2] if entity(word) == "job" else word for word in words]
     if not (jobs := [job for text in texts for job in split_jobs(text)]):
         raise InvalidInput("no job is named", field="job", remedy="write 7, 7_4 or 7_[1-3,8]")
     return jobs
@@ -175,36 +198,21 @@ def _write(controller: Controller, words: Sequence[str]) -> int:
 # ------------------------------------------------------------------ entities
 
 
-def _entity(word: str) -> str | None:
-    """Return what `JobId=7` or `node=n1` names; keys may be shortened as in Slurm."""
-    key, equals, _ = word.partition("=")
-    if not equals or len(key) < _SHORTEST_KEY:
-        return None
-    return next((kind for name, kind in _ENTITIES.items() if name.startswith(key.lower())), None)
-
-
-def _fields(words: Sequence[str]) -> dict[str, str]:
-    """Return the values by key. Raises InvalidInput for a word without a key."""
-    fields = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise InvalidInput(f"Invalid input: {word}", remedy="write NAME=VALUE")
-        fields[key] = value
-    return fields
-
-
 def _update(controller: Controller, words: Sequence[str]) -> int:
-    """Change what the first of the keys names that can: job, reservation, node, partition."""
-    _fields(words)
-    kinds = {_entity(word): word for word in reversed(words)}
+    """Change what the first of the keys names that can: job, reservation, node, partition.
+
+    Without any, the jobs with the last name that is given are changed.
+    """
+    words = [*pairs(words)]
+    read_fields(words)
+    kinds = {entity(word): word for word in reversed(words)}
     for kind in ("job", "reservation", "node", "partition"):
         if kind not in kinds:
             continue
         name = kinds[kind].partition("=")[2]
-        fields = _fields([word for word in words if word != kinds[kind]])
+        fields = read_fields([word for word in words if word != kinds[kind]])
         if kind == "job":
-            return _report(requests.update_job(controller, split_jobs(name), fields))
+            return _update_jobs(controller, split_jobs(name), fields)
         try:
             if kind == "node":
                 requests.update_node(controller, name, fields)
@@ -213,10 +221,36 @@ def _update(controller: Controller, words: Sequence[str]) -> int:
         except FairbankError as error:
             return _fail_with("slurm_update error: ", error)
         return 0
+    named = [word for word in words if word.partition("=")[0].lower() in _NAME_OF_JOBS]
+    if len(words) > 1 and named:
+        name = named[-1].partition("=")[2]
+        if not (jobs := _jobs_with_name(controller, name)):
+            return _fail(f"scontrol: error: No jobs with name '{name}'")
+        return _update_jobs(
+            controller, jobs, read_fields([word for word in words if word not in named])
+        )
     return _fail(
         "No valid entity in update command\nInput line must include JobId, NodeName, "
         "PartitionName or ReservationName"
     )
+
+
+def _update_jobs(controller: Controller, jobs: Sequence[str], fields: dict[str, str]) -> int:
+    """Change jobs, and print Slurm's line about the first value that cannot be read."""
+    results = requests.update_job(controller, jobs, fields)
+    for _, error in results:
+        name = error.field if isinstance(error, InvalidInput) else None
+        texts = [
+            text for key, text in fields.items() if name and name.lower().startswith(key.lower())
+        ]
+        if error is None or not texts:
+            continue
+        remedy = f" ({error.remedy})" if error.remedy else ""
+        print(f"scontrol: {error.message}{remedy}", file=sys.stderr)
+        # Slurm names the value, but not of these two.
+        value = "" if name in ("TimeLimit", "TimeMin") else f": {texts[0]}"
+        return _fail(f"scontrol: error: Invalid {name} value{value}")
+    return _report(results)
 
 
 def _create(controller: Controller, words: Sequence[str]) -> int:
@@ -243,9 +277,9 @@ def _delete(controller: Controller, words: Sequence[str]) -> int:
 def _kind_of_words(words: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return `partition` or `reservation`, and the fields with its name under its full key."""
     first, *rest = words
-    kind = _entity(first if "=" in first else f"{first}=")
+    kind = entity(first if "=" in first else f"{first}=")
     name = first.partition("=")[2]
-    if kind == "partition" and any(_entity(word) == "reservation" for word in rest):
+    if kind == "partition" and any(entity(word) == "reservation" for word in rest):
         kind, rest, name = "reservation", list(words), ""
     if kind not in _NAME_KEYS:
         raise InvalidInput(
@@ -253,7 +287,7 @@ def _kind_of_words(words: Sequence[str]) -> tuple[str, dict[str, str]]:
             remedy="begin with PartitionName=NAME or ReservationName=NAME",
         )
     fields = {_NAME_KEYS[kind]: name} if name else {}
-    return kind, fields | _fields(rest)
+    return kind, fields | read_fields(rest)
 
 
 # ------------------------------------------------------------------ controller
@@ -327,9 +361,9 @@ def _shutdown(controller: Controller, words: Sequence[str]) -> int:
 _SHOW = "fairbank.wlm.commands.tables.show"
 _NAME_KEYS = {"partition": "PartitionName", "reservation": "ReservationName"}
 COMMANDS = {
-    "hold": _Command(_on_jobs(requests.hold), "JOBS", 1),
-    "uhold": _Command(_on_jobs(requests.uhold), "JOBS", 1),
-    "release": _Command(_on_jobs(requests.release), "JOBS", 1),
+    "hold": _Command(_on_named_jobs(requests.hold), "JOBS|JobName=NAME", 1),
+    "uhold": _Command(_on_named_jobs(requests.uhold), "JOBS|JobName=NAME", 1),
+    "release": _Command(_on_named_jobs(requests.release), "JOBS|JobName=NAME", 1),
     "requeue": _Command(_on_jobs(requests.requeue), "JOBS", 1),
     "requeuehold": _Command(_requeue_held, "[State=SpecialExit] JOBS", 1),
     "top": _Command(_on_jobs(requests.top), "JOBS", 1),

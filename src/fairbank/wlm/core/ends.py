@@ -22,6 +22,8 @@ from fairbank.wlm.core.transition import Transition
 NODE_FAIL_STATUS = 1
 """Exit status of a run whose node failed; Slurm prints it as 0:1."""
 SIGCONT, SIGTERM = 18, 15
+ENDED_BY_SIGNAL = frozenset({"CANCELLED", "DEADLINE", "PREEMPTED", "REQUEUED", "TIMEOUT"})
+"""Ends of runs whose script gets SIGTERM; how it ended is known only later."""
 
 
 def end_job(
@@ -243,6 +245,8 @@ def _close_run(
     canceller: int | None,
 ) -> WlmJob:
     """Decide the end of the active run: write its record, and let its nodes end it."""
+    if run.started is not None and end in ENDED_BY_SIGNAL:
+        status = status or SIGTERM
     # Before the start was sent, no node knows the run.
     left = run.left if run.is_allowed else ()
     closed = msgspec.structs.replace(

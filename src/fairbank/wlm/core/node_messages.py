@@ -12,7 +12,7 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
 from fairbank.wlm.core.effects import DropRun, EndRun
-from fairbank.wlm.core.ends import clear_node, end_script, fail_launch, lose_node
+from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
 from fairbank.wlm.core.events import (
     NodeRegistered,
     NodeSilent,
@@ -189,6 +189,9 @@ def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
 
 def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool) -> None:
     """End a run by its script, unless its end is decided already. Its start may have got lost."""
+    if run.end in ENDED_BY_SIGNAL and run.started is not None:
+        tx.put_run(job, run, status=status)
+        return
     _begin(tx, job, run)
     job = tx.state.jobs[job.number]
     if job.state is JobState.RUNNING:

@@ -11,7 +11,7 @@ from fairbank.core.os_errors import translate_os_error
 from fairbank.wlm.protocol.messages import StartJob
 from fairbank.wlm.stepd.step import Step, write_step
 
-JOBS, SCRIPT = "jobs", "script"
+JOBS, SCRIPT = "jobs", "slurm_script"
 
 
 class JobDirectories:
@@ -55,6 +55,7 @@ class JobDirectories:
             warning=start.warning,
             kill_wait=kill_wait,
             group=group,
+            title=f"JOB {start.run.job_id} ON {self._node}",
         )
         try:
             path.mkdir(mode=0o700)
@@ -72,7 +73,12 @@ class JobDirectories:
         # A batch script is one task on the first node of its job.
         environment |= dict.fromkeys((b"SLURM_NODEID", b"SLURM_PROCID", b"SLURM_LOCALID"), b"0")
         environment[b"SLURM_GTIDS"] = b"0"
-        environment[b"SLURMD_NODENAME"] = self._node.encode()
+        node = self._node.encode()
+        environment |= dict.fromkeys(
+            (b"SLURMD_NODENAME", b"SLURM_TOPOLOGY_ADDR", b"HOSTNAME"), node
+        )
+        environment[b"SLURM_TOPOLOGY_ADDR_PATTERN"] = b"node"
+        environment.setdefault(b"TMPDIR", b"/tmp")  # as Slurm does
         return environment
 
     def remove(self, run: Run) -> None:

@@ -31,6 +31,7 @@ class Step(NamedTuple):
     processes are bound; none: all that the launcher has. `seconds` are left until the time limit;
     None: there is no limit. `warning` is a signal to the script, and how many seconds before the
     time limit it is sent. `group` is the directory of a control group for the script; empty: none.
+    `title` names the job and the node in the line that says that the job is ended; empty: no line.
     """
 
     arguments: Sequence[str]
@@ -47,6 +48,7 @@ class Step(NamedTuple):
     warning: tuple[int, float] | None = None
     kill_wait: float = 30.0
     group: str = ""
+    title: str = ""
 
 
 class StepStart(NamedTuple):

@@ -51,6 +51,14 @@ _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
 _STORE_SECONDS = 1.0  # pause between two attempts to store the end
+_CAUSES = {
+    TIME_LIMIT: " DUE TO TIME LIMIT",
+    "TIMEOUT": " DUE TO TIME LIMIT",
+    "PREEMPTED": " DUE TO PREEMPTION",
+    "REQUEUED": " DUE TO JOB REQUEUE",
+    "NODE_FAIL": " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+}
+"""Ends of Slurm's line about a job that is ended, by the reason of the request."""
 _IGNORED = "HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE".split()
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -93,6 +101,7 @@ class StepDaemon:
         self._kill_at: float | None = None
         self._killed_at: float | None = None
         self._kill_pause = _KILL_SECONDS[0]
+        self._is_announced = False
         self._wakeup, wakeup = os.pipe()
         for end in (self._wakeup, wakeup):
             os.set_blocking(end, False)
@@ -191,12 +200,30 @@ class StepDaemon:
 
     def _end(self, reason: str, now: float) -> None:
         """Ask all processes to end, and kill them after KillWait."""
+        self._announce(reason)
         self._reason, self._end_at, self._was_warned = reason, None, True
         self._kill_at = now + self._step.kill_wait
         processes = self._processes()
         send_signal(processes, signal.SIGTERM)
         # After it: a stopped process that goes on must not run past the pending SIGTERM.
         send_signal(processes, signal.SIGCONT)
+
+    def _announce(self, reason: str) -> None:
+        """Say in the error output of a script that runs that it is ended, once, as Slurm does."""
+        step = self._step
+        if self._is_announced or self._status is not None or not step.title:
+            return
+        self._is_announced = True
+        at = time.strftime("%Y-%m-%dT%H:%M:%S")
+        cause = _CAUSES.get(reason, "")
+        line = f"slurmstepd: error: *** {step.title} CANCELLED AT {at}{cause} ***\n"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            file = os.open(step.error or step.output, flags)
+            os.write(file, line.encode())
+            os.close(file)
+        except OSError:
+            pass  # the job is ended all the same
 
     # ------------------------------------------------------------------ requests
 
@@ -261,6 +288,8 @@ class StepDaemon:
             case {"kind": "signal", "number": int(number), "only_script": bool(only_script)} if (
                 number in signal.valid_signals()
             ):
+                if number in (signal.SIGTERM, signal.SIGKILL):
+                    self._announce("")
                 if only_script:
                     self._signal_script(number)
                 else:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.notation import Notation
@@ -114,6 +116,35 @@ def test_ended_job_has_its_state_and_exit_code() -> None:
     shown = line(world, number)
     assert (shown.state, shown.flag, shown.reason) == ("FAILED", "", "NonZeroExitCode")
     assert (shown.exit_code, shown.elapsed, shown.ends) == ((3, 0), 10, START.wall + 10)
+
+
+def test_job_with_a_begin_time_starts_then() -> None:
+    world = World()
+    number = world.submit(eligible=START.wall + 3_600, limit=600)
+    shown = line(world, number)
+    assert (shown.started, shown.ends) == (START.wall + 3_600, START.wall + 4_200)
+    world.advance(3_600)
+    assert line(world, number).started is None
+
+
+def test_longest_limit_is_shown_as_none() -> None:
+    world = World(PartitionRules(name="main", is_default=True, max_seconds=600))
+    number = world.submit(limit=LIMIT_MAX_SECONDS)
+    world.settle()
+    shown = line(world, number)
+    assert (shown.limit, shown.reason) == (NO_LIMIT, "PartitionTimeLimit")
+
+
+@pytest.mark.parametrize(("special", "flag"), [(False, ""), (True, "SPECIAL_EXIT")])
+def test_job_that_is_requeued_and_held_says_so(special: bool, flag: str) -> None:
+    world = World()
+    number = world.run_one()
+    world.request(ev.RequeueJob(named(number), held=True, special=special), OPERATOR)
+    world.clear(number)
+    shown = line(world, number)
+    assert (shown.state, shown.flag, shown.priority) == ("PENDING", flag, 0)
+    assert (shown.reason, shown.shown_reason) == ("JobHeldUser", "job requeued in held state")
+    assert world.request(ev.ReleaseJob(named(number)), ALICE) is None
 
 
 def test_job_that_the_bank_holds_shows_its_reason_and_sentence() -> None:

@@ -101,7 +101,7 @@ def build(
             {"account": "chem", "partitions": ("long", "main")},
         ),
         ({"time": "10", "time-min": "5"}, "job", {"limit": 600, "time_min": 300}),
-        ({"time": "UNLIMITED"}, "job", {"limit": 7_200}),
+        ({"time": "UNLIMITED"}, "job", {"limit": 10 * 366 * 86_400}),
         ({"time": "0", "partition": "long"}, "job", {"limit": 10 * 366 * 86_400}),
         ({"begin": "now+1hour"}, "job", {"eligible": START.wall + 3_600}),
         ({"deadline": "now+1hour"}, "job", {"deadline": START.wall + 3_600}),

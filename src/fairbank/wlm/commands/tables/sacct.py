@@ -92,8 +92,11 @@ _OF_RUNS = (
 """Fields that only steps have, that a run adds up from its steps, and that only it has."""
 BATCH = "batch"
 _NEEDED = (
-    "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes", "cpus"
+    "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes", "cpus",
+    "exit_code",
 )  # fmt: skip
+_OWN_EXIT_CODE = frozenset({"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL"})
+"""States of runs that have the exit code of their batch step; it is 0:0 with all others."""
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -264,6 +267,7 @@ def _with_steps(row: Any) -> Iterator[Any]:
     changes = {
         "step": BATCH,
         "name": BATCH,
+        "state": _step_state(row),
         "cpus": row.cpus // max(row.allocated_nodes, 1),
         "node_count": 1,
         "allocated_nodes": 1,
@@ -272,10 +276,20 @@ def _with_steps(row: Any) -> Iterator[Any]:
     yield step
 
 
+def _step_state(row: Any) -> str:
+    """Return the state of the batch step: how its script ended, whatever the run is."""
+    if row.state in ("PENDING", "RUNNING"):
+        return str(row.state)
+    code, signal = row.exit_code
+    return "CANCELLED" if signal else "FAILED" if code else "COMPLETED"
+
+
 def _without_usage(row: Any, *, has_steps: bool = True) -> Any:
     """Return the row of a run. Without its steps its processor time is 0, as Slurm says."""
     values: dict[str, Any] = dict.fromkeys(_OF_STEPS)
     values["tres_usage"] = {}
+    if row.state not in _OWN_EXIT_CODE:
+        values["exit_code"] = (0, 0)
     for name in set(_CPU_TIMES) & set(row._fields):
         values[name] = (getattr(row, name) or 0) if has_steps else 0
     return row._replace(**{name: values[name] for name in values if name in row._fields})

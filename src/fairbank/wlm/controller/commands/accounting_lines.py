@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
+from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
@@ -106,7 +107,7 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "ended": lambda s: s.record.ended if s.accounted.is_over else None,
     "elapsed": lambda s: s.elapsed,
     "planned": lambda s: None if s.begun is None else max(s.begun - s.eligible, 0),
-    "limit": lambda s: NO_LIMIT if s.request.limit is None else s.request.limit,
+    "limit": lambda s: _limit(s.request.limit),
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
     "allocated_nodes": lambda s: len(s.nodes),
     "requested_nodes": lambda s: s.wanted.nodes,
@@ -123,6 +124,10 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "resident": lambda s: s.usage(lambda usage: usage.resident_max_kib * _KIBIBYTE),
 }
 """Fields of `AccountingLine`. All others have its default."""
+
+
+def _limit(seconds: int | None) -> int:
+    return NO_LIMIT if seconds is None or seconds >= LIMIT_MAX_SECONDS else seconds
 
 
 def accounting_line(shown: ShownRun) -> AccountingLine:

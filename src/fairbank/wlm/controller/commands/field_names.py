@@ -15,7 +15,12 @@ LETTERS_MIN = 3
 
 
 def find_field(name: str, known: Mapping[str, T]) -> T:
-    """Return what stands for a field.
+    """Return what stands for a field. Raises InvalidInput as `field_name` does."""
+    return known[field_name(name, known)]
+
+
+def field_name(name: str, known: Mapping[str, object]) -> str:
+    """Return the full name of a field.
 
     Args:
         name: the field as it is written.
@@ -28,13 +33,13 @@ def find_field(name: str, known: Mapping[str, T]) -> T:
     by_name = {full.lower(): full for full in known}
     begun = [full for full in by_name if len(wanted) >= LETTERS_MIN and full.startswith(wanted)]
     if wanted in by_name:
-        return known[by_name[wanted]]
+        return by_name[wanted]
     if len(begun) == 1:
-        return known[by_name[begun[0]]]
+        return by_name[begun[0]]
     near = get_close_matches(wanted, by_name, n=1)
     raise InvalidInput(
         f"{name[:40]!a} is not a field that can change",
-        field=name[:40],
+        field="field",
         remedy=f"did you mean {by_name[near[0]]}?" if near else f"one of {', '.join(known)}",
     )
 

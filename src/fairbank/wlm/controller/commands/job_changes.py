@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Conflict, InvalidInput
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.core.submission import values as v
-from fairbank.core.time import MINUTE, parse_moment
+from fairbank.core.time import LIMIT_MAX_SECONDS, MINUTE, parse_moment
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.scheduling.placement import constraint
-from fairbank.wlm.controller.commands.field_names import find_field
+from fairbank.wlm.controller.commands.field_names import field_name
 from fairbank.wlm.controller.commands.submissions import check_licenses, check_text, known_qos
 from fairbank.wlm.core.events import UpdateJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
@@ -49,8 +49,9 @@ def job_update(
     """
     changes: dict[str, Any] = {}
     wanted: dict[str, Any] = {}
-    for name, text in fields.items():
-        change = find_field(name, FIELDS)
+    for written, text in fields.items():
+        name = field_name(written, FIELDS)
+        change = FIELDS[name]
         check_text(text, name, is_list=change in _LISTS)
         target = wanted if change in _OF_REQUEST else changes
         target.update(change(text, name, context))
@@ -82,17 +83,20 @@ def _moment(field: str) -> Change:
 def _limit(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     """Return the time limit of `30`, `+30` or `-1:00:00`."""
     sign = text[:1]
-    if sign not in ("+", "-") or text == "-1":
-        return {"limit": v.time_limit(text, name)}
-    before, change = context.job.request.limit, v.time_limit(text[1:], name)
-    if before is None or change is None:
+    if sign not in ("+", "-"):
+        return {"limit": v.time_limit(text, name) or LIMIT_MAX_SECONDS}
+    before, change = context.job.request.limit, v.time_limit(text[1:], name) or 0
+    if before is None or before >= LIMIT_MAX_SECONDS:
         raise Conflict(
             f"job {context.job.name} has no time limit of its own", field=name, remedy="set one"
         )
     limit = before + change if sign == "+" else before - change
     if limit < MINUTE:
         raise InvalidInput(
-            f"{text[:40]} leaves no time limit", field=name, remedy="a minute or more is left"
+            f"TimeLimit decrement larger than current time limit ({change // MINUTE} >"
+            f" {before // MINUTE})",
+            field=name,
+            remedy="leave a minute or more",
         )
     return {"limit": limit}
 
@@ -102,7 +106,9 @@ def _end(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     run = context.job.active_run
     if run is None or run.started is None:
         raise Conflict(
-            f"job {context.job.name} is not running", field=name, remedy="set TimeLimit instead"
+            f"job {context.job.name} is not running",
+            field="running",
+            remedy="set TimeLimit instead",
         )
     end = parse_moment(text, context.now.wall, context.zone, field=name)
     elapsed = context.now.mono - run.started.mono
@@ -118,7 +124,7 @@ def _partitions(text: str, name: str, context: ChangeContext) -> Mapping[str, An
     names = tuple(dict.fromkeys(filter(None, text.split(","))))
     unknown = [one for one in names if one not in context.state.partitions]
     if unknown or not names:
-        raise InvalidInput(
+        raise NotFound(
             f"there is no partition {(unknown or [text])[0][:40]!a}",
             field="partition",
             remedy=f"there are: {', '.join(sorted(context.state.partitions))}",
@@ -174,12 +180,16 @@ def _features(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]
 
 
 def _contiguous(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
-    return {"contiguous": text.lower() in ("1", "yes", "y")}
+    return {"contiguous": _is_yes(text, name)}
 
 
 def _sharing(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
-    shares = text.lower() in ("1", "yes", "y")
+    shares = _is_yes(text, name)
     return {"shared": shares, "exclusive": not shares}
+
+
+def _is_yes(text: str, name: str) -> bool:
+    return v.word(text, name, "1 yes y 0 no n") in ("1", "yes", "y")
 
 
 _WANTED: Mapping[str, Change] = {

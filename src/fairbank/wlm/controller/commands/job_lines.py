@@ -16,11 +16,13 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.arrays import ArrayTasks
 from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern
+from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import BillingRule, billing
 from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import (
     ExpectedStart,
     HeldBy,
@@ -109,8 +111,10 @@ class ShownJob(ShownRequest):
 
     @property
     def start(self) -> int | None:
-        """Start, or that which is expected."""
-        return self.begun if self.expected is None else self.expected.at
+        """Start, or that which is expected; a job does not start before its begin time."""
+        start = self.begun if self.expected is None else self.expected.at
+        begin = self.request.eligible
+        return max(start or 0, begin) if self.waits and begin > self.now.wall else start
 
     @property
     def end(self) -> int | None:
@@ -140,6 +144,14 @@ def shown_tasks(job: ShownJob) -> Iterator[ShownJob]:
         yield job
     for task in job.job.tasks:
         yield ShownJob(job.state, job.job, job.now, job.group, task)
+
+
+def _description(shown: ShownJob) -> str:
+    """Return what is shown instead of the reason; empty: nothing."""
+    if shown.is_held_by_bank:
+        return shown.job.reason
+    is_requeued = shown.job.state in (JobState.REQUEUE_HOLD, JobState.SPECIAL_EXIT)
+    return "job requeued in held state" if is_requeued else ""
 
 
 COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
@@ -175,9 +187,9 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "priority": lambda s: 0 if s.waits and s.job.held_by is not None else s.request.priority,
     "nice": lambda s: s.submission.nice,
     "state": lambda s: s.job.state.base,
-    "flag": lambda s: s.job.state.shown if s.job.state.flags else "",
+    "flag": lambda s: _flag(s.job.state),
     "reason": lambda s: "JobHeldAdmin" if s.is_held_by_bank else s.job.shown_reason(s.now.wall),
-    "description": lambda s: s.job.reason if s.is_held_by_bank else "",
+    "description": _description,
     "dependency": lambda s: dependency_text(s.job.dependencies) or None,
     "array_job": lambda s: s.request.array,
     "task": lambda s: s.task if s.task >= 0 and not s.is_record else None,
@@ -309,6 +321,11 @@ def job_files(request: PendingJob, submission: Submission, node: str) -> Files:
     return Files(path(submission.input or "/dev/null"), output, error)
 
 
+def _flag(state: JobState) -> str:
+    """Return the flag that is shown; a job that was requeued and held is PENDING."""
+    return state.shown if state.flags and state is not JobState.REQUEUE_HOLD else ""
+
+
 def _elapsed(job: WlmJob, now: Moment) -> int:
     run = job.run
     if job.state.base == "PENDING" or run is None or run.started is None:
@@ -320,7 +337,7 @@ def _limit(state: CoreState, job: WlmJob) -> int | None:
     """Return the time limit; None: that of the partition, which the job gets when it starts."""
     limit = job.request.limit
     if limit is not None:
-        return limit
+        return NO_LIMIT if limit >= LIMIT_MAX_SECONDS else limit
     rules = (state.partitions.get(name) for name in job.request.partitions)
     has_most = any(one is not None and one.max_seconds for one in rules)
     return None if has_most and job.state.base == "PENDING" else NO_LIMIT

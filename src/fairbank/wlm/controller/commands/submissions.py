@@ -168,7 +168,8 @@ def _pending_job(
         wanted=resource_request(values),
         priority=values.get("priority", 0),
         eligible=times.get("begin", 0),
-        limit=_limit(values, partitions, state),
+        # A job without a limit has the longest that there is.
+        limit=values["time"] or LIMIT_MAX_SECONDS if "time" in values else None,
         time_min=values.get("time-min"),
         reservation=values.get("reservation"),
         groups=submitter.groups,
@@ -176,16 +177,6 @@ def _pending_job(
         licences=values.get("licenses", {}),
         submit_host=request.host,
     )
-
-
-def _limit(values: Mapping[str, Any], partitions: tuple[str, ...], state: CoreState) -> int | None:
-    """Return the time limit; None: that of the partition. Without a limit its largest counts."""
-    limit: int | None = values.get("time")
-    if "time" not in values or limit is not None:
-        return limit
-    default = (rules for rules in state.partitions.values() if rules.is_default)
-    rules = state.partitions.get(partitions[0]) if partitions else next(default, None)
-    return (rules and rules.max_seconds) or LIMIT_MAX_SECONDS
 
 
 def _default_account(user: str, state: CoreState) -> str:

@@ -12,6 +12,7 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import compress
 from fairbank.jobqueue.arrays import task_ranges
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.jobs import NodeGrant
 
@@ -77,8 +78,7 @@ def run_variables(
         "SLURM_JOB_ID": job,
         "SLURM_JOBID": job,
         "SLURM_JOB_NAME": start.submission.name,
-        "SLURM_JOB_ACCOUNT": request.account,
-        "SLURM_JOB_QOS": request.qos,
+        "SLURM_JOB_QOS": request.qos or DEFAULT_QOS,
         "SLURM_JOB_PARTITION": allocation.partition,
         "SLURM_JOB_USER": request.user,
         "SLURM_JOB_UID": str(start.submission.uid),
@@ -132,6 +132,7 @@ def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, s
     licences = ",".join(f"{name}:{count}" for name, count in request.licences.items())
     limit = request.limit
     variables = {
+        "SLURM_JOB_ACCOUNT": request.account or None,
         "SLURM_NTASKS": wanted.tasks,
         "SLURM_NPROCS": wanted.tasks,
         "SLURM_MEM_PER_NODE": wanted.memory_per_node,

@@ -110,17 +110,18 @@ _REQUEUE_EVENTS = {
 def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
     """Requeue jobs that run or have ended."""
     event = _REQUEUE_EVENTS[body.held, body.special]
-    holder = HeldBy.ADMIN if is_operator(tx.state.settings, caller) else HeldBy.USER
+    # As in Slurm, also after a request of an operator the owner may release the job.
+    holder = HeldBy.USER if body.held or body.special else None
     for job in selected_jobs(tx, caller, body.jobs):
         if job.state.base == "PENDING":
             raise _wrong_state(job, "requeued", "running, or has ended")
         if not job.submission.may_requeue:
             raise Conflict(
                 f"job {job.name} was submitted with --no-requeue",
-                field="job",
+                field="requeue",
                 remedy="allow it first: scontrol update JobId=... Requeue=1",
             )
-        requeue_job(tx, job, event=event, held_by=holder if body.held or body.special else None)
+        requeue_job(tx, job, event=event, held_by=holder)
 
 
 def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
@@ -178,6 +179,6 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
 def _wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
     return Conflict(
         f"job {job.name} is {job.state.shown} and cannot be {done}",
-        field="job",
+        field="ended" if job.state.has_ended else job.state.base.lower(),
         remedy=f"only a job that is {needed} can",
     )

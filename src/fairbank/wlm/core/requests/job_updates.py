@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,11 +17,12 @@ from fairbank.wlm.core.events import Caller, UpdateJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
-from fairbank.wlm.core.requests.acceptance import check_request
+from fairbank.wlm.core.requests.acceptance import check_limits, check_request
 from fairbank.wlm.core.requests.job_requests import selected_jobs
 from fairbank.wlm.core.requests.rights import is_operator
-from fairbank.wlm.core.requests.submission import requested_tres
+from fairbank.wlm.core.requests.submission import check_least_time, requested_tres
 from fairbank.wlm.core.starts import arm_limit
+from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.timers import arm_waiting
 from fairbank.wlm.core.transition import Transition
 
@@ -32,8 +34,20 @@ _OF_SUBMISSION = (
     "name", "comment", "may_requeue", "nice", "extra", "output", "error", "directory",
     "mail_types", "mail_user",
 )  # fmt: skip
+KEYWORDS = {
+    "limit": "TimeLimit", "time_min": "TimeMin", "eligible": "StartTime", "deadline": "Deadline",
+    "partitions": "Partition", "account": "Account", "qos": "QOS", "licences": "Licenses",
+    "reservation": "ReservationName", "throttle": "ArrayTaskThrottle", "name": "JobName",
+    "comment": "Comment", "may_requeue": "Requeue", "nice": "Nice", "extra": "Extra",
+    "wanted": "the request of resources", "output": "StdOut", "error": "StdErr",
+    "directory": "WorkDir", "mail_types": "MailType", "mail_user": "MailUser",
+    "dependencies": "Dependency", "priority": "Priority", "admin_comment": "AdminComment",
+}  # fmt: skip
+"""Fields of a change by their names in scontrol, for messages."""
 _AFTER_THE_END = frozenset({"comment", "admin_comment", "extra", "may_requeue"})
 _WHILE_RUNNING = _AFTER_THE_END | {"limit", "throttle"}
+_COUNTED = frozenset({"partitions", "wanted", "account", "qos", "limit"})
+"""Changes after which limits of accounting are checked as at submission."""
 _BY_OPERATORS = frozenset({"priority", "admin_comment"})
 
 
@@ -66,29 +80,44 @@ def _check_state(job: WlmJob, changes: dict[str, Any]) -> None:
     for name in changes:
         if name not in possible:
             raise Conflict(
-                f"{name} of job {job.name} cannot change: the job is {job.state.shown}",
-                field=name,
-                remedy=f"of such a job, only these can: {', '.join(sorted(possible))}",
+                f"{KEYWORDS[name]} of job {job.name} cannot change: the job is {job.state.shown}",
+                field="ended" if job.state.has_ended else "started",
+                remedy="of such a job, only these can:"
+                f" {', '.join(sorted(KEYWORDS[field] for field in possible))}",
             )
 
 
 def _check_rights(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any]) -> None:
-    """Check that only an operator raises a limit or sets a priority, but 0, which holds the job."""
+    """Check what only an operator may change.
+
+    That is the priority, but 0, which holds the job; and a longer limit, but that of a pending job
+    up to the limit of its partition.
+    """
     if is_operator(tx.state.settings, caller):
         return
     before = job.request.limit
     for name in changes:
         value = changes[name]
         raises_limit = name == "limit" and before is not None and (value is None or value > before)
+        if raises_limit and job.state.base == "PENDING":
+            most = _longest_limit(tx.state, changes.get("partitions", job.request.partitions))
+            raises_limit = most is not None and (value is None or value > most)
         holds = name == "priority" and value == 0
         is_negative = name == "nice" and value < 0
         if raises_limit or is_negative or (name in _BY_OPERATORS and not holds):
             raise Forbidden(
-                f"only operators may {'raise the limit' if raises_limit else f'set {name}'}"
-                f" of job {job.name}",
-                field=name,
+                f"only operators may {'raise' if raises_limit else 'set'} {KEYWORDS[name]}"
+                f" of job {job.name} like this",
+                field="user",
                 remedy="ask an operator of the cluster",
             )
+
+
+def _longest_limit(state: CoreState, partitions: Sequence[str]) -> int | None:
+    """Return the longest limit that a partition of a job allows; None: there is no limit."""
+    limits = [state.partitions[name].max_seconds for name in partitions if name in state.partitions]
+    known = [limit for limit in limits if limit]
+    return max(known) if known and len(known) == len(limits) else None
 
 
 def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any]) -> None:
@@ -111,6 +140,12 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
     )
     if {"partitions", "wanted", "reservation", "account", "qos", "limit"} & changes.keys():
         check_request(tx.state, request)
+    if {"limit", "time_min"} & changes.keys():
+        check_least_time(request.time_min, request.limit)
+    if job.state.is_waiting and _COUNTED & changes.keys():
+        tx.put("jobs", job.number, None)  # the limits count the other jobs
+        check_limits(tx.state, request, max(len(job.tasks), 1), tx.now)
+        tx.put("jobs", job.number, job)
     before = job.request.limit
     job = tx.put_job(
         job,
