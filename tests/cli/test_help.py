@@ -115,7 +115,10 @@ def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
 def test_every_column_is_explained_in_helpformat_and_manual(fairbank: Run, checkout: Path) -> None:
     """The manual page has the columns of all options: one without a sentence fails there."""
     own = TEXTS["MY-LEFT"], TEXTS["statement REMAINING"]
-    assert own[0] in fairbank("balance", "--helpformat").out
+    listed = fairbank("balance", "--helpformat")
+    assert own[0] in listed.out
+    assert "-MINUTES: --csv and -P also have each amount in whole SU-minutes." in listed.err
+    assert "-MINUTES" not in fairbank("project", "list", "--helpformat").err
     assert own[1] in " ".join(fairbank("statement", "--helpformat").out.split())
     shown = fairbank("jobs", "--refused", "--csv", "--helpformat").out
     assert f"{TEXTS['SHORT']}, in SU-minutes" in " ".join(shown.split())

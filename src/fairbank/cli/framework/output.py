@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import Amount, Summand, with_minutes, with_unit
+from fairbank.report.columns import EXACT, Amount, Summand, with_minutes, with_unit
 from fairbank.report.tables import adds_columns, choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
@@ -49,11 +49,14 @@ def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
         from fairbank.report.column_texts import ENTRIES, describe  # only --helpformat pays for it
 
         command = context.prog if columns else ENTRIES
-        headers = [column.head for column in _there(context, columns or ENTRY_COLUMNS)]
+        there = columns or ENTRY_COLUMNS
+        headers = [column.head for column in _there(context, there)]
         wide = max(map(len, headers))
         for head in headers:
             line = f"{head:<{wide}}  {describe(command, head)}"
             context.print_lines(folded(line, context.width))
+        if len(_there(context, there)) == len(there) and len(with_minutes(there)) > len(there):
+            context.note(f"{EXACT}: --csv and -P also have each amount in whole SU-minutes.")
     return bool(context.options.helpformat)
 
 
