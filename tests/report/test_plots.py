@@ -196,8 +196,16 @@ def test_empty_figure_is_drawn() -> None:
         LineFigure(CAPTION, ACROSS, [Panel(UP, [])]),
         LineFigure(CAPTION, ACROSS, [Panel(UP, [Series("a", [])])]),
         SHARES._replace(groups=[]),
+        SHARES._replace(names=["used"], groups=[Group("gpu", [0.0]), Group("disk", [None])]),
     ):
         assert canvas.render(figure, "png").startswith(b"\x89PNG\r\n")
+
+
+def test_axis_without_amounts_has_only_zero() -> None:
+    """A resource of which nothing exists, was granted or used has an axis of its own."""
+    groups = [Group("cpu", [2.0], panel="cpu"), Group("debug", [0.0], panel="debug")]
+    axes = canvas.draw(SHARES._replace(names=["used"], groups=groups)).axes[1]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0"]
 
 
 @pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS])

@@ -222,7 +222,10 @@ def _draw_groups(canvas: Canvas, figure: GroupFigure) -> None:
     slanted = any(len(word) > GROUP_NAME_MAX for word in words)
     for axes, groups in zip(row, panels, strict=True):
         _draw_panel(axes, groups, colours, slanted=slanted)
-        _set_axis(axes, "y", figure.up if axes is row[0] else figure.up._replace(label=""))
+        up = figure.up if axes is row[0] else figure.up._replace(label="")
+        if not any(group.line or any(group.values) for group in groups):
+            up = up._replace(high=1, ticks=[(0, "0")])  # nothing gives the axis a length
+        _set_axis(axes, "y", up)
     row[0].set_xlabel(figure.across)
     handles: list[Patch | Line2D] = [
         Patch(facecolor=f"{colour}55", edgecolor=colour, label=fill(plain(name), NAME_MAX))
