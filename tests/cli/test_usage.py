@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.cli.commands.bank.usage import remarks
 from fairbank.core.time import DAY, parse_instant
-from fairbank.report.usage import SUMS, permille, same_exit, usage_table
+from fairbank.report.usage import permille
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, DANA, JORGE, MINH
 
@@ -135,10 +135,6 @@ def test_percentages_add_up() -> None:
     assert permille([2, 1, 0], 3) == [667, 333, 0]
     assert permille([], 0) == []
     assert permille([0, 0], 0) == [0, 0]
-    unused = {"group": 1, "resource": "cpu", "clusters": "alpha", **dict.fromkeys(SUMS, 0)}
-    unused |= {"runs": 1, "early_exit_code": None}
-    table = usage_table([unused], "user", {}, 0, [unused])
-    assert [row["share_permille"] for row in (*table.rows, *table.totals)] == [0, 0]
 
 
 def test_invalid_time_is_reported_with_valid_examples(fairbank: Run) -> None:
@@ -206,18 +202,6 @@ def test_users_with_many_early_failures_are_reported() -> None:
         == []
     )
     assert remarks([{**row, "name": "2026-11"}], "month") == []
-
-
-def test_exit_code_is_shown_only_if_all_are_equal() -> None:
-    none, not_found, killed = (
-        {"failed_early": n, "early_exit_code": code} for n, code in ((0, None), (2, 127), (1, 9))
-    )
-    assert [
-        same_exit(none, not_found),
-        same_exit(not_found, not_found),
-        same_exit(not_found, killed),
-        same_exit(none, none),
-    ] == [*(127, 127), *(None, None)]
 
 
 @pytest.mark.parametrize(

@@ -166,8 +166,8 @@ def test_usage_can_be_grouped(store: Store) -> None:
         (ALICE, 1, 1, 20, 2)
     ]
     assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
-    assert groups(UsageBy.USER, allocation=1, owner=BOB) == [(BOB, 1, 0, 25, 3)]
-    assert groups(UsageBy.USER, resource="gpu") == []
+    assert groups(UsageBy.USER, allocation=1, owners=frozenset({BOB})) == [(BOB, 1, 0, 25, 3)]
+    assert groups(UsageBy.USER, resources=frozenset({"gpu"})) == []
     assert groups(UsageBy.USER, visibility=Visibility(uid=ALICE, projects=frozenset({2}))) == [
         (ALICE, 2, 1, 30, 3),
         (BOB, 1, 1, 40, 4),
@@ -583,7 +583,9 @@ def test_usage_counts_early_failures(store: Store) -> None:
         (BOB, 2, None),
         (CAROL, 1, None),
     ]
-    (month,) = SnapshotReader(store).usage(UsageQuery(owner=ALICE), UsageBy.MONTH, GroupPage())
+    (month,) = SnapshotReader(store).usage(
+        UsageQuery(owners=frozenset({ALICE})), UsageBy.MONTH, GroupPage()
+    )
     assert (month.early, month.early_exit) == (2, 127 * 256)
 
 

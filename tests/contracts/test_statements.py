@@ -125,7 +125,7 @@ def test_repeated_requests_take_one_more_statement(
         (
             "usage",
             (
-                UsageQuery(visibility=SIGHT, resource="cpu"),
+                UsageQuery(visibility=SIGHT, resources=frozenset({"cpu"})),
                 UsageBy.MONTH,
                 GroupPage(5, ("2026-01", "", "")),
             ),

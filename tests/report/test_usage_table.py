@@ -2,45 +2,85 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.report.usage import SUMS, usage_table
+from fairbank.bank.query import GroupPage, Usage
+from fairbank.core.usage_groups import UsageBy
+from fairbank.report.usage import usage_table
+from fairbank.rest.schemas.usage import usage_row
+from fairbank.store.usage import page_of_groups
 
-figures = st.integers(0, 10**6)
-usage_rows = st.lists(
-    st.fixed_dictionaries(
-        {
-            "group": st.sampled_from(["2026-11-01", "2026-11-02", "2026-11-30", "2026-12-01"]),
-            "resource": st.sampled_from(["cpu", "gpu"]),
-            "clusters": st.sampled_from(["anvil+bell", "darwin"]),
-            "early_exit_code": st.none(),
-            **dict.fromkeys(SUMS, figures),
-            "runs": st.integers(0, 9),
-        }
+DAYS = (20_758, 20_759, 20_788, 20_789)  # 1, 2 and 30 November, and 1 December 2026
+KEYS = [*product(DAYS, ("cpu", "gpu"), ("anvil+bell", "darwin"))]
+SUMS = [name for name in Usage.__struct_fields__ if name not in ("group", "resource", "clusters")]
+SUMS.remove("early_exit")
+usages = st.lists(
+    st.builds(
+        lambda key, sums: Usage(*key, *sums),
+        st.sampled_from(KEYS),
+        st.tuples(*(st.integers(0, 10**6) for _ in SUMS)),
     ),
+    unique_by=lambda usage: usage.key,
     max_size=12,
 )
 
 
-@given(usage_rows, st.sampled_from(["user", "day"]), st.integers(0, 4))
+def totals_of(groups: list[Usage]) -> list[Usage]:
+    """Return the sum of each unit."""
+    units = sorted({usage.key[1:] for usage in groups})
+    return [
+        Usage(
+            resource,
+            resource,
+            clusters,
+            *(
+                sum(getattr(usage, name) for usage in groups if usage.key[1:] == unit)
+                for name in SUMS
+            ),
+        )
+        for unit in units
+        for resource, clusters in [unit]
+    ]
+
+
+def as_sent(usage: Usage) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(usage_row(usage, usage.group))
+    return row
+
+
+@given(usages, st.sampled_from([UsageBy.USER, UsageBy.DAY]), st.integers(1, 4))
 def test_rows_and_percentages_of_each_unit_add_up(
-    rows: list[dict[str, Any]], by: str, limit: int
+    groups: list[Usage], by: UsageBy, limit: int
 ) -> None:
-    table = usage_table(iter(rows), by, {}, limit, iter(rows))
-    assert len(table.totals) == len({(row["resource"], row["clusters"]) for row in rows})
+    """As the bank sends them: the largest groups, or the latest days, and what is left over."""
+    wholes = totals_of(groups)
+    largest = page_of_groups(groups, by, GroupPage(limit, largest=True))
+    others = [rest for whole in wholes if (rest := whole.left_over(largest))]
+    table = usage_table(
+        [as_sent(usage) for usage in (*largest, *others)],
+        by.value,
+        {},
+        [as_sent(whole) for whole in wholes],
+    )
+    assert len(table.totals) == len(wholes)
     for total in table.totals:
         shown = [row for row in table.rows if row["unit"] == total["unit"]]
+        named = [row for row in shown if row["group"] is not None]
         of_unit = [
-            row
-            for row in rows
-            if (row["resource"], row["clusters"]) == (total["resource"], total["clusters"])
+            usage for usage in groups if usage.key[1:] == (total["resource"], total["clusters"])
         ]
+        assert len(named) == min(limit, len(of_unit))
+        assert shown[: len(named)] == named  # the others come last
         # WASTED is not shown of groups whose processor time is not known.
-        for name in set(SUMS) - {"wasted"}:
-            assert sum(row[name] for row in shown) == sum(row[name] for row in of_unit), name
-        assert total["charged"] == sum(row["charged"] for row in of_unit)
+        names = (*("charged", "runs", "elapsed", "core_seconds"), *("cpu_given", "failed_early"))
+        for name in names:
+            assert sum(row[name] for row in shown) == total[name], name
+        assert total["charged"] == sum(usage.charged for usage in of_unit)
         assert sum(row["share_permille"] for row in shown) == (1000 if total["charged"] else 0)
-        assert len([row for row in shown if row["group"] is not None]) <= (limit or len(of_unit))
+        if by.is_time:
+            assert [row["group"] for row in named] == sorted(row["group"] for row in named)

@@ -112,7 +112,8 @@ def text_filters() -> list[tuple[str, str]]:
         (path, parameter["name"])
         for path, item in document()["paths"].items()
         for parameter in item.get("get", {}).get("parameters", ())
-        if parameter["in"] == "query" and parameter["schema"]["type"] == "string"
+        if parameter["in"] == "query"
+        and parameter["schema"].get("items", parameter["schema"])["type"] == "string"
     ]
 
 
@@ -123,6 +124,25 @@ def test_unprintable_characters_in_a_filter_are_refused(
 ) -> None:
     address = path.replace("{allocation}", "1").replace("{entry}", "1")
     refused(shared_world, SUPERUSER, "GET", f"{address}?{name}={text}", 400, name)
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "remedy"),
+    [
+        ("owner_uid=1&owner_uid=-1", "owner_uid", "from 0 to "),
+        (f"owner_uid={10**30}", "owner_uid", "from 0 to "),
+        ("owner_uid=1&owner_uid=1e3", "owner_uid", "write digits"),
+        (f"account=chem&account={'x' * 300}", "account", "at most "),
+        ("account=chem&account=a%00b", "account", "write printable text"),
+        ("&".join(["resource=cpu"] * 201), "resource", "give it at most 200 times"),
+        ("by=user&by=day", "by", "give it once"),
+    ],
+)
+def test_each_of_several_values_is_checked(
+    shared_world: World, query: str, field: str, remedy: str
+) -> None:
+    problem = refused(shared_world, SUPERUSER, "GET", f"/usage?{query}", 400, field)
+    assert problem["remedy"].startswith(remedy)
 
 
 ROUTES_WITH_PERIOD = [

@@ -77,7 +77,8 @@ class Page(RowLimit, frozen=True):
 class GroupPage(RowLimit, frozen=True):
     """Rows of usage after the key `after` (`Usage.key`), ascending.
 
-    With `largest`, the `limit` rows of each unit with the largest charges, the largest first.
+    With `largest`, the `limit` rows of each unit with the largest charges, the largest first; of
+    days, weeks and months the latest, in their order.
     """
 
     after: tuple[str | int, str, str] | None = None
@@ -151,7 +152,6 @@ class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     visibility: Visibility = ALL
     projects: frozenset[int] | None = None
-    owner: int | None = None
     since: Instant | None = None
     until: Instant | None = None
 
@@ -164,6 +164,7 @@ class JobRowQuery(PeriodQuery, frozen=True, kw_only=True):
     """
 
     ids: frozenset[int] | None = None
+    owner: int | None = None
     allocation: int | None = None
     resource: str | None = None
     category: str | None = None
@@ -197,6 +198,7 @@ class EntryQuery(PeriodQuery, frozen=True, kw_only=True):
     """
 
     ids: frozenset[int] | None = None
+    owner: int | None = None
     allocation: int | None = None
     kinds: frozenset[Kind] | None = None
 
@@ -216,7 +218,7 @@ class RefusalQuery(JobRowQuery, frozen=True, kw_only=True):
 
 
 class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
-    """Query for closed runs by their end; other fields as in RunQuery.
+    """Query for closed runs by their end, of some owners and resources.
 
     Days, weeks and months are those of the time zone with `offsets`, which cover the period.
     `price_groups` are (resource, cluster, name of the clusters with its prices), as
@@ -225,8 +227,9 @@ class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
     on each system.
     """
 
+    owners: frozenset[int] | None = None
     allocation: int | None = None
-    resource: str | None = None
+    resources: frozenset[str] | None = None
     offsets: ZoneOffsets = ()
     price_groups: tuple[tuple[str, str, str], ...] = ()
 

@@ -21,10 +21,6 @@ from fairbank.report.columns import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-SUMS = (
-    *("runs", "failed", "charged", "elapsed", "core_seconds", "gpu_seconds", "waited"),
-    *("cpu_seconds", "cpu_given", "wasted", "failed_early"),
-)
 BAR = 25
 LOW_PERCENT = 25
 """An efficiency that gets a mark."""
@@ -45,50 +41,42 @@ class UsageTable(NamedTuple):
 
 
 def usage_table(
-    rows: Iterable[Row], by: str, names: Mapping[object, str], limit: int, totals: Iterable[Row]
+    rows: Iterable[Row], by: str, names: Mapping[object, str], totals: Sequence[Row]
 ) -> UsageTable:
-    """Return the table of usage rows of the bank; rows of one key are added up.
+    """Return the table of usage rows of the bank.
 
     Args:
-        rows: rows by group; with a limit at least the largest of each unit.
+        rows: rows by group, with the group OTHERS for what a limit has left out.
         by: the kind of group.
         names: names of groups that are shown by another name.
-        limit: maximum number of rows of a unit: the largest, of times the latest; 0: all.
         totals: rows by resource, of all groups.
     """
-    whole = {_unit(row): row for row in _added(totals, keep_group=False)}
-    units = unit_names(whole)
-    groups = _added(rows)
+    of_unit: dict[Unit, list[Row]] = {_unit(row): [] for row in totals}
+    for row in rows:
+        of_unit[_unit(row)].append(row)
+    units = unit_names(of_unit)
     shown: list[dict[str, Any]] = []
-    for unit, total in sorted(whole.items()):
-        of_unit = [row for row in groups if _unit(row) == unit]
-        order = _later if UsageBy(by).is_time else _larger
-        kept = sorted(of_unit, key=order)[: limit or None]
-        if UsageBy(by).is_time:
-            kept.reverse()
-        rest = {key: total[key] - sum(row[key] for row in kept) for key in SUMS}
-        parts = [row["charged"] for row in kept]
-        shares = permille([*parts, rest["charged"]], total["charged"])
-        for row, share in zip(kept, shares, strict=False):
+    total_rows: list[dict[str, Any]] = []
+    for total in sorted(totals, key=_unit):
+        unit, whole = _unit(total), total["charged"]
+        kept = sorted(of_unit[unit], key=_by_time if UsageBy(by).is_time else _larger)
+        shares = permille([row["charged"] for row in kept], whole)
+        for row, share in zip(kept, shares, strict=True):
             name = names.get(row["group"], str(row["group"]))
             shown.append(_finished(row, name, units[unit], share))
-        if any(rest.values()):  # not only runs: measured use is none
-            row = {**total, **rest, "early_exit_code": None}
-            shown.append(_finished(row, OTHERS, units[unit], shares[-1]))
-    total_rows = [
-        _finished(row, "TOTAL", units[unit], sum(permille([row["charged"]], row["charged"])))
-        | {"is_total": True}
-        for unit, row in sorted(whole.items())
-    ]
+        (share,) = permille([whole], whole)
+        total_rows.append(
+            _finished({**total, "group": None}, "TOTAL", units[unit], share) | {"is_total": True}
+        )
     return UsageTable(shown, total_rows)
 
 
-def _later(row: Row) -> tuple[int, ...]:
-    return tuple(-ord(letter) for letter in row["group"])
+def _by_time(row: Row) -> tuple[object, ...]:
+    return row["group"] == OTHERS, row["group"]
 
 
 def _larger(row: Row) -> tuple[object, ...]:
-    return -row["charged"], str(row["group"])
+    return row["group"] == OTHERS, -row["charged"], str(row["group"])
 
 
 def _unit(row: Row) -> Unit:
@@ -110,25 +98,11 @@ def unit_names(units: Iterable[Unit]) -> dict[Unit, str]:
     }
 
 
-def _added(rows: Iterable[Row], *, keep_group: bool = True) -> list[Row]:
-    """Return one row for each group and unit, the sum of its rows."""
-    sums: dict[object, dict[str, Any]] = {}
-    for row in rows:
-        group = row["group"] if keep_group else None
-        key = (group, *_unit(row))
-        if (before := sums.get(key)) is None:
-            sums[key] = {name: row[name] for name in row if name != "display"} | {"group": group}
-            continue
-        before["early_exit_code"] = same_exit(before, row)
-        for name in SUMS:
-            before[name] += row[name]
-    return list(sums.values())
-
-
 def _finished(row: Row, name: str, unit: str, share: int) -> dict[str, Any]:
     has_cpu_time = bool(row["cpu_given"])
     return {
-        **row,
+        **{key: value for key, value in row.items() if key != "display"},
+        "group": None if row["group"] == OTHERS else row["group"],
         "name": name,
         "unit": unit,
         "share_permille": share,
@@ -201,9 +175,3 @@ def _average_wait(row: Row, form: DisplayFormat) -> str:
     if not row["runs"]:
         return "" if form.exact else UNKNOWN
     return show_duration(row["waited"] // row["runs"])
-
-
-def same_exit(one: Row, other: Row) -> int | None:
-    """Return the exit code of both groups' early failures, if it is the same."""
-    codes = {row["early_exit_code"] for row in (one, other) if row["failed_early"]}
-    return codes.pop() if len(codes) == 1 else None

@@ -51,7 +51,8 @@ def check_address(request: ApiRequest) -> None:
 
 
 def check_query(request: ApiRequest, parameters: Mapping[str, Mapping[str, Schema]]) -> None:
-    """Check that query parameters are known, given once, printable and of the accepted form.
+    """Check that query parameters are known, printable, of the accepted form, and given once
+    unless they have several values.
 
     Args:
         parameters: the schemas of the parameters of each operation, from the OpenAPI document.
@@ -70,11 +71,14 @@ def check_query(request: ApiRequest, parameters: Mapping[str, Mapping[str, Schem
                 field=name[:64],
                 remedy=f"there are: {names}",
             )
-        if len(values) > 1:
-            raise InvalidInput(
-                f"{name} is given {len(values)} times", field=name, remedy="give it once"
-            )
-        _check_text(name, str(values[0]), known[name])
+        schema = known[name]
+        most = schema.get("maxItems", 1)
+        if len(values) > most:
+            remedy = "give it once" if most == 1 else f"give it at most {most} times"
+            raise InvalidInput(f"{name} is given {len(values)} times", field=name, remedy=remedy)
+        for value in values:
+            _check_text(name, str(value), schema.get("items", schema))
+            _check_item(name, str(value), schema.get("items", {}))
 
 
 def _check_text(name: str, text: str, schema: Schema) -> None:
@@ -102,4 +106,15 @@ def _check_text(name: str, text: str, schema: Schema) -> None:
             f"{name}: {text[:64]!r} is not one of the accepted words",
             field=name,
             remedy=f"one of {', '.join(schema['enum'])}",
+        )
+
+
+def _check_item(name: str, text: str, schema: Schema) -> None:
+    """Check the bounds of one of several numbers; the framework checks only single ones."""
+    if schema.get("type") != "integer":
+        return
+    least, most = int(schema["minimum"]), int(schema["maximum"])
+    if not least <= int(text) <= most:
+        raise InvalidInput(
+            f"{name}: {text} is out of range", field=name, remedy=f"from {least} to {most}"
         )

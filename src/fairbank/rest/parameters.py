@@ -53,6 +53,16 @@ Key = Annotated[
 Comment = Annotated[
     str | None, QueryParameter(max_length=ids.COMMENT_MAX, description="stored in the journal")
 ]
+_MANY_MAX = 200
+_MANY = "repeated for several"
+ManyNames = Annotated[
+    list[Annotated[str, QueryParameter(max_length=ids.NAME_MAX)]] | None,
+    QueryParameter(max_items=_MANY_MAX, description=_MANY),
+]
+ManyUids = Annotated[
+    list[Annotated[int, QueryParameter(ge=0, le=ids.UID_MAX)]] | None,
+    QueryParameter(max_items=_MANY_MAX, description=_MANY),
+]
 SENT_NAMES = {"key": "Idempotency-Key", "every": "all"}
 """Names that clients send, where handlers use another one."""
 
@@ -183,6 +193,23 @@ def _named_projects(*, only_visible: bool) -> Callable[..., Awaitable[ProjectIds
     return named_projects
 
 
+_projects_of_runs = _named_projects(only_visible=False)
+
+
+async def _projects_of_accounts(
+    request: ApiRequest,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: ManyNames = None,
+) -> ProjectIds:
+    """Return the named projects, of several accounts together; None if none is named."""
+    if not account:
+        return await _projects_of_runs(request, project, gid, gname)
+    named = [await _projects_of_runs(request, project, gid, gname, one) for one in account]
+    return frozenset().union(*(projects or () for projects in named))
+
+
 def one_time(text: str | None, field: str, zone: tzinfo = UTC) -> Instant | None:
     """Parse a time; None stays None. Raise InvalidInput for an invalid one.
 
@@ -244,7 +271,8 @@ PAGE = Provide(page, sync_to_thread=False)
 RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
 PROJECTS = Provide(_named_projects(only_visible=True))
-PROJECTS_OF_RUNS = Provide(_named_projects(only_visible=False))
+PROJECTS_OF_RUNS = Provide(_projects_of_runs)
+PROJECTS_OF_ACCOUNTS = Provide(_projects_of_accounts)
 ALLOCATIONS = Provide(allocation_filters, sync_to_thread=False)
 JOBS = {
     "page": RECENT,

@@ -103,6 +103,11 @@ def page_of_groups(groups: Iterable[Usage], by: UsageBy, page: GroupPage) -> lis
     """
     if by.is_time:
         groups = _calendar_groups(groups, by)
+    if page.largest and by.is_time:
+        ordered = sorted(groups, key=lambda group: (*group.key[1:], group.group))
+        units = groupby(ordered, key=lambda group: group.key[1:])
+        parts = [list(rows) for _, rows in units]
+        return [group for rows in parts for group in rows[max(0, len(rows) - page.size) :]]
     if page.largest:
         ranked = sorted(groups, key=lambda group: (*group.key[1:], -group.charged, group.group))
         units = groupby(ranked, key=lambda group: group.key[1:])

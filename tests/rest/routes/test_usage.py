@@ -181,3 +181,39 @@ def test_days_and_times_are_those_of_the_requested_zone(shared_world: World) -> 
 def test_unknown_zone_is_refused(shared_world: World) -> None:
     answer = shared_world.ask("GET", "/usage?by=day&zone=Rome", PI)
     assert (answer.status_code, answer.json()["field"]) == (400, "zone")
+
+
+def test_usage_of_several_accounts_users_and_resources_is_one_answer(world: World) -> None:
+    """MEMBER used 500 SU of cpu for chem, PI 1 SU; no other account or resource has any."""
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED", "amount": 60}
+    assert (
+        world.ask("POST", "/job", AGENT, json=report(78, owner_uid=PI, **ended)).status_code == 201
+    )
+
+    def charged(query: str) -> list[tuple[object, int]]:
+        rows = world.ask("GET", f"/usage?until={NOW + 61}&{query}", ADMIN).json()["data"]
+        return [(row["group"], row["charged"]) for row in rows]
+
+    both = [(PI, 60), (MEMBER, 30_000)]
+    assert sorted(charged("account=chem&account=nosuch"), key=lambda row: row[1]) == both
+    assert sorted(charged("account=chem&resource=gpu&resource=cpu"), key=lambda row: row[1]) == both
+    assert charged(f"owner_uid={PI}&owner_uid=99999") == both[:1]
+    assert charged("account=nosuch&account=other") == []
+    assert charged("order=largest&limit=1&account=chem") == [(MEMBER, 30_000), ("(others)", 60)]
+
+
+def test_latest_days_are_kept_and_the_others_added_up(world: World) -> None:
+    day = 86_400
+    for number in range(3):
+        at = NOW - number * day
+        ended = {"do": "complete", "end": at, "elapsed": 60, "state": "COMPLETED", "amount": 60}
+        sent = report(80 + number, submitted=at - 120, start=at - 60, **ended)
+        assert world.ask("POST", "/job", AGENT, json=sent).status_code == 201
+    query = f"/usage?by=day&until={NOW + 1}&order=largest&limit=2"
+    rows = world.ask("GET", query, ADMIN).json()["data"]
+    days = [iso(NOW - day)[:10], iso(NOW)[:10], "(others)"]
+    assert [(row["group"], row["charged"]) for row in rows] == [
+        (days[0], 60),
+        (days[1], 60_060),
+        (days[2], 60),
+    ]

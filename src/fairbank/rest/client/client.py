@@ -165,11 +165,14 @@ def percent_encode(text: str) -> str:
 
 
 def target_of(path: str, query: Mapping[str, object] | None = None) -> str:
-    """Return path and query as they are sent: None is omitted, booleans are `true` or `false`."""
+    """Return path and query as they are sent: None is omitted, booleans are `true` or `false`, and
+    the values of a list are sent one by one.
+    """
     text = "&".join(
-        f"{percent_encode(name)}={percent_encode(_parameter(value))}"
+        f"{percent_encode(name)}={percent_encode(_parameter(one))}"
         for name, value in (query or {}).items()
         if value is not None
+        for one in (dict.fromkeys(value) if isinstance(value, list) else [value])
     )
     return f"{path}?{text}" if text else path
 

@@ -18,12 +18,13 @@ from fairbank.core.usage_groups import UsageBy
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
     PERIOD,
-    PROJECTS_OF_RUNS,
+    PROJECTS_OF_ACCOUNTS,
     Limit,
+    ManyNames,
+    ManyUids,
     OneId,
     OneName,
     OnePeriod,
-    OneUid,
     Projects,
 )
 from fairbank.rest.request import ApiRequest
@@ -58,15 +59,15 @@ Largest = Annotated[
 ]
 
 
-@read_route("/usage", dependencies={"period": PERIOD, "projects": PROJECTS_OF_RUNS})
+@read_route("/usage", dependencies={"period": PERIOD, "projects": PROJECTS_OF_ACCOUNTS})
 def show_usage(
     request: ApiRequest,
     period: OnePeriod,
     projects: Projects,
     by: FromQuery[By] = "user",
     allocation: OneId = None,
-    resource: OneName = None,
-    owner_uid: OneUid = None,
+    resource: ManyNames = None,
+    owner_uid: ManyUids = None,
     order: Largest = "group",
     limit: Limit = 100,
     after: AfterGroup = None,
@@ -76,14 +77,14 @@ def show_usage(
     months are those of `zone`.
 
     `project`, `gid`, `gname` and `account` select the project that a run was for, also if
-    another one paid.
+    another one paid. `account`, `resource` and `owner_uid` may be repeated.
     `allocation` selects the one that paid, `resource` its resource.
     A group has a row for each unit: `resource` and `clusters`, which have the same prices. Do not
     add amounts of different units. Measured use of a resource that no cluster bills is one unit,
     with empty `clusters`.
 
     With `order=largest` the last rows have the group `(others)`: in each unit what the limit leaves
-    out, so that the rows add up to `totals`.
+    out, so that the rows add up to `totals`. Of days, weeks and months the latest are kept.
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
@@ -96,8 +97,8 @@ def show_usage(
         visibility=request.identity.job_visibility,
         projects=projects,
         allocation=allocation,
-        resource=resource,
-        owner=owner_uid,
+        resources=None if resource is None else frozenset(resource),
+        owners=None if owner_uid is None else frozenset(owner_uid),
         since=period.since,
         until=until,
         offsets=(zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()),

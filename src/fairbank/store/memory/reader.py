@@ -402,8 +402,11 @@ class MemoryReader:
                 run.state in RESOLVED
                 and self._can_see_run(query.visibility, run)
                 and is_one_of(run.reported.project, query.projects)
-                and has_fields(run, query, "allocation", "owner")
-                and is_matching_allocation(self._tables.allocations[run.allocation], query.resource)
+                and has_fields(run, query, "allocation")
+                and is_one_of(run.owner, query.owners)
+                and is_one_of(
+                    self._tables.allocations[run.allocation].terms.resource, query.resources
+                )
                 and is_between(_ended(run), query.since, query.until)
             ):
                 yield run

@@ -35,7 +35,6 @@ from fairbank.store.sql.conditions import (
     between,
     bytewise,
     equal,
-    in_allocations,
     is_in,
     is_measured,
     run_is_visible,
@@ -268,10 +267,13 @@ def _key(
 
 def _wanted(query: UsageQuery, columns: Any) -> list[Condition]:
     """Return the conditions on runs, or on sums of runs, apart from the period."""
+    a, of_resources = allocation.c, None
+    if query.resources is not None:
+        of_resources = select(a.id).where(is_in(a.resource, query.resources))
     return [
         run_is_visible(query.visibility, columns),
         is_in(columns.project, query.projects),
-        in_allocations(columns.allocation, query.resource),
+        true() if of_resources is None else columns.allocation.in_(of_resources),
         equal(columns.allocation, query.allocation),
-        equal(columns.owner, query.owner),
+        is_in(columns.owner, query.owners),
     ]

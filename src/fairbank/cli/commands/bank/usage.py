@@ -15,7 +15,7 @@ from fairbank.cli.framework.options import (
     number,
 )
 from fairbank.cli.framework.output import Listing, caption, show, window
-from fairbank.cli.framework.selectors import check_accounts, check_payer, check_resources, spread
+from fairbank.cli.framework.selectors import check_accounts, check_payer, check_resources
 from fairbank.core.time import MINUTE, iso
 from fairbank.core.usage_groups import OTHERS, UsageBy
 from fairbank.report import usage
@@ -123,36 +123,25 @@ def _read_usage(
 
     Raises NotFound if an account or a resource that has no usage does not exist.
     """
-    from fairbank.cli.framework.context import PAGE
-
-    queries = spread(query)
-    largest = len(queries) == 1 and 0 < limit <= PAGE and not UsageBy(by).is_time
-    more = {"by": by, "zone": context.zone_name if UsageBy(by).is_time else None}
-    rows: list[Row] = []
-    totals: list[Row] = []
-    seen: set[object] = set()
-    until = query["until"]
-    for one in queries:
-        one["until"] = until
-        if largest:
-            # The bank sorts: there may be a million jobs.
-            top = {"order": "largest", "limit": limit}
-            pages = [context.get("/usage", {**one, **more, **top})]
-        else:
-            pages = list(context.pages("/usage", {**one, **more}))
-        # The table has the rest of all its rows, also where accounts are asked one by one.
-        rows += [row for page in pages for row in page["data"] if row["group"] != OTHERS]
-        until, sums = pages[0]["until"], pages[0]["totals"]
-        totals += sums
-        seen |= {one["account"], one["resource"]} if sums else set()
+    more = {**query, "by": by, "zone": context.zone_name if UsageBy(by).is_time else None}
+    if limit:
+        # The bank sorts: there may be a million jobs.
+        pages = [context.get("/usage", {**more, "order": "largest", "limit": limit})]
+    else:
+        pages = list(context.pages("/usage", more))
+    rows = [row for page in pages for row in page["data"]]
+    totals = pages[0]["totals"]
     accounts, resources = query["account"], query["resource"]
+    # The sums do not say which of several accounts they are of.
+    seen = accounts if totals and isinstance(accounts, list) and len(accounts) == 1 else ()
     check_accounts(context, accounts, seen, of_jobs=True)  # type: ignore[arg-type]
-    check_resources(context, resources, seen)  # type: ignore[arg-type]
+    billed = {row["resource"] for row in totals}
+    check_resources(context, resources, billed)  # type: ignore[arg-type]
     if not totals:
         check_payer(context, context.options.alloc)
-    users = {row["group"] for row in rows} if by == "user" else set()
+    users = {row["group"] for row in rows} - {OTHERS} if by == "user" else set()
     names = {uid: user_name(uid) or usage.UNKNOWN for uid in users}
-    return usage.usage_table(rows, by, names, limit, totals), instant_of(until)
+    return usage.usage_table(rows, by, names, totals), instant_of(pages[0]["until"])
 
 
 def remarks(rows: Sequence[Row], by: str) -> list[str]:
