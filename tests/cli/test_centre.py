@@ -343,7 +343,7 @@ def test_limit_of_drawn_usage_is_as_its_help_says(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     help_text = " ".join(fairbank("report", "usage", "--help").out.split())
-    assert "of times the latest; 0: all (default: 12, of times 0)" in help_text
+    assert "of times the latest (default: 12, of times all)" in help_text
     monkeypatch.setattr(bank_figures, "GROUPS_MAX", 2)
 
     def drawn(*words: object) -> int:
@@ -351,9 +351,9 @@ def test_limit_of_drawn_usage_is_as_its_help_says(
         return len(shown.out.splitlines())
 
     all_jobs = fairbank("usage", "-S", "2026-01-01", "-r", "cpu", "--by", "job")
-    assert drawn("--by", "job", "--limit", 0) == len(all_jobs.out.splitlines())
+    assert drawn("--by", "job", "--limit", "all") == len(all_jobs.out.splitlines())
     assert drawn("--by", "job") == drawn("--by", "job", "--limit", 2)
-    assert drawn("--by", "month", "--limit", 0) == drawn("--by", "month")
+    assert drawn("--by", "month", "--limit", "all") == drawn("--by", "month")
 
 
 def test_days_of_a_burn_down_are_those_of_the_local_zone() -> None:

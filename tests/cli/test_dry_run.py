@@ -312,7 +312,7 @@ def test_dry_run_shows_changes_and_writes_nothing(
     if kinds[0] not in ("project", "member", "token"):
         number = done.get("id", done.get("allocation"))
         written = json.loads(
-            output_of(changing("statement", number, "-l", "--limit", 0, "--json"))
+            output_of(changing("statement", number, "-l", "--limit", "all", "--json"))
         )["data"][-1]
         for same in (
             "deposited",

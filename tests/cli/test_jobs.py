@@ -61,7 +61,7 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     assert jobs("-j", "812301,4294967295") == {812_301}  # the highest job id of Slurm
     assert jobs("-a", "-S", "2026-11-21", "-E", "2026-11-21T05:00") == {812_330}
     assert jobs("-a", "--limit", 2) == {812_344, 812_330}
-    assert len(jobs("-a", "--limit", 0)) == 12
+    assert len(jobs("-a", "--limit", "all")) == 12
     assert "There are more" in fairbank("jobs", "-a", "--limit", 2).err
 
 
@@ -78,6 +78,15 @@ def test_jobs_of_two_resources_name_them(fairbank: Run, command: str) -> None:
     rows = json.loads(fairbank(*command.split(), "--json").out)["data"]
     resources = {row["job_id"]: row["resource"] for row in rows}
     assert (resources[812_301], resources[812_330]) == ("cpu", "gpu")
+
+
+@pytest.mark.parametrize("command", ["jobs -a", "usage", "statement 1"])
+def test_limit_of_0_rows_is_refused_as_by_the_routes(fairbank: Run, command: str) -> None:
+    """`tests/rest/test_input_checks.py` has the rule of the routes."""
+    refused = fairbank(*command.split(), "--limit", "0")
+    assert refused.code == 2
+    assert "--limit" in refused.err
+    assert "'0' is not a whole number from 1 on; or all" in " ".join(refused.err.split())
 
 
 def test_refusals_have_remedies(fairbank: Run) -> None:

@@ -56,7 +56,7 @@ WAITING = GOLDEN / "slurm-22.05" / "waiting"
         ("eff 812344", "cpu_given"),
         ("jobs --running -a", "outcome"),
         ("balance --as 61003", "my_cap"),
-        ("statement 2 -l --limit 0 -S 2026-01-01", "details"),
+        ("statement 2 -l --limit all -S 2026-01-01", "details"),
         ("quote -A bio_fold -p idle-std,gpu-v100 -c 8 -t 60", "allocation"),
         (f"prio --from {WAITING}", "tres"),
         (f"queue --from {WAITING}", "likely_start"),

@@ -116,7 +116,7 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
         812_301,
     ]
     both, first, second = (
-        job_numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json"))
+        job_numbers(fairbank("jobs", "-u", users, "--limit", "all", "--json"))
         for users in (f"{AYLA},{MINH}", AYLA, MINH)
     )
     assert sorted(both) == sorted(first + second)

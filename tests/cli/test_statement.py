@@ -29,10 +29,10 @@ def test_paged_statement_equals_the_unpaged_one(
     complete = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     assert (
-        json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out)
+        json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "all", "--json").out)
         == complete
     )
-    assert len(json.loads(fairbank("jobs", "-a", "--limit", "0", "--json").out)["data"]) == 12
+    assert len(json.loads(fairbank("jobs", "-a", "--limit", "all", "--json").out)["data"]) == 12
 
 
 @pytest.mark.parametrize("limit", [2, 3, 4, 5])

@@ -155,7 +155,7 @@ def add_period(parser: Parser, since: str, until: str = "now") -> None:
     add_option(parser, "-E, --endtime TIME", f"end of the period, excluded (default: {until})")
 
 
-def add_limit(parser: Parser, default: int, about: str = "maximum number of rows; 0: all") -> None:
+def add_limit(parser: Parser, default: int, about: str = "maximum number of rows") -> None:
     """Add --limit.
 
     Args:
@@ -163,8 +163,8 @@ def add_limit(parser: Parser, default: int, about: str = "maximum number of rows
         default: the default number of rows; 0: all.
         about: the help text, without the default.
     """
-    about = f"{about} (default: {default})"
-    add_option(parser, "--limit N", about, type=count, default=default)
+    about = f"{about}, or all (default: {default or 'all'})"
+    add_option(parser, "--limit N", about, type=row_limit, default=default)
 
 
 def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True) -> None:
@@ -224,6 +224,16 @@ def count(text: str) -> int:
 def at_least_one(text: str) -> int:
     """Return a whole number from 1."""
     return _number(text, 10**9 - 1, least=1)
+
+
+def row_limit(text: str) -> int:
+    """Return a number of rows; 0 for `all`. The bank's routes refuse 0 rows, too."""
+    if text == "all":
+        return 0
+    try:
+        return at_least_one(text)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}; or all") from error
 
 
 def unix_id(text: str) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.usage import LIMIT, PERIOD, add_filters, usage_listing
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_accounts, add_option, add_period, count
+from fairbank.cli.framework.options import add_accounts, add_option, add_period, row_limit
 from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
@@ -144,8 +144,8 @@ def _add_report_usage(parser: Parser) -> None:
     add_option(parser, "directory DIRECTORY", "where to draw; made if need be; needs matplotlib")
     add_png(parser)
     add_filters(parser)
-    about = f"{LIMIT} (default: {GROUPS_MAX}, of times 0)"
-    add_option(parser, "--limit N", about, type=count)
+    about = f"{LIMIT} (default: {GROUPS_MAX}, of times all)"
+    add_option(parser, "--limit N", about, type=row_limit)
 
 
 def _usage(context: Context, options: Namespace) -> int:

@@ -87,7 +87,7 @@ def _part(
     """Print a title and some rows; `see` is the command that shows all of them."""
     most = len(rows) if context.options.all else most
     context.print_text()
-    made = table(columns, rows[:most], context.format, context.width)
+    made = table(columns, rows[:most], context.format, context.table_width)
     head = title if rows else f"{title}: {none}"
     if rows and (missing := missing_columns(columns, made)):
         head += f"   (without {', '.join(column.head for column in missing)}: {see} -l)"

@@ -106,7 +106,7 @@ def add(parser: Parser) -> None:
     about = "also what moved no credit: new terms, caps, refusals; for scripts all columns"
     add_option(parser, "-l, --long", about)
     add_period(parser, "now-30days")
-    add_limit(parser, PAGE, "maximum number of entries, the newest; 0: all")
+    add_limit(parser, PAGE, "maximum number of entries, the newest")
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -233,7 +233,7 @@ COMMAND = Command(
     (
         "fairbank statement 1042                        the last 30 days",
         "fairbank statement -A chem_qmc -r cpu -S 2026-11-01",
-        "fairbank statement 1042 -S 2026-07-01 --limit 0 --csv",
+        "fairbank statement 1042 -S 2026-07-01 --limit all --csv",
     ),
     add,
     run,

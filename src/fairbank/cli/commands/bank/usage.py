@@ -50,7 +50,7 @@ def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
     return [*usage.columns(options.by), *zones]
 
 
-LIMIT = "only the N largest rows of each unit, of times the latest; 0: all"
+LIMIT = "only the N largest rows of each unit, of times the latest"
 """Help of --limit, without its default."""
 
 
