@@ -101,7 +101,7 @@ def test_measured_storage_is_in_no_list_of_jobs(changing: Run) -> None:
     for chosen in (("--alloc", number), ("-u", OVERFLOW_UID), ("-j", 2)):
         listed = changing("jobs", *chosen)
         assert (listed.out, "no job of this selection" in fold(listed.err)) == ("", True)
-    assert "tape" not in changing("jobs", "-a", "-l", "--limit", 0).out
+    assert "tape" not in changing("jobs", "-a", "-l", "--limit", "all").out
     assert output_of(changing("eff", 2), NOT_FOUND).startswith("fairbank: there is no job 2")
     columns = ("-P", "--noheader", "-o", "KIND,JOB/REF,OUT")
     assert "charge||3\n" in output_of(changing("statement", number, *columns))
@@ -281,5 +281,8 @@ def test_refusal_to_undo_measured_storage_names_the_command_that_refunds_it(chan
     entry = output_of(shown).split("charge|")[1].split()[0]
     refused = fold(changing("undo", entry, "--reason", "x").err)
     refund = refused.split("refund it: fairbank ")[1].split(" --reason")[0]
-    output_of(changing(*refund.split(), "--reason", "measured twice", "--yes"))
+    refunded = output_of(changing(*refund.split(), "--reason", "measured twice", "--yes"))
+    assert " SU of use of " in fold(refunded)
+    assert " measured on 2026-" in fold(refunded)
+    assert "job" not in refunded
     assert available(changing, int(number)) == 9 * 60

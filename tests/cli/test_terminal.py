@@ -141,6 +141,27 @@ def test_sentences_write_amounts_as_the_tables_do(bank: Bank, columns: int) -> N
         assert re.findall(r"\b(?!6100)\d{5}\b", text) == []  # 61001 is a user
 
 
+def test_pipe_loses_no_column_and_narrow_terminal_says_how_to_get_it(bank: Bank) -> None:
+    words = ("statement", "2", "-S", "2026-01-01", "-l")
+    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+    piped = subprocess.run(
+        [sys.executable, "-c", START, *words],
+        env={**environment, "FAIRBANK_SERVER": bank.unix, "HOME": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for head in ("ENTRY", "JOB/REF", "REASON"):
+        assert head in piped.stdout
+    assert "not shown" not in piped.stderr
+    _, lines = Terminal(bank, *words, columns=60).end()
+    text = " ".join(" ".join(lines).split())
+    assert "ENTRY, JOB/REF: not shown, as the terminal is too narrow" in text
+    assert "-o +ENTRY,JOB/REF adds them" in text
+    _, lines = Terminal(bank, *words, "-o", "+ENTRY", columns=60).end()
+    assert "ENTRY" in " ".join(lines)
+
+
 def test_colours_are_for_terminals_and_never_the_only_signal(bank: Bank) -> None:
     _, coloured = Terminal(bank, "balance", "--as", "61001").end()
     assert any("\x1b[33m!\x1b[0m 2026-12-03" in line for line in coloured)
@@ -243,7 +264,7 @@ def test_ctrl_c_exits_with_130_and_no_traceback(bank: Bank) -> None:
 def test_early_closed_pipe_is_no_error(bank: Bank) -> None:
     environment = {**os.environ, "FAIRBANK_SERVER": bank.unix}
     shell = (
-        f'"{sys.executable}" -c "{START}" jobs -a --csv --limit 0 | head -1; echo'
+        f'"{sys.executable}" -c "{START}" jobs -a --csv --limit all | head -1; echo'
         " ${PIPESTATUS[0]}"
     )
     done = subprocess.run(

@@ -181,7 +181,7 @@ def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object,
     undone = entry_number(changing("undo", number, "--reason", "a slip", "--yes"))
     if planned["allocation"] is not None:
         rows = json.loads(
-            changing("statement", planned["allocation"], "-l", "--limit", 0, "--json").out
+            changing("statement", planned["allocation"], "-l", "--limit", "all", "--json").out
         )["data"]
         written = next(
             row for row in rows if row["details"] and row["details"].get("undoes") == number

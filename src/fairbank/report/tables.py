@@ -15,6 +15,8 @@ from fairbank.report.cells import csv_line, cut, padded, plain, without, wrapped
 from fairbank.report.cells import width as width_of
 from fairbank.report.columns import UNITS, Column, DisplayFormat, Row, Steady
 
+UNBOUND = 1_000_000
+"""Width that every table fits, with its extra columns."""
 WIDE = 120
 """Width from which a table shows its extra columns too, if they fit."""
 
@@ -68,7 +70,7 @@ def table(
     columns: Sequence[Column],
     rows: Sequence[Row],
     form: DisplayFormat,
-    width: int = 80,
+    width: int | None = 80,
     *,
     header: bool = True,
 ) -> TextTable:
@@ -79,9 +81,12 @@ def table(
         columns: the columns, in order.
         rows: the rows.
         form: the format of amounts and times.
-        width: that of the terminal.
+        width: that of the terminal; None: no limit, so all columns but the extra ones.
         header: print the header line.
     """
+    if width is None:
+        columns = [column for column in columns if not column.extra]
+        width = UNBOUND
     grid, dropped = _fitting(columns, rows, form, width, header)
     widths = _shrunk(grid, width)
     gap = " " * grid.gap

@@ -95,6 +95,11 @@ class Terminal:
         return terminal_width()
 
     @property
+    def table_width(self) -> int | None:
+        """Return the width of tables; None, no limit, in a pipe or file, unless COLUMNS is set."""
+        return self.width if self.is_for_people or os.environ.get("COLUMNS") else None
+
+    @property
     def colours(self) -> bool:
         wanted = getattr(self.options, "color", "auto")
         return wanted == "always" or (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import EXACT, Amount, Summand, with_minutes, with_unit
-from fairbank.report.tables import adds_columns, choose, csv, separate_cells, table
+from fairbank.report.tables import UNBOUND, adds_columns, choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,7 +127,8 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
     context.print_escaped(*(colour(made.lines, header=header) if context.colours else made.lines))
     if lost := missing_columns(columns, made):
         adds_up = not any(isinstance(column.show, Summand) for column in lost)
-        how = "-o +COL adds one" if listing.fitted else "-l shows all columns"
+        heads = ",".join(column.head for column in lost)
+        how = f"-o +{heads} adds them" if listing.fitted else "-l shows all columns"
         context.note(
             "",
             f"{', '.join(column.head for column in lost)}: not shown, as the terminal is too narrow"
@@ -153,12 +154,12 @@ def missing_columns(columns: Sequence[Column], made: TextTable) -> list[Column]:
     return [column for column in columns if column.head in made.dropped and not column.extra]
 
 
-def _width(context: Context, listing: Listing) -> int:
-    """Return the width of the terminal; unlimited if columns were named or all requested."""
+def _width(context: Context, listing: Listing) -> int | None:
+    """Return the width of tables; unlimited if columns were named or all requested."""
     wanted = context.options.format
     named = bool(wanted) and not adds_columns(wanted)
     is_wide = listing.exact or named or _is_unbound(context, listing)
-    return UNBOUND if is_wide else context.width
+    return UNBOUND if is_wide else context.table_width
 
 
 def _is_unbound(context: Context, listing: Listing) -> bool:
@@ -167,7 +168,6 @@ def _is_unbound(context: Context, listing: Listing) -> bool:
     return bool(options.long) and (options.form is not None or not listing.fitted)
 
 
-UNBOUND = 1_000_000
 BOLD, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
 

@@ -33,6 +33,7 @@ from fairbank.cli.framework.write import (
     write,
 )
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.units import WORTH, parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import instant_of
@@ -184,6 +185,15 @@ def _add_refund(parser: Parser) -> None:
     add_writing(parser)
 
 
+def _of_run(job: Row) -> str:
+    """Return `of job 17 of cluster darwin`. Measured use has no job: its number is the project."""
+    cluster = plain(job["cluster"])
+    # As `RunRecord.is_measured` has it.
+    if job["partition"] == "" and job["owner_uid"] == OVERFLOW_UID:
+        return f"of use of {cluster} measured on {job['submitted'][:10]}"
+    return f"of job {job['job_id']} of cluster {cluster}"
+
+
 def _refund(context: Context, options: Namespace) -> int:
     amount = None if options.amount is None else parse_su(options.amount, field="AMOUNT")
     job = (
@@ -194,7 +204,7 @@ def _refund(context: Context, options: Namespace) -> int:
     row = context.one(f"/alloc/{job['allocation']}")
     form = context.format.for_sentences
     back = job["charged"] - job["refunded"] if amount is None else amount
-    of = f"of job {job['job_id']} of cluster {plain(job['cluster'])}"
+    of = _of_run(job)
     what = f"refund of {_amount(context, back)} {of} to {allocation_name(row)}"
     question = what
     warnings = []

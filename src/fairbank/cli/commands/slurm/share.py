@@ -211,7 +211,9 @@ def _print_json(context: Context, schema: str, shares: Shares, data: Sequence[Ro
 
 def _show_table(context: Context, columns: Sequence[Column], rows: Sequence[Row]) -> None:
     header = not context.options.noheader
-    context.print_escaped(*table(columns, rows, context.format, context.width, header=header).lines)
+    context.print_escaped(
+        *table(columns, rows, context.format, context.table_width, header=header).lines
+    )
 
 
 def _there(context: Context, shares: Shares) -> Shares:
