@@ -254,10 +254,10 @@ CONTROLLER = (
         "if status.state:\n            yield RunCleared",
     ),
     PlantedFault(
-        "end of a run that its node does not know",
+        "silent node that keeps its jobs",
         "controller",
         "controller/nodes/node_link.py",
-        "self._runner.handle(RunCleared(self._name, message.run))",
+        "self._runner.handle(NodeSilent(self._name))",
         "pass",
     ),
     PlantedFault(

@@ -144,7 +144,8 @@ def main(faults: int, seeds: list[int]) -> None:
         try:
             with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
                 play(seed, faults, Path(folder), patch)
-            assert log.bugs == []
+            if log.bugs:
+                raise AssertionError(log.bugs)
         except Exception:  # noqa: BLE001 - any failure is reported with its seed
             sys.excepthook(*sys.exc_info())
             sys.exit(f"seed {seed} failed")

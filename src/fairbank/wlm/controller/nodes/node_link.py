@@ -176,7 +176,8 @@ class NodeLink:
     async def _send_all(self) -> None:
         while True:
             message = await self._messages.get()
-            if self._connection is None or self._connection.is_closed or not self._is_registered:
+            connection = self._connection
+            if connection is None or connection.is_closed or not self._is_registered:
                 continue
             try:
                 request = await node_request(self._runner, self._name, message)
@@ -184,8 +185,9 @@ class NodeLink:
                 self._refuse(message, error.message)
                 continue
             if request is not None:
-                # Tasks begin in the order of their creation, and with the sending.
-                self._start_task(self._deliver(self._connection, message, request))
+                # Tasks begin in the order of their creation, and with the sending. A connection
+                # that was lost meanwhile sends nothing.
+                self._start_task(self._deliver(connection, message, request))
 
     async def _deliver(
         self, connection: Connection, message: Message, request: wire.Message
