@@ -88,6 +88,7 @@ class _Normaliser:
                 (rf"\b{group.gr_name}\({group.gr_gid}\)", "<user>"),
                 (rf"(?<![\w/]){user.pw_name}\b", "<user>"),
                 (rf"\b{host}\b", "<host>"),
+                (r"\bslurmstepd-n\d\b", "slurmstepd"),  # of several slurmd on one host
                 (r"\bn\[[\d,-]+\]", "<nodes>"),
                 (r"\bn\d\b", "<node>"),
                 (r"\b202\d-\d\d-\d\dT\d\d:\d\d:\d\d", "<time>"),
