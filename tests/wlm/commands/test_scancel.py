@@ -31,12 +31,12 @@ LINES = {
 }
 FILTERS = {
     "me": ("--me", {"users": (ME,)}),
-    "user": ("-u ann", {"users": ("ann",)}),
+    "user": ("-u daemon", {"users": ("daemon",)}),
     "states": ("--me -t pd,RUNNING", {"users": (ME,), "states": ("PENDING", "RUNNING")}),
     "several": (
-        "-u ann -A a -n j -p main -q q -R r -w n[1-2]",
+        "-u daemon -A a -n j -p main -q q -R r -w n[1-2]",
         {
-            "users": ("ann",), "accounts": ("a",), "names": ("j",), "partitions": ("main",),
+            "users": ("daemon",), "accounts": ("a",), "names": ("j",), "partitions": ("main",),
             "qos": ("q",), "reservations": ("r",), "nodes": ("n1", "n2"),
         },
     ),
@@ -180,8 +180,9 @@ def test_exit_code_is_that_of_slurm(command: RunCommand, controller: RecordingCo
         ("7 -s", "option requires an argument -- 's'"),
         ("--me=x 7", "option '--me' doesn't allow an argument"),
         ("-w n[1- --me", "n[1-"),
+        ("-u no-such-user", "Invalid user name: no-such-user"),
     ],
-    ids=["signal", "number", "state", "option", "letter", "value", "flag", "hosts"],
+    ids=["signal", "number", "state", "option", "letter", "value", "flag", "hosts", "user"],
 )
 def test_bad_command_line_is_refused(
     command: RunCommand, controller: RecordingController, words: str, sentence: str

@@ -172,6 +172,22 @@ def test_value_that_cannot_be_read_is_named_as_slurm_does(
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [("Licenses", "Invalid license specification"), ("Dependency", "Job dependency problem")],
+)
+def test_value_that_slurmctld_reads_has_its_sentence(
+    command: RunCommand, controller: RecordingController, field: str, sentence: str
+) -> None:
+    body = msgspec.to_builtins(error_message(InvalidInput("x", field=field)))
+    controller.answer = lambda request: {"results": [{"job": "7", "error": body}]}
+    assert command("scontrol", "update", "JobId=7", f"{field.lower()}=foo") == (
+        1,
+        "",
+        f"scontrol: x\n{sentence} for job 7\n",
+    )
+
+
 FAILURES: dict[str, tuple[str, FairbankError, str]] = {
     "node": (
         "update NodeName=n9 State=RESUME",

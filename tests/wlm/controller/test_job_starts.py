@@ -60,6 +60,12 @@ def variables(message: StartJob) -> dict[str, str]:
     return dict(entry.decode().split("=", 1) for entry in message.environment)
 
 
+def test_job_without_account_and_qos_has_the_default_qos_and_no_account() -> None:
+    shown = variables(start(1, job={"account": "", "qos": ""}))
+    assert shown["SLURM_JOB_QOS"] == "normal"
+    assert "SLURM_JOB_ACCOUNT" not in shown
+
+
 def test_variables_of_a_job_are_those_of_slurm() -> None:
     wanted = ResourceRequest(nodes=2, tasks=6, memory_per_cpu=50)
     message = start(4, 2, wanted=wanted, job={"limit": 600, "licences": {"matlab": 2}})

@@ -81,6 +81,13 @@ def test_repeated_start_starts_nothing_more(node: RunningNode) -> None:
     assert node.lines() == ["started"]
 
 
+def test_script_has_its_name_and_the_variables_of_its_node(node: RunningNode) -> None:
+    names = "$HOSTNAME $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN $TMPDIR"
+    run = node.submit(f"echo ${{0##*/}} {names}")
+    node.controller.wait(run, "finished")
+    assert node.lines() == ["slurm_script n1 n1 node /tmp"]
+
+
 def test_requeued_job_is_another_run(node: RunningNode) -> None:
     first = node.submit("echo first; exec sleep 600", append=True)
     node.controller.wait(first, "running")

@@ -86,6 +86,9 @@ def _filter(line: CommandLine) -> dict[str, list[str]]:
         for option, field in _FILTERS.items()
         if option in line.options
     }
+    for name in matching.get("users", ()):
+        if not (name.isascii() and name.isdigit()):
+            _check_user(name)
     if "me" in line.options:
         matching["users"] = [_user()]
     if nodes := line.options.get("nodelist"):
@@ -100,6 +103,16 @@ def _filter(line: CommandLine) -> dict[str, list[str]]:
                 )
         matching["states"] = states
     return matching
+
+
+def _check_user(name: str) -> None:
+    """Raise InvalidInput if this host has no user of this name."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        raise InvalidInput(
+            f"Invalid user name: {name[:40]}", field="user", remedy="see getent passwd"
+        ) from None
 
 
 def _signal(text: str) -> int:

@@ -16,7 +16,7 @@ from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import JobResult
 from fairbank.wlm.commands.arguments import CommandOption, read_command_line, split_jobs
 from fairbank.wlm.commands.scontrol_words import entity, pairs, read_fields
-from fairbank.wlm.commands.slurm_errors import print_failure
+from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 
 OPTIONS = (
     CommandOption("all", "a", "", "show also what is hidden", "SCONTROL_ALL"),
@@ -243,7 +243,7 @@ def _update_jobs(controller: Controller, jobs: Sequence[str], fields: dict[str, 
         texts = [
             text for key, text in fields.items() if name and name.lower().startswith(key.lower())
         ]
-        if error is None or not texts:
+        if error is None or not texts or slurm_sentence(error) is not None:
             continue
         remedy = f" ({error.remedy})" if error.remedy else ""
         print(f"scontrol: {error.message}{remedy}", file=sys.stderr)

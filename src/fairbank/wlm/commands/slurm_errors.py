@@ -69,7 +69,7 @@ _BY_CLASS = {Forbidden: NO_ACCESS, Busy: "Resource temporarily unavailable"}
 def slurm_sentence(error: FairbankError) -> str | None:
     """Return the sentence of Slurm for an error; None if Slurm has none."""
     kind = type(error)
-    by_field = _BY_FIELD.get((kind, (error.field or "").removeprefix("--")))
+    by_field = _BY_FIELD.get((kind, (error.field or "").removeprefix("--").lower()))
     return by_field or _BY_CLASS.get(kind)
 
 
