@@ -17,7 +17,7 @@ from fairbank.report.columns import DisplayFormat
 from fairbank.report.tables import JsonSource, envelope, table
 from fairbank.rest.client import Client, Refused, parse_address
 from tests.cli.conftest import Run, runner
-from tests.cli.output_values import job_numbers
+from tests.cli.output_values import job_numbers, output_of
 from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, GPU, JORGE
 
@@ -118,6 +118,21 @@ def test_jobs_of_a_frozen_allocation_are_active(changing: Run, own_sproject: Run
         assert 812_330 in job_ids(own_sproject, "jobs", "-a")
     finally:
         assert changing("alloc", "thaw", GPU, "--reason", "done").code == 0
+
+
+def test_refused_job_that_ran_later_is_marked(changing: Run) -> None:
+    """Job 812350 of Jorge is refused; with a shorter limit it runs, and is charged."""
+    refused = ("jobs", "--refused", "-j", 812_350)
+    assert "LATER" not in changing(*refused).out
+    job = ("-A", "chem_qmc", "-p", "gpu-v100", "-u", JORGE, "--tres", "cpu=1,gres/gpu=1")
+    output_of(changing("hold", 812_350, *job, "-t", "1:00:00"))
+    for words in (refused, ("-a", "--as", JORGE)):
+        out = changing(*words).out
+        assert "LATER" in out
+        assert "insufficient credit running" in " ".join(out.split())
+    output_of(changing("release", 812_350, "--reason", "x"))
+    (row,) = json.loads(output_of(changing(*refused, "--json")))["data"]
+    assert row["later_state"] == "released"
 
 
 def test_limit_applies_to_refusals_of_named_jobs_and_clusters(

@@ -98,6 +98,7 @@ TEXTS: Mapping[str, str] = {
     "jobs AVAILABLE": "credit that the job's user could use at that time",
     "SHORT": "what was missing: requested less available",
     "REFUSAL": "the number of the refusal",
+    "LATER": "what became of the job if it was accepted later: running, charged, released, lapsed",
     # quote
     "COUNT": "how many the job asks for",
     "WEIGHT": "billing units of one",

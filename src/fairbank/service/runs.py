@@ -31,7 +31,8 @@ from fairbank.bank.refusals import (
 )
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
-from fairbank.bank.run import RunRecord
+from fairbank.bank.run import RunRecord, RunState
+from fairbank.cluster.job import Run
 from fairbank.cluster.partition import price_groups
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -85,6 +86,24 @@ class Runs(UseCases):
         with self._store.reading() as reader:
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
+
+    def later_states(self, refusals: Iterable[Refusal]) -> list[RunState | None]:
+        """Return for each refused job the state of its newest run that was accepted since, such as
+        after a deposit; None if there is none. Who may see a refusal may see the run of its job.
+        """
+        states = []
+        with self._store.reading() as reader:
+            for refusal in refusals:
+                run = None
+                if refusal.run is not None and refusal.reason in CREDIT_REASONS:
+                    refused = Run.parse(refusal.run)
+                    query = RunQuery(cluster=refused.cluster, job_id=refused.job_id)
+                    run = next(iter(reader.runs(query, Page(1, newest_first=True))), None)
+                    # A cluster begins again with the first number after the last one.
+                    if run and run.reported.run.submitted < refused.submitted:
+                        run = None
+                states.append(run.state if run else None)
+        return states
 
     def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
         """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""

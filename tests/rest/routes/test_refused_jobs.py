@@ -117,3 +117,21 @@ def test_past_refusal_names_no_job_that_holds_as_much_since(world: World) -> Non
     assert message_of(world, refused).endswith(" Of 10,000 SU 500 are used, 1 held.")
     assert world.ask("POST", "/job", AGENT, json=report(52)).status_code == 201
     assert message_of(world, refused).endswith(" Of 10,000 SU 500 are used, 1 held.")
+
+
+def test_refused_job_that_was_accepted_later_is_marked(world: World) -> None:
+    """Job 43 requests 1,000,000 SU and is refused; its next request is smaller, and is charged."""
+    refused = world.ask("POST", "/job", AGENT, json=report(43, billing=1_000_000)).json()
+    path = f"/failure/{refused['refusal']['entry']}"
+    assert (data(world, "/failure")[0]["later_state"], data(world, path)["later_state"]) == (
+        None,
+        None,
+    )
+    assert world.ask("POST", "/job", AGENT, json=report(43)).status_code == 201
+    assert data(world, "/failure")[0]["later_state"] == "held"
+    ended = report(43, do="complete", end=NOW + 600, elapsed=600, state="COMPLETED")
+    assert world.ask("POST", "/job", AGENT, json=ended).status_code in (200, 201)
+    assert (data(world, "/failure")[0]["later_state"], data(world, path)["later_state"]) == (
+        "charged",
+        "charged",
+    )

@@ -327,7 +327,11 @@ def list_failures(
     refusals, next_ = split_page(
         page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
     )
-    rows = [failure_row(entry, refusal, _account(request, refusal)) for entry, refusal in refusals]
+    later = request.services.runs.later_states(refusal for _, refusal in refusals)
+    rows = [
+        failure_row(entry, refusal, _account(request, refusal), later=state)
+        for (entry, refusal), state in zip(refusals, later, strict=True)
+    ]
     return list_response("failure", request.context, rows, next_)
 
 
@@ -338,7 +342,8 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     """
     entry, refusal = request.services.runs.refusal(request.identity, failure)
     facts = _remedies_for(request, refusal)
-    row = failure_row(entry, refusal, _account(request, refusal), facts)
+    (state,) = request.services.runs.later_states([refusal])
+    row = failure_row(entry, refusal, _account(request, refusal), facts, later=state)
     return item_response("failure", request.context, row)
 
 

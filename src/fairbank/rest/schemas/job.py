@@ -148,7 +148,8 @@ class FailureRow(Amounts, frozen=True, kw_only=True):
     are the job's, otherwise the reason in words. `available` and `shortfall` are null unless the
     reason is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not
     look them up. Then `requested` is null too, unless the job had an amount: the cost of a run
-    without a hold is kept.
+    without a hold is kept. `later_state` is the state of the job's run if credit was missing and
+    the job was accepted since, such as after a deposit.
     """
 
     id: int
@@ -168,10 +169,15 @@ class FailureRow(Amounts, frozen=True, kw_only=True):
     available: int | None
     shortfall: int | None
     remedies: list[str]
+    later_state: Literal["held", "charged", "released", "lapsed"] | None = None
 
 
 def failure_row(
-    entry: Entry, refusal: Refusal, account: str | None, known: RemedyFacts = NOTHING_KNOWN
+    entry: Entry,
+    refusal: Refusal,
+    account: str | None,
+    known: RemedyFacts = NOTHING_KNOWN,
+    later: RunState | None = None,
 ) -> FailureRow:
     """Return a refusal with its message, amounts and remedies.
 
@@ -179,6 +185,7 @@ def failure_row(
         entry: the journal entry of the refusal.
         account: the account that the job named.
         known: facts that make the remedies more precise.
+        later: state of the job's run if it was accepted since.
     """
     cluster, job_id = refused_job(refusal)
     return convert_to(
@@ -196,6 +203,7 @@ def failure_row(
         comments=entry.comment if entry.comment is not None else refusal.reason.info.message,
         **refusal.figures._asdict(),
         remedies=list(remedies(refusal, known)),
+        later_state=None if later is None else later.value,
     )
 
 
@@ -280,6 +288,7 @@ def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str
     Args:
         quoted: prices, and what the bank would answer to the job now.
         known: facts that make the remedies more precise.
+        later: state of the job's run if it was accepted since.
         account: of the project.
         cluster: of the job.
     """

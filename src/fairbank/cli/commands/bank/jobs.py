@@ -110,8 +110,8 @@ def with_units(
     """Return the columns of jobs with those that tell whose SU and whose job numbers rows have.
 
     RESOURCE is shown if rows differ in it, else the caption names it (`caption_of_jobs`). CLUSTER
-    is shown if the bank has several and the caption names none. Scripts get the same columns for
-    all data.
+    is shown if the bank has several and the caption names none, LATER if a refused job was
+    accepted later. Scripts get the same columns for all data.
 
     Args:
         context: the command, which asks for the clusters.
@@ -124,6 +124,8 @@ def with_units(
         needed.add("RESOURCE")
     if is_script or (rows and context.cluster is None and context.has_several_clusters):
         needed.add("CLUSTER")
+    if is_script or any(row.get("later_state") for row in rows):
+        needed.add("LATER")
     return [column._replace(extra=column.extra and column.head not in needed) for column in columns]
 
 
@@ -136,6 +138,12 @@ def caption_of_jobs(context: Context, rows: Sequence[Row]) -> str:
 
 def _refusal_reason(row: Row, form: DisplayFormat) -> str:
     return str(row["reason"]).lower().replace("_", " ")
+
+
+def _later(row: Row, form: DisplayFormat) -> str:
+    """Return what became of a job that was accepted after its refusal."""
+    state = row["later_state"]
+    return "running" if state == "held" else str(state or ("" if form.exact else "-"))
 
 
 def _short(row: Row, form: DisplayFormat) -> str:
@@ -155,6 +163,7 @@ REFUSED: Sequence[Column] = (
     Column("AVAILABLE", if_any(su("available")), right=True, drop=3),
     Column("SHORT", SHORTFALL, right=True, drop=1),
     Column("REASON", _refusal_reason),
+    Column("LATER", _later, extra=True),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("REFUSAL", text("id"), right=True, extra=True),

@@ -60,7 +60,7 @@ def run(context: Context, options: Namespace) -> int:
     shown = [column for column in shown if column.head != "USER"]
     _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
     title = f"Your jobs refused in the last {REFUSED_DAYS} days"
-    shown = with_units(context, REFUSALS, refused)
+    shown = with_units(context, REFUSALS, refused if options.all else refused[:REFUSED])
     _part(context, title, shown, refused, REFUSED, "fairbank jobs --refused")
     return 0
 
