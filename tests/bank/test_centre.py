@@ -102,7 +102,8 @@ def test_credit_of_clusters_with_different_prices_has_its_own_row() -> None:
     bell = Usage("cpu", "cpu", "bell", 3, 1, 5_000, 60)
     summary = use(units, bell, allocations=[allocation(1, "cpu", 700, 0, 7)])
     assert [
-        (row.clusters, row.units, row.capacity, row.granted, row.used) for row in summary.resources
+        (row.clusters, row.billing_units, row.capacity, row.granted, row.used)
+        for row in summary.resources
     ] == [
         ("", Fraction(3), 30_240, 700, 0),
         ("anvil", Fraction(1), 10_080, None, 0),

@@ -147,7 +147,7 @@ def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dic
 def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_can_charge() -> None:
     """An SU pays on either cluster: 9,000 SU are granted, and both can charge 2,000 and 4,000."""
     rows = centre.centre_rows(of_two_prices(2_000 * 60, 4_000 * 60, 9_000 * 60), {})
-    assert [(row["unit"], row["capacity"]) for row in rows] == [
+    assert [(row["resource_name"], row["capacity"]) for row in rows] == [
         ("cpu", 360_000),
         ("cpu@alpha", 120_000),
         ("cpu@beta", 240_000),
@@ -212,7 +212,12 @@ def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -
 
 def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
     """30 days of 1 SU an hour are 720 SU. Of 1,000 SU a month, 33 SU are of the day that passed."""
-    row = {"unit": "gpu", "capacity": 720 * 60, "granted": 33 * 60, "granted_at_end": 1_000 * 60}
+    row = {
+        "resource_name": "gpu",
+        "capacity": 720 * 60,
+        "granted": 33 * 60,
+        "granted_at_end": 1_000 * 60,
+    }
     assert centre.warnings([row], DisplayFormat()) == [
         "! gpu: the allocations of its end grant 1,000 SU for a time of this length, 138.9% of the"
         " 720 SU that exist."
@@ -315,7 +320,7 @@ def test_calendar_of_a_period_has_each_part_once(by: str, names: list[str]) -> N
 
 
 def test_bars_of_what_is_not_known_are_left_out() -> None:
-    row = {"unit": "cpu", "name": "chem", "charged": 60, "share_permille": 1000}
+    row = {"resource_name": "cpu", "name": "chem", "charged": 60, "share_permille": 1000}
     caption = Caption("Usage", "", "", "")
     for wasted, names in ((None, ["charged"]), (0, ["charged", "of that idle"])):
         ((unit, drawn),) = usage_by_group([{**row, "wasted": wasted}], "project", caption)

@@ -202,7 +202,7 @@ def test_charges_by_user_at_two_prices_name_their_clusters(
     cells = [line.split("|") for line in sorted(by_user.splitlines())]
     assert [(row[4], row[-1]) for row in cells] == [("cpu@dear", "2"), ("cpu@local", "1")]
     assert document["schema"] == "fairbank.allocation-user/1"  # not the fields of an allocation
-    assert {row["unit"]: row["charged"] for row in document["data"]} == {
+    assert {row["resource_name"]: row["charged"] for row in document["data"]} == {
         "cpu@dear": 120,
         "cpu@local": 60,
     }

@@ -184,7 +184,7 @@ def test_use_of_two_resources_is_shown_for_users_jobs_and_the_centre(
         client_of(site).post("/job", report)
     tell(USED, site, tmp_path)
     totals = document(tmp_path / "usage.json")["totals"]
-    assert [(row["unit"], *amounts(row, "charged wasted")) for row in totals] == [
+    assert [(row["resource_name"], *amounts(row, "charged wasted")) for row in totals] == [
         ("cpu", (6_000, "100"), (2_400, "40")),
         ("gpu", (2_400, "40"), (1_800, "30")),
     ]

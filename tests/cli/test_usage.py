@@ -20,7 +20,7 @@ def test_usage_of_several_users_is_their_sum(fairbank: Run) -> None:
         rows = json.loads(
             fairbank("usage", "-S", "2026-01-01", "--by", "month", "--json", *words).out
         )["data"]
-        return {f"{row['group']} {row['unit']}": row["charged"] for row in rows}
+        return {f"{row['group']} {row['resource_name']}": row["charged"] for row in rows}
 
     both, first, second = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
     assert both == {month: first.get(month, 0) + second.get(month, 0) for month in first | second}
@@ -66,7 +66,7 @@ def test_usage_by_anything(fairbank: Run) -> None:
     mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)[
         "data"
     ]
-    assert [(row["group"], row["unit"], row["charged"]) for row in mine] == [
+    assert [(row["group"], row["resource_name"], row["charged"]) for row in mine] == [
         (MINH, "cpu", 8_939 * 60),
         (MINH, "gpu", 610 * 60),
     ]
@@ -97,7 +97,7 @@ def test_usage_of_two_resources_has_two_totals(fairbank: Run) -> None:
     assert "cannot be added" in fairbank(*query).err
     assert "cannot be added" not in fairbank(*query, "-r", "cpu").err
     answer = json.loads(fairbank(*query, "--json").out)
-    assert [(row["unit"], row["charged"]) for row in answer["totals"]] == [
+    assert [(row["resource_name"], row["charged"]) for row in answer["totals"]] == [
         ("cpu", 36_240 * 60),
         ("gpu", 4_920 * 60),
     ]
@@ -190,7 +190,7 @@ def test_users_with_many_early_failures_are_reported() -> None:
         "early_exit_code": 127,
         "cpu_given": 0,
     }
-    row |= {"group": 61_003, "unit": "cpu"}
+    row |= {"group": 61_003, "resource_name": "cpu"}
     assert remarks([row], "user") == [
         "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh"
         " --failed"

@@ -69,7 +69,7 @@ def test_rows_and_percentages_of_each_unit_add_up(
     )
     assert len(table.totals) == len(wholes)
     for total in table.totals:
-        shown = [row for row in table.rows if row["unit"] == total["unit"]]
+        shown = [row for row in table.rows if row["resource_name"] == total["resource_name"]]
         named = [row for row in shown if row["group"] is not None]
         of_unit = [
             usage for usage in groups if usage.key[1:] == (total["resource"], total["clusters"])

@@ -70,7 +70,7 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
         ),
         ("/job?outcome=bogus", "completed, failed"),
         ("/predebit?status=bogus", "executing, completed"),
-        ("/entry?about=bogus", "units, terms, caps"),
+        ("/entry?about=bogus", "credit, terms, caps"),
         ("/usage?order=bogus", "group, largest"),
         ("/usage?by=bogus", ", ".join(dimension.value for dimension in UsageBy)),
     ],

@@ -280,7 +280,7 @@ def _check_entries(
 ) -> None:
     """Check that every run has an allowed number of holds, and one charge or release."""
     steps: dict[int, list[str]] = defaultdict(list)
-    for entry in stack.rows("/entry", about="units"):
+    for entry in stack.rows("/entry", about="credit"):
         if entry["run"] in known:
             steps[entry["run"]].append(entry["kind"])
     for number, kinds in steps.items():

@@ -22,7 +22,7 @@ Number = TypeVar("Number", int, Fraction)
 class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
-    `clusters` joins the names in `cluster_names`, as in `Usage`. `units` is the billing of all
+    `clusters` joins the names in `cluster_names`, as in `Usage`. `billing_units` is that of all
     nodes together, None if it is not known; `capacity` is that times the period. `granted_at_end`
     is what the allocations that are valid at its end would grant for a period of this length: more
     than `granted` if they are new. `used` are the charges of runs that ended in the period, less
@@ -37,7 +37,7 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     resource: str
     clusters: str
     cluster_names: Sequence[str] = ()
-    units: Fraction | None
+    billing_units: Fraction | None
     capacity: int | None
     granted: int | None
     granted_at_end: int | None
@@ -185,8 +185,12 @@ def with_nodes(
     rows = []
     for resource, of_resource in groupby(use.resources, attrgetter("resource")):
         own = [
-            replace(row, units=units[resource], capacity=_capacity(units[resource], seconds))
-            if row.units is None and resource in units and [*row.cluster_names] == [size.cluster]
+            replace(
+                row, billing_units=units[resource], capacity=_capacity(units[resource], seconds)
+            )
+            if row.billing_units is None
+            and resource in units
+            and [*row.cluster_names] == [size.cluster]
             else row
             for row in of_resource
         ]
@@ -211,7 +215,7 @@ def _resource_use(
         resource=key[0],
         clusters=key[1],
         cluster_names=names,
-        units=units,
+        billing_units=units,
         capacity=_capacity(units, seconds),
         granted=None,
         granted_at_end=None,
@@ -237,8 +241,11 @@ def _with_credit(
 
 def _sum_of_prices(credit: ResourceUse, own: Sequence[ResourceUse]) -> ResourceUse:
     """Return the row of a resource with several prices, with what its clusters can charge."""
-    capacity, units = _total([row.capacity for row in own]), _total([row.units for row in own])
-    return replace(credit, units=units, capacity=capacity)
+    capacity, units = (
+        _total([row.capacity for row in own]),
+        _total([row.billing_units for row in own]),
+    )
+    return replace(credit, billing_units=units, capacity=capacity)
 
 
 def _job_sums(

@@ -8,7 +8,7 @@ from fairbank.core.units import MINUTES_IN_SU, in_permille
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, if_any, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
-from fairbank.report.usage import hours, percent_text, unit_names
+from fairbank.report.usage import hours, percent_text, resource_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str],
         resources: rows of the bank, with Slurm's capacity where the settings have none.
         down_minutes: what is down of a resource and clusters, as far as it is known.
     """
-    names = unit_names((row["resource"], row["clusters"]) for row in resources)
+    names = resource_names((row["resource"], row["clusters"]) for row in resources)
     rows: list[Row] = []
     for row in resources:
         unit = row["resource"], row["clusters"]
@@ -34,7 +34,12 @@ def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str],
             used_permille = _permille(row, "used")
             if capacity is not None:
                 idle = max(0, capacity - row["used"] - (down or 0))
-        shown = {"unit": names[unit], "down": down, "idle": idle, "used_permille": used_permille}
+        shown = {
+            "resource_name": names[unit],
+            "down": down,
+            "idle": idle,
+            "used_permille": used_permille,
+        }
         rows.append({**row, **shown})
     return rows
 
@@ -59,7 +64,7 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
             if row["capacity"] and row[key] is not None and row[key] > row["capacity"]:
                 percent = percent_text(in_permille(row[key], row["capacity"]) or 0)
                 lines.append(
-                    f"! {plain(row['unit'])}: {what.format(form.su_text(row[key]))},"
+                    f"! {plain(row['resource_name'])}: {what.format(form.su_text(row[key]))},"
                     f" {percent} of the {form.su_text(row['capacity'])} that exist."
                 )
                 break
@@ -84,8 +89,8 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         " or on the credit of a QOS.",
     ]
     lines += [
-        f"{plain(row['unit'])}: an SU pays on each of its clusters, at their own prices, so"
-        " CAPACITY is what all of them can charge. USED is not added."
+        f"{plain(row['resource_name'])}: an SU pays on each of its clusters, at their own prices,"
+        " so CAPACITY is what all of them can charge. USED is not added."
         for row in rows
         if row["capacity"] is not None and row["several_prices"]
     ]
@@ -95,14 +100,15 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         ("Set [clusters.NAME.capacity] of each of its clusters.", True),
     ):
         missing = [
-            str(row["unit"])
+            str(row["resource_name"])
             for row in rows
             if row["capacity"] is None and row["clusters"] and _is_of_several(row) == several
         ]
         if missing:
             lines.append(f"Capacity not known: {plain(', '.join(missing))}. {remedy}")
     lines += [
-        f"{plain(row['unit'])}: DOWN of its clusters together is not known; IDLE includes it."
+        f"{plain(row['resource_name'])}: DOWN of its clusters together is not known;"
+        " IDLE includes it."
         for row in rows
         if row["capacity"] is not None and _is_of_several(row)
     ]
@@ -158,7 +164,7 @@ def _of_jobs(show: Show) -> Show:
 
 
 COLUMNS = (
-    Column("RESOURCE", text("unit")),
+    Column("RESOURCE", text("resource_name")),
     Column("CAPACITY", su("capacity"), right=True),
     Column("GRANTED", su("granted"), right=True),
     Column("GRANTED%", _granted_percent, right=True, drop=2),
@@ -182,7 +188,7 @@ def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
     keys = [key for key in BARS if any(_bar(row, key) is not None for row in rows)]
     groups = [
         Group(
-            str(row["unit"]),
+            str(row["resource_name"]),
             [_bar(row, key) for key in keys],
             line=None if row["capacity"] is None else row["capacity"] / MINUTES_IN_SU,
             remark=_remark(row),

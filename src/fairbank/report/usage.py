@@ -54,7 +54,7 @@ def usage_table(
     of_unit: dict[Unit, list[Row]] = {_unit(row): [] for row in totals}
     for row in rows:
         of_unit[_unit(row)].append(row)
-    units = unit_names(of_unit)
+    units = resource_names(of_unit)
     shown: list[dict[str, Any]] = []
     total_rows: list[dict[str, Any]] = []
     for total in sorted(totals, key=_unit):
@@ -83,7 +83,7 @@ def _unit(row: Row) -> Unit:
     return row["resource"], row["clusters"]
 
 
-def unit_names(units: Iterable[Unit]) -> dict[Unit, str]:
+def resource_names(units: Iterable[Unit]) -> dict[Unit, str]:
     """Return the names of units: the resource, with its clusters if prices differ between them.
 
     A unit without clusters has credit or use that belongs to none of them.
@@ -104,7 +104,7 @@ def _finished(row: Row, name: str, unit: str, share: int) -> dict[str, Any]:
         **{key: value for key, value in row.items() if key != "display"},
         "group": None if row["group"] == OTHERS else row["group"],
         "name": name,
-        "unit": unit,
+        "resource_name": unit,
         "share_permille": share,
         "wasted": row["wasted"] if has_cpu_time else None,
     }
@@ -126,9 +126,9 @@ def permille(parts: Sequence[int], whole: int) -> list[int]:
 
 def columns(by: str) -> Sequence[Column]:
     """Return the columns; the first is the group."""
-    unit = () if by == "resource" else (Column("RESOURCE", text("unit")),)
+    unit = () if by == "resource" else (Column("RESOURCE", text("resource_name")),)
     return (
-        Column(by.upper(), text("unit" if by == "resource" else "name")),
+        Column(by.upper(), text("resource_name" if by == "resource" else "name")),
         *unit,
         Column("JOBS", text("runs"), right=True),
         Column("FAILED", text("failed"), right=True, drop=2),

@@ -75,7 +75,7 @@ def test_amounts_in_details_and_changed_terms_have_texts(world: World) -> None:
     written_off = 700_000 - 569_940
     assert (details["written_off"], details["display"]["written_off"]) == (written_off, "2167.67")
     assert changed == {"credit_limit": 60, "display": {"credit_limit": "1"}}
-    (entry,) = world.ask("GET", "/entry?limit=1&about=units", PI).json()["data"]
+    (entry,) = world.ask("GET", "/entry?limit=1&about=credit", PI).json()["data"]
     assert entry["details"]["display"] == details["display"]
 
 

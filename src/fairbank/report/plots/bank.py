@@ -97,12 +97,12 @@ def usage_over_time(
         caption: of the figure.
     """
     places = {name: place for place, name in enumerate(names)}
-    units = sorted({str(row["unit"]) for row in rows})
+    units = sorted({str(row["resource_name"]) for row in rows})
     panels = []
     for style, unit in enumerate(units):
         charged = [0.0] * len(names)
         for row in rows:
-            if row["unit"] == unit and row["group"] in places:
+            if row["resource_name"] == unit and row["group"] in places:
                 charged[places[row["group"]]] = row["charged"] / MINUTES_IN_SU
         stretches = [(place, place + 1, value) for place, value in enumerate(charged)]
         series = [Series(unit, stairs(stretches), style % 5)]
@@ -120,8 +120,8 @@ def usage_by_group(rows: Sequence[Row], by: str, caption: Caption) -> Iterator[t
         by: kind of the groups, which labels them.
         caption: text of the figures; each title ends with the unit.
     """
-    for unit in sorted({str(row["unit"]) for row in rows}):
-        of_unit = [row for row in rows if row["unit"] == unit]
+    for unit in sorted({str(row["resource_name"]) for row in rows}):
+        of_unit = [row for row in rows if row["resource_name"] == unit]
         bars = [
             (key, name)
             for key, name in (("charged", "charged"), ("wasted", "of that idle"))

@@ -87,12 +87,12 @@ def _sums(entry: Entry | None) -> Sums:
 
 
 _KINDS_ABOUT: Mapping[str, frozenset[Kind]] = {
-    "units": frozenset(EFFECTS),
+    "credit": frozenset(EFFECTS),
     "terms": OF_TERMS,
     "caps": frozenset({Kind.CAP}),
 }
 _ALL_KINDS = frozenset().union(*_KINDS_ABOUT.values())
-About = FromQuery[Literal["units", "terms", "caps"] | None]
+About = FromQuery[Literal["credit", "terms", "caps"] | None]
 
 
 @read_route("/entry", dependencies={"page": RECENT, "projects": PROJECTS_OF_RUNS, "period": PERIOD})

@@ -85,7 +85,7 @@ def usage_row(usage: Usage, group: str | int) -> UsageRow:
 class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
-    `clusters` joins the names in `cluster_names`. `units` is the billing of all nodes together, as
+    `clusters` joins the names in `cluster_names`. `billing_units` is that of all nodes together, as
     a decimal or a fraction; `capacity` is that times the period; both are null if the settings have
     no capacity. `granted` is the credit of the allocations for the period, their terms spread
     evenly; `granted_at_end` is what those that are valid at its end would grant for a period of
@@ -100,7 +100,7 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     resource: str
     clusters: str
     cluster_names: list[str]
-    units: str | None
+    billing_units: str | None
     capacity: int | None
     granted: int | None
     granted_at_end: int | None
@@ -156,7 +156,9 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         convert_to(
             ResourceUseRow,
             resource,
-            units=None if resource.units is None else exact_decimal(resource.units),
+            billing_units=None
+            if resource.billing_units is None
+            else exact_decimal(resource.billing_units),
         )
         for resource in use.resources
     ]
@@ -179,7 +181,11 @@ def centre_record(card: CentreCard) -> CentreUse:
     """Return the use of a centre of a card."""
     return CentreUse(
         resources=[
-            convert_to(ResourceUse, row, units=None if row.units is None else Fraction(row.units))
+            convert_to(
+                ResourceUse,
+                row,
+                billing_units=None if row.billing_units is None else Fraction(row.billing_units),
+            )
             for row in card.resources
         ],
         jobs=convert_to(JobSums, card),

@@ -14,7 +14,7 @@ from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour, missing_
 from fairbank.core.time import DAY
 from fairbank.report.cells import folded, plain
 from fairbank.report.tables import table
-from fairbank.report.usage import unit_names
+from fairbank.report.usage import resource_names
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -71,7 +71,7 @@ def _held(context: Context, running: Sequence[Row]) -> str:
     for row in running:
         unit = str(row["resource"]), str(row["cluster"])
         sums[unit] = sums.get(unit, 0) + row["held"]
-    su, names = context.format.su, unit_names(sums)
+    su, names = context.format.su, resource_names(sums)
     return ", ".join(f"{su(held)} of {plain(names[unit])}" for unit, held in sorted(sums.items()))
 
 

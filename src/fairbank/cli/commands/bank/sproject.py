@@ -34,7 +34,7 @@ from fairbank.report.columns import (
     text,
 )
 from fairbank.report.tables import sort_rows
-from fairbank.report.usage import unit_names
+from fairbank.report.usage import resource_names
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -82,7 +82,7 @@ DETAIL = (
     Column("DEBIT", _OfBalance("used"), right=True),
     Column("BALANCE", _OfBalance("available"), right=True),
 )
-UNIT = Column("RESOURCE", text("unit"))
+RESOURCE_NAME = Column("RESOURCE", text("resource_name"))
 """Resource of a user's charges, with its clusters if their prices differ."""
 BY_USER_SCHEMA = "fairbank.allocation-user/1"
 BY_USER = (
@@ -188,7 +188,9 @@ class View(NamedTuple):
 
     def _chosen(self, options: Namespace) -> tuple[Column, ...]:
         if self.by_user and options.by_user:
-            of_user = tuple(UNIT if column is RESOURCE else column for column in self.columns)
+            of_user = tuple(
+                RESOURCE_NAME if column is RESOURCE else column for column in self.columns
+            )
             return of_user + self.by_user
         if not options.detail:
             return self.columns
@@ -267,12 +269,14 @@ def _allocations_or_users(context: Context, options: Namespace) -> Sequence[Row]
         for row in rows
         for used in context.rows("/usage", {"allocation": row["id"], "by": "user", **period})
     ]
-    units = unit_names({(used["resource"], used["clusters"]) for _, used in shares})
+    names_of_resources = resource_names(
+        {(used["resource"], used["clusters"]) for _, used in shares}
+    )
     return [
         {
             **{name: row[name] for name in names},
             "clusters": used["clusters"],
-            "unit": units[used["resource"], used["clusters"]],
+            "resource_name": names_of_resources[used["resource"], used["clusters"]],
             "owner_uid": used["group"],
             "user": user_name(used["group"]),
             "runs": used["runs"],

@@ -146,7 +146,7 @@ def _read_usage(
 
 def remarks(rows: Sequence[Row], by: str) -> list[str]:
     """Return notes: units, the meaning of WASTED, and users whose jobs mostly fail early."""
-    notes = [UNITS_DIFFER] if len({row["unit"] for row in rows}) > 1 else []
+    notes = [UNITS_DIFFER] if len({row["resource_name"] for row in rows}) > 1 else []
     notes += [WASTED] if any(row["cpu_given"] for row in rows) else []
     return notes + [
         _early(row)
