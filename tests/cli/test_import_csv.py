@@ -304,6 +304,7 @@ GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True)
         ({"submitted": "2026-11-20T08:01Z"}, "submitted", "is after the start '2026-11-20T08:00Z'"),
         ({"end": ""}, "end", "neither an end nor elapsed time"),
         ({"cpus": "nan"}, "cpus", "'nan' is not a whole number in range"),
+        ({"cpus": '"1,000"'}, "cpus", "'1,000' is not a whole number in range"),
         ({"cpus": "-4"}, "cpus", "'-4' is not a whole number in range"),
         ({"cpus": "1e9"}, "cpus", "'1e9' is not a whole number in range"),
         ({"cpus": "99999999999"}, "cpus", "a whole number from 1 to 10000000"),

@@ -191,6 +191,7 @@ def test_empty_file_is_refused(changing: Run, directory: Path, content: str, mes
         ("chem_qmc,2026-11-31,1", "day", "'2026-11-31' is not a time"),
         ("chem_qmc,2999-01-01,1", "day", "has not ended"),
         ("chem_qmc,2026-11-19,1", "day", "chem_qmc has this day on another line"),
+        ('chem_qmc,2026-11-17,"1,250"', "tib_days", "'1,250' is not a number of TiB-days"),
         ("chem_qmc,2026-11-17,nan", "tib_days", "'nan' is not a number of TiB-days"),
         ("chem_qmc,2026-11-17,-1", "tib_days", "'-1' is not a number"),
         ("chem_qmc,2026-11-17,9999999999", "tib_days", "is not a number"),

@@ -236,3 +236,9 @@ def test_remedy_of_the_bank_for_a_time_is_that_of_its_option(
 
 def test_client_page_size_is_the_maximum() -> None:
     assert PAGE == PAGE_MAX
+
+
+@pytest.mark.parametrize("words", ["deposit 1 --reason x -- --", "alloc cap 1 5002 -- --"])
+def test_second_double_dash_is_no_argument(changing: Run, words: str) -> None:
+    result = changing(*words.split())
+    assert (result.code, "has no argument '--'\n" in result.err) == (2, True)

@@ -39,7 +39,7 @@ amounts = st.integers(1, AMOUNT_MAX)
         ("0.001k", 60),
         ("+3", 180),
         ("007", 420),
-        ("20,000", 1_200_000),
+        ("20,000.50", 1_200_030),
         ("1,234,567.5", 74_074_050),
         ("0.3500000", 21),
     ],
@@ -139,6 +139,22 @@ def test_anything_else_is_no_amount(text: str) -> None:
 def test_comma_only_separates_thousands(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_su(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("1,000", "write 1000 or 1.000"),
+        ("-20,000", "write 20000 or 20.000"),
+        ("1,250k", "write 1250k or 1.250k"),
+        ("0,500", "write 0.500"),
+        ("0,500,000", "write the digits without commas"),
+    ],
+)
+def test_comma_that_may_be_a_decimal_one_is_refused(text: str, remedy: str) -> None:
+    with pytest.raises(InvalidInput, match="is ambiguous: a comma may") as no:
+        parse_su(text, field="deposit")
+    assert (no.value.field, no.value.remedy) == ("deposit", remedy)
 
 
 def test_long_text_is_not_repeated_in_full() -> None:
@@ -244,9 +260,8 @@ def test_any_text_is_an_amount_or_malformed(text: str) -> None:
 def test_amount_in_whole_units_is_read(minutes: int, suffix: str) -> None:
     whole = minutes // WORTH[suffix]
     if whole:
-        assert (
-            parse_su(f"{whole}{suffix}") == parse_su(f"{whole:,}{suffix}") == whole * WORTH[suffix]
-        )
+        assert parse_su(f"{whole}{suffix}") == whole * WORTH[suffix]
+        assert parse_su(f"{whole:,}.0{suffix}") == whole * WORTH[suffix]
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,11 @@ def in_permille(part: int, whole: int | None) -> int | None:
 
 
 def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
-    """Parse `100`, `12.5`, `1,200`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
+    """Parse `100`, `12.5`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
 
-    `90M` is refused, because it may be meant as minutes or as millions. It reads what `show_su`
-    prints: two decimals of an SU mean the nearest minute.
+    `90M` is refused, because it may be meant as minutes or as millions, and `1,200`, because the
+    comma may be a decimal one; `1,200.50` and `1,200,000` are not ambiguous. Two decimals of an SU,
+    as `show_su` prints them, mean the nearest minute.
 
     Args:
         text: the amount.
@@ -82,6 +83,8 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
             remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k",
         )
     sign, whole, decimals, suffix = match.groups()
+    if "," in whole and (whole.startswith("0") or (decimals is None and whole.count(",") == 1)):
+        raise _ambiguous_comma(text, whole, suffix, field=field)
     whole, decimals = whole.replace(",", ""), decimals or ""
     if suffix == "M":
         thousands = f"{whole}{decimals.ljust(3, '0')[:3]}".lstrip("0")
@@ -98,6 +101,18 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
             raise _finer_than_a_minute(text, minutes, field=field, least=least)
         minutes += 2 * finer > 10 ** len(decimals)
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
+
+
+def _ambiguous_comma(text: str, whole: str, suffix: str, *, field: str) -> InvalidInput:
+    """Return the error for one comma before three digits; its remedy has both meanings."""
+    groups = whole.split(",")
+    meanings = [f"{''.join(groups)}{suffix}"] if groups[0].strip("0") else []
+    meanings += [f"{'.'.join(groups)}{suffix}"] if len(groups) == 2 else []
+    return InvalidInput(
+        f"{text[:40]!r} is ambiguous: a comma may separate thousands or decimals",
+        field=field,
+        remedy=f"write {' or '.join(meanings) or 'the digits without commas'}",
+    )
 
 
 def _finer_than_a_minute(text: str, below: int, *, field: str, least: int) -> InvalidInput:

@@ -32,7 +32,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
             ),
             Detail.WHOLE_ENTRY: Case(
                 remedy="an entry is undone whole; withdraw what is left of it: fairbank withdraw"
-                " {allocation} {most} --reason '...'"
+                " {allocation} {most_typed} --reason '...'"
             ),
             Detail.WHOLE_REFUND: Case(
                 remedy="a refund is undone whole; first deposit the missing credit: fairbank"

@@ -108,6 +108,7 @@ _PLACEHOLDERS = {
     "job": "JOBID",
     "missing": "AMOUNT",
     "most": "AMOUNT",
+    "most_typed": "AMOUNT",
     "owner": "USER",
     "payer": "PROJECT",
     "project": "PROJECT",

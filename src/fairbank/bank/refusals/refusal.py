@@ -22,7 +22,7 @@ from fairbank.bank.run import RunEnd, RunState
 from fairbank.cluster.job import Run
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import iso, show_duration
-from fairbank.core.units import MINUTES_IN_SU, show_shortfall, show_su, show_sums
+from fairbank.core.units import IN_SU, MINUTES_IN_SU, show_shortfall, show_su, show_sums
 
 
 class Reason(Enum):
@@ -379,8 +379,10 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
     values = {
         **msgspec.structs.asdict(refusal),
         "short": show_shortfall(refusal.requested, refusal.available),
-        "missing": f"{-(-refusal.shortfall // MINUTES_IN_SU):,}",
+        # An argument of a command has no commas: `parse_su` would not know their meaning.
+        "missing": str(-(-refusal.shortfall // MINUTES_IN_SU)),
         "most": show_su(max(0, refusal.available)),
+        "most_typed": show_su(max(0, refusal.available), IN_SU),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": (

@@ -82,11 +82,15 @@ class Parser(argparse.ArgumentParser):
         except HelpRequested:
             # Only now: while it parses, argparse sets `nargs` of the arguments to another value.
             raise Shown(self.format_help()) from None
+        if not unknown and words.count("--") > 1:
+            # argparse takes the second one for a value, and then removes it.
+            unknown = ["--"]
         if unknown:
             word = unknown[0]
-            known = list(self._option_string_actions) if word.startswith("-") else []
+            is_option = word.startswith("-") and word != "--"
+            known = list(self._option_string_actions) if is_option else []
             meant = did_you_mean(word.partition("=")[0], known)
-            what = "option" if word.startswith("-") else "argument"
+            what = "option" if is_option else "argument"
             raise InvalidInput(
                 f"{self.prog} has no {what} {plain(word[:40])!r}{meant}",
                 remedy=f"{self.prog} --help",
