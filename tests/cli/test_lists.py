@@ -148,7 +148,11 @@ MANY = ",".join(map(str, range(1, 300)))
         (["jobs", "-j", MANY], 2, "299 requests for the listed values are too many field: -j"),
         (["jobs", "--jobs", MANY], 2, "field: --jobs try: name fewer at a time"),
         (["jobs", "-u", MANY], 2, "field: -u"),
-        (["usage", "-u", MANY], 2, "is a request, at most 200"),
+        (
+            ["usage", "-u", MANY],
+            2,
+            "owner_uid is given 299 times field: -u try: give it at most 200 times",
+        ),
         (["balance", "-A", MANY], 2, "field: -A"),
     ],
 )
