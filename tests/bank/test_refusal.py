@@ -110,7 +110,7 @@ def refused(line: str) -> Refusal:
         ),
         (
             "withdraw physics/cpu 96",
-            "not enough unused credit: requested 96 SU, available 95 SU, short by 1 SU.",
+            "not enough unused credit: requested 96 SU, unused 95 SU, short by 1 SU.",
             ("withdraw at most 95 SU",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
@@ -380,7 +380,7 @@ def test_overdrawn_allocation_is_shown() -> None:
             Reason.NOT_ENOUGH,
             5_999_940,
             38_158,
-            "requested 99,999 SU, available 635.97 SU, short by 99,363.03 SU",
+            "requested 99,999 SU, unused 635.97 SU, short by 99,363.03 SU",
         ),
         (Reason.CAPPED, 25, 10, "requested 0.42 SU, available 0.17 SU, short by 0.25 SU"),
     ],

@@ -293,7 +293,7 @@ def test_reports_are_drawn_with_what_they_show_and_of_which_time(
         for word in {
             "centre": ("granted", "idle", "cpu", "gpu"),
             "usage": ("SU",),
-            "balance": ("held by running jobs", "even use", "available"),
+            "balance": ("held by running jobs", "even use", "remaining"),
         }[verb]:
             assert word in picture
 

@@ -14,7 +14,7 @@ from tests.cli.site import AYLA, CPU, DANA, FOLD, GPU
 def test_deposit_withdrawal_and_transfer_move_the_stated_amount(changing: Run) -> None:
     before = available(changing, GPU)
     assert output_of(changing("deposit", GPU, "500", "--reason", "committee")).endswith(
-        "available 762 SU\nbank fairbank\n"
+        "remaining 762 SU\nbank fairbank\n"
     )
     output_of(changing("withdraw", GPU, "30m", "--reason", "correction", "--yes"))
     assert output_of(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(
@@ -167,9 +167,9 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
     minutes = f"{before + 120_000:,} SU-minutes"
     for words, sentence in (
         (("deposit", FOLD, "0.5", *x, "--units", "m"), "deposit of 30 SU-minutes into"),
-        (("withdraw", FOLD, "30m", *x, "--units", "m"), f"available {minutes}"),
+        (("withdraw", FOLD, "30m", *x, "--units", "m"), f"remaining {minutes}"),
         (("withdraw", FOLD, "1000", *x, "--units", "k"), "withdrawal of 1 thousand SU out of"),
-        (("deposit", FOLD, "1000", *x, "--units", "k"), f"available {left} thousand SU"),
+        (("deposit", FOLD, "1000", *x, "--units", "k"), f"remaining {left} thousand SU"),
         (
             ("withdraw", FOLD, "2000.5", *x, "--units", "k"),
             "withdrawal of 2 thousand SU (120,030 minutes) out of",
@@ -186,7 +186,7 @@ def test_sentence_names_the_unit_of_its_amounts(changing: Run) -> None:
     output_of(changing("alloc", "cap", FOLD, DANA, "none"))
     for verb in ("freeze", "thaw"):
         state = output_of(changing("alloc", verb, FOLD, *x, "--units", "m")).splitlines()[0]
-        assert state.endswith(("SU-minutes remaining", "SU-minutes available"))
+        assert state.endswith("SU-minutes remaining")
 
 
 def test_unit_is_in_the_caption_or_in_the_header(changing: Run) -> None:

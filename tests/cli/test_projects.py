@@ -33,7 +33,7 @@ def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
     creation = output_of(changing(*words))
     assert (
         creation.partition(": ")[2]
-        == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-10-31, active, 2,000 SU available\n"
+        == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-10-31, active, 2,000 SU remaining\n"
         "bank fairbank\n"
     )
     assert entry_number(CommandResult(0, creation, "")) > 0

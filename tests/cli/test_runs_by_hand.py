@@ -50,7 +50,7 @@ def test_hold_and_charge_move_what_the_partition_prices(changing: Run) -> None:
     assert (row["owner_uid"], row["outcome"], row["elapsed"]) == (JORGE, "COMPLETED", 7200)
     again = fold(output_of(changing("charge", 17, "--units", "m")))
     assert "charge of 480 SU-minutes for job 17" in again
-    assert f"available {available(changing, CPU):,} SU-minutes" in again
+    assert f"remaining {available(changing, CPU):,} SU-minutes" in again
 
 
 def test_charge_of_a_run_that_cost_nothing_is_called_a_release(changing: Run) -> None:
@@ -60,7 +60,7 @@ def test_charge_of_a_run_that_cost_nothing_is_called_a_release(changing: Run) ->
     for _ in range(2):
         ended = fold(output_of(changing("charge", 95)))
         assert "release of 4 SU for job 95 of cluster darwin" in ended
-        assert "; it cost nothing, so nothing is charged; available" in ended
+        assert "; it cost nothing, so nothing is charged; remaining" in ended
     assert available(changing, CPU) == before
 
 

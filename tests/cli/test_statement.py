@@ -100,7 +100,7 @@ def test_statement_shows_job_and_reason_of_a_refusal(fairbank: Run) -> None:
 def statement_entry(
     kind: str, amount: int, sign: int | None, details: dict[str, Any], **more: Any
 ) -> dict[str, Any]:
-    sums = {"deposited": 600, "charged": 0, "held": 0, "available": 600}
+    sums = {"deposited": 600, "charged": 0, "held": 0, "remaining": 600}
     row = {
         "kind": kind,
         "amount": amount,
@@ -130,11 +130,11 @@ def statement_entry(
         ),
         (statement_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
         (
-            statement_entry("charge", 6, 1, {"written_off": 101}, charged=6, available=594),
+            statement_entry("charge", 6, 1, {"written_off": 101}, charged=6, remaining=594),
             "0.10",
             "0.10 used; 1.68 written off",
         ),
-        (statement_entry("charge", 1, 1, {}, charged=1, available=599), "0.02", "0.02 used"),
+        (statement_entry("charge", 1, 1, {}, charged=1, remaining=599), "0.02", "0.02 used"),
     ],
 )
 def test_reason_of_an_entry_agrees_with_its_amount(
@@ -152,9 +152,9 @@ def test_reason_of_an_entry_agrees_with_its_amount(
 
 def test_charge_is_the_same_figure_as_in_jobs() -> None:
     """Use 20 minutes of a hold of 60, 0.33 of 1 SU. REMAINING goes from 98.67 to 99.33."""
-    before = {"deposited": 6_000, "charged": 20, "held": 60, "available": 5_920}
+    before = {"deposited": 6_000, "charged": 20, "held": 60, "remaining": 5_920}
     entry = statement_entry(
-        "charge", 20, 1, {}, charged=40, available=5_960, before=before, returned=40
+        "charge", 20, 1, {}, charged=40, remaining=5_960, before=before, returned=40
     )
     shown = {column.head: column.cell(entry, DisplayFormat()) for column in COLUMNS}
     assert (shown["IN"], shown["REASON"]) == ("0.67", "0.33 used of 1 held")

@@ -90,12 +90,12 @@ def amounts(row: dict[str, Any], names: str) -> list[tuple[int, str]]:
 
 LEFT = """
 $ fairbank alloc create -A story_a -r cpu --end now+1year --amount 100 --reason 'call 1'
-active, 100 SU available
+active, 100 SU remaining
 $ fairbank alloc cap -A story_a -r cpu 61001 20
 # 4 CPUs for at most 2 h hold 4 x 2 = 8 of 100 SU: 92 remain. The cap of 20 leaves 20 - 8 = 12.
 $ fairbank hold 101 -A story_a -p cpu -t 2:00:00 --tres cpu=4 -u 61001
 hold of 8 SU for job 101 of cluster lab
-available 92 SU
+remaining 92 SU
 $ fairbank balance --as 61001
 PROJECT RESOURCE GRANTED USED HELD MY-CAP MY-LEFT AVAILABLE
 story_a cpu 100 0 8 20 12 12
@@ -197,12 +197,12 @@ $ fairbank alloc create -A story_c -r cpu --end now+1year --amount 100 --reason 
 $ fairbank hold 401 -A story_c -p cpu -t 3:00:00 --tres cpu=4 -u 61003
 $ fairbank charge 401 --amount 5
 charge of 5 SU
-7 SU of its hold returned; available 95 SU
+7 SU of its hold returned; remaining 95 SU
 $ fairbank refund 401 2 --reason 'disk failed'
 refund of 2 SU of job 401
-available 97 SU
+remaining 97 SU
 $ fairbank withdraw -A story_c -r cpu 1000 --reason unused --yes
-requested 1,000 SU, available 97 SU, short by 903 SU
+requested 1,000 SU, unused 97 SU, short by 903 SU
 --- exit 5
 $ fairbank withdraw -A story_c -r cpu 10 --reason unused --yes
 # The hold takes 4 x 3 = 12 SU out; with the charge of 5 the other 7 come in. 100 - 12 + 7 + 2 - 10
@@ -284,7 +284,7 @@ def test_refused_and_waiting_jobs_have_their_reason_and_remedy(
 
 SCRIPT = """
 $ fairbank alloc create -A story_e -r cpu --end now+1year --amount 1.5 --reason 'call 1'
-active, 1.50 SU available
+active, 1.50 SU remaining
 # 90 minutes of a CPU are 1.5 SU or 90 SU-minutes; a day would cost 24 SU or 1,440.
 $ fairbank --json --as 61005 > overview.json
 $ fairbank hold 501 -A story_e -p cpu -t 1-00:00:00 --tres cpu=1 --json > refused.json
@@ -360,14 +360,14 @@ $ fairbank alloc create -A story_g -r storage --start 2026-02-01 --end 2036-02-0
 # Of QOS debug 4 CPUs for 2 h hold 8 of the 10 SU of debug. 3 are charged, 5 come back: 7 left.
 $ fairbank hold 701 -A story_g -p cpu -q debug -t 2:00:00 --tres cpu=4
 hold of 8 SU
-(story_g/debug); available 2 SU
+(story_g/debug); remaining 2 SU
 $ fairbank charge 701 --amount 3
-5 SU of its hold returned; available 7 SU
+5 SU of its hold returned; remaining 7 SU
 $ fairbank hold 702 -A story_g -p cpu -t 2:00:00 --tres cpu=4
-(story_g/cpu); available 92 SU
+(story_g/cpu); remaining 92 SU
 $ fairbank release 702 --reason 'never started'
 release of 8 SU
-available 100 SU
+remaining 100 SU
 # 16 GiB are 8 SU an hour: 12 SU in 1.5 h.
 $ fairbank import csv jobs.csv --yes
 1 run charged, 12 SU; 0 known already
@@ -413,7 +413,7 @@ there is no such category: 'strater'; there are: research; starter
 --- exit 3
 $ fairbank alloc create -A story_h -r cpu --category starter --end now+30days --amount 100 \
     --reason 'call 1'
-100 SU available
+100 SU remaining
 $ fairbank deposit -A story_h -r cpu 401 --reason more --json > refused.json
 --- exit 4
 $ fairbank alloc create -A story_h -r gpu --end now+3days --amount 50 --partition gpu \

@@ -190,7 +190,7 @@ def test_withdrawal_asks_on_a_terminal(
 ) -> None:
     terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
-    assert "available 11,690 -> 11,689" in " ".join(terminal.output.split())
+    assert "remaining 11,690 -> 11,689" in " ".join(terminal.output.split())
     terminal.type(answer)
     ended, lines = terminal.end()
     assert ended == code

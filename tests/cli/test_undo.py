@@ -52,7 +52,7 @@ def test_undo_of_a_refund_charges_again(changing: Run) -> None:
     output = output_of(changing("undo", refund, "--reason", "a slip", "--yes"))
     assert (
         f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu);"
-        " available 262 SU" in output
+        " remaining 262 SU" in output
     )
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out

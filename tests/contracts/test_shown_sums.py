@@ -114,7 +114,7 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
             break
         assert len(part.entries) == limit
     assert pages[-1].opening is None or pages[-1].opening.available == 0
-    before = {"deposited": 0, "charged": 0, "held": 0, "available": 0}
+    before = {"deposited": 0, "charged": 0, "held": 0, "remaining": 0}
     available = Fraction(0)
     for entry in (entry for page in reversed(pages) for entry in page.entries):
         after_it = structs.asdict(sums(entry))
@@ -122,7 +122,7 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
         assert abs(available + shown["IN"] - shown["OUT"] - shown["REMAINING"]) <= lost(form)
         assert shown["IN"] * shown["OUT"] == 0
         before, available = after_it, shown["REMAINING"]
-    assert before["available"] == row["remaining"]
+    assert before["remaining"] == row["remaining"]
 
 
 ADDING_UP = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")

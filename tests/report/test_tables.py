@@ -149,10 +149,10 @@ def test_amounts_of_an_allocation_are_rounded_as_everywhere(
     granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
     columns = [
-        Column(name, Summand(name), right=True) for name in ("granted", "used", "held", "available")
+        Column(name, Summand(name), right=True) for name in ("granted", "used", "held", "remaining")
     ]
     rows = [
-        {"deposited": g, "charged": u, "held": h, "available": g - u - h}
+        {"deposited": g, "charged": u, "held": h, "remaining": g - u - h}
         for g, u, h in zip(granted, used, held, strict=True)
     ]
     assert [column.cells(rows, DisplayFormat(short=short)) for column in columns] == expected
@@ -169,8 +169,8 @@ def test_width_of_the_terminal_changes_no_amount_of_a_balance(state: str) -> Non
         "credit_limit": 0,
         "charged": 30,
         "held": 1,
-        "available": 6_030,
         "remaining": 6_030,
+        "available": 6_030,
         "my_cap": None,
         "my_left": None,
         "used_percent": 1,

@@ -57,7 +57,7 @@ def test_every_invariant_of_the_policy_holds(
     )
     assert (result.checks[0].what, result.checks[0].figures) == (
         claim,
-        f"the least available is {available} SU-minutes",
+        f"the least remaining is {available} SU-minutes",
     )
     assert [check.what for check in result.checks if not check.holds_true] == []
 

@@ -229,11 +229,11 @@ class ShownSums(NamedTuple):
     limit: str
     used: str
     held: str
-    available: str
+    remaining: str
 
 
 def show_sums(
-    granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SENTENCES
+    granted: int, used: int, held: int, remaining: int, form: AmountFormat = IN_SENTENCES
 ) -> ShownSums:
     """Format the amounts of an allocation.
 
@@ -241,14 +241,14 @@ def show_sums(
         granted: credit of the grant in SU-minutes, as are all amounts; without the credit limit.
         used: charges.
         held: holds of open runs.
-        available: what is left of the grant and of the credit limit.
+        remaining: what is left of the grant and of the credit limit.
         form: unit, decimals and separators of all figures.
 
     >>> show_sums(6000, 25, 35, 5940)
-    ShownSums(granted='100', limit='0', used='0.42', held='0.58', available='99')
+    ShownSums(granted='100', limit='0', used='0.42', held='0.58', remaining='99')
     """
-    limit = used + held + available - granted
-    amounts = (granted, limit, used, held, available)
+    limit = used + held + remaining - granted
+    amounts = (granted, limit, used, held, remaining)
     return ShownSums(*(show_su(amount, form) for amount in amounts))
 
 

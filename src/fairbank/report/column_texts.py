@@ -51,7 +51,7 @@ TEXTS: Mapping[str, str] = {
     "statement GRANTED": "credit that had been deposited up to the entry",
     # planned entries
     "entry AMOUNT": "the amount of the entry",
-    "entry AVAILABLE": "credit of the allocation that would be free after the entry",
+    "entry REMAINING": "credit of the allocation, for all its users, after the entry",
     "DETAILS": "what else the entry records",
     "OWNER": "the user of the job, or the user concerned",
     "WHO": "who did it, perhaps as another user",

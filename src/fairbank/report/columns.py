@@ -66,16 +66,16 @@ class DisplayFormat(NamedTuple):
         is_one = amount == "1" and self.units == "m"
         return f"{amount} {self.unit.removesuffix('s') if is_one else self.unit}"
 
-    def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
+    def sums(self, granted: int, used: int, held: int, remaining: int) -> ShownSums:
         """Format the amounts of an allocation.
 
         Args:
             granted: credit of the grant in SU-minutes, as are all amounts.
             used: charges.
             held: holds of open runs.
-            available: what is left of the grant and of the credit limit.
+            remaining: what is left of the grant and of the credit limit.
         """
-        return show_sums(granted, used, held, available, self.amounts)
+        return show_sums(granted, used, held, remaining, self.amounts)
 
     def lacking(self, requested: int, available: int) -> str:
         """Format the shortfall: the requested amount less the available one."""
@@ -152,8 +152,7 @@ class Summand(Amount):
 
     def sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
         """Format the amounts of a row."""
-        # A user with a cap may use less of an allocation than remains in it.
-        rest = row.get("remaining", row.get("available"))
+        rest: Any = row.get("remaining")
         amounts = [*(row.get(key) for key in self._keys), rest]
         return None if None in amounts else form.sums(*map(int, amounts))
 

@@ -173,6 +173,7 @@ def test_statement_adds_up(world: World) -> None:
         "charged": 0,
         "held": 0,
         "credit_limit": 0,
+        "remaining": 0,
         "available": 0,
     }
     assert [entry["kind"] for entry in body["entries"]] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairbank.bank.refusals.reason_info import SHORTFALL, Case, Detail, ReasonInfo
+from fairbank.bank.refusals.reason_info import Case, Detail, ReasonInfo
 from fairbank.core.errors import RefusalKind
 
 LEDGER_REASONS: Mapping[str, ReasonInfo] = {
@@ -24,7 +24,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         " unused, unless the bank records usage beyond the credit.",
         ("amount", "entry"),
         "withdraw at most {most} SU",
-        specific=SHORTFALL,
+        specific="requested {requested:su} SU, unused {available:su} SU, short by {short} SU",
         details={
             Detail.NOTHING_LEFT: Case(
                 remedy="nothing can be withdrawn now; check charges and holds: fairbank alloc show"

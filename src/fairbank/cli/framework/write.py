@@ -175,7 +175,7 @@ ENTRY_COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
     Column("AMOUNT", su("amount"), right=True),
-    Column("AVAILABLE", su("available"), right=True),
+    Column("REMAINING", su("remaining"), right=True),
     Column(
         "DETAILS",
         lambda row, form: ", ".join(f"{key} {value}" for key, value in row["details"].items()),

@@ -29,7 +29,7 @@ class BalanceAt(NamedTuple):
     """Available and held credit at a time, in SU-minutes."""
 
     at: int
-    available: int
+    remaining: int
     held: int
 
 
@@ -37,7 +37,7 @@ class Term(NamedTuple):
     """Term of an allocation, and the projection of its use.
 
     `ends_with` is the time at which the credit runs out, or the end of the term, with what is
-    available then; None if the pace is not known. Amounts are in SU-minutes.
+    remaining then; None if the pace is not known. Amounts are in SU-minutes.
     """
 
     start: int
@@ -49,13 +49,13 @@ class Term(NamedTuple):
 def burn_down(
     term: Term, balances: Sequence[BalanceAt], day: Callable[[int], str], caption: Caption
 ) -> LineFigure:
-    """Return the credit over the term: available, held, even use, and the projection.
+    """Return the credit over the term: remaining, held, even use, and the projection.
 
-    The held band lies on the available credit: its upper edge is what has not been charged.
+    The held band lies on the remaining credit: its upper edge is what has not been charged.
 
     Args:
         term: term of the allocation, with the projection of its use.
-        balances: available and held credit in the order of time.
+        balances: remaining and held credit in the order of time.
         day: writes the day of a time.
         caption: text of the figure.
     """
@@ -63,24 +63,24 @@ def burn_down(
     def point(at: int, minutes: int) -> tuple[float, float]:
         return (at - term.start) / DAY, minutes / MINUTES_IN_SU
 
-    available = [point(balance.at, balance.available) for balance in balances]
+    remaining = [point(balance.at, balance.remaining) for balance in balances]
     series = [
-        Series("available", available),
+        Series("remaining", remaining),
         Series("even use", [point(term.start, term.granted), point(term.end, 0)], 4),
     ]
     if term.ends_with is not None and balances:
-        series.append(Series("at this pace", [available[-1], point(*term.ends_with)], 1))
+        series.append(Series("at this pace", [remaining[-1], point(*term.ends_with)], 1))
     days = (term.end - term.start) / DAY
     held = Band(
         "held by running jobs",
         [
             (x, y, y + balance.held / MINUTES_IN_SU)
-            for (x, y), balance in zip(available, balances, strict=True)
+            for (x, y), balance in zip(remaining, balances, strict=True)
         ],
     )
     steps = [days * number / TICKS for number in range(TICKS + 1)]
     ticks = [(step, day(term.start + int(step * DAY))) for step in steps]
-    low = min([0.0, *(y for _, y in available)])
+    low = min([0.0, *(y for _, y in remaining)])
     panel = Panel(Axis("credit (SU)", low), series, band=held)
     return LineFigure(caption, Axis("date", 0, days, ticks=ticks), [panel])
 

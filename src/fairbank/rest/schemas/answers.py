@@ -91,7 +91,8 @@ class Granted(Amounts, frozen=True, kw_only=True):
     """A granted request: its journal entry and the amounts after it.
 
     `entry` is null if nothing had to be written. Amounts are null if no allocation is concerned, as
-    by a role. `again`: the entry was written before, by the same request. `cpu_counted` is set if
+    by a role. `remaining` is the credit of the allocation, for all its users; `available` is its
+    former name. `again`: the entry was written before, by the same request. `cpu_counted` is set if
     the end of a run reported more `cpu_seconds` than its processors had: only so many count. If the
     entry holds, charges or releases credit, the `amount` is there under that name, too; that of an
     adjust is a change of its hold.
@@ -102,6 +103,7 @@ class Granted(Amounts, frozen=True, kw_only=True):
     allocation: int | None
     run: int | None
     available: int | None
+    remaining: int | None = None
     written_off: int | None = 0
     held: int | UnsetType = UNSET
     charged: int | UnsetType = UNSET

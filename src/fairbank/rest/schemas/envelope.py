@@ -149,6 +149,7 @@ def granted_answer(done: Done, warnings: Sequence[str] = ()) -> Granted:
         amount=amount if has_sums else None,
         allocation=done.allocation,
         run=done.run,
+        remaining=done.available if has_sums else None,
         available=done.available if has_sums else None,
         written_off=done.written_off if has_sums else None,
         held=amount if kind is Kind.HOLD else UNSET,

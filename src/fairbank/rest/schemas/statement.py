@@ -19,12 +19,14 @@ from fairbank.rest.schemas.job import refused_job
 
 
 class Sums(Amounts, frozen=True, kw_only=True):
-    """Sums of an allocation after an entry."""
+    """Sums of an allocation after an entry. `available` is `remaining` under its former name: it
+    counts all users of the allocation, and no cap."""
 
     deposited: int = 0
     charged: int = 0
     held: int = 0
     credit_limit: int = 0
+    remaining: int = 0
     available: int = 0
 
 
@@ -68,13 +70,14 @@ class PlannedEntry(Amounts, frozen=True, kw_only=True):
     """An entry that a dry run would write, with the sums after it.
 
     `allocation` is null for projects, roles and tokens, which have no amounts, and for an
-    allocation that does not exist yet. `sign` and `changed` are as in a statement.
+    allocation that does not exist yet. `sign`, `changed` and `available` are as in a statement.
     """
 
     deposited: int | None
     charged: int | None
     held: int | None
     credit_limit: int | None
+    remaining: int | None
     available: int | None
     kind: str
     allocation: int | None
@@ -106,7 +109,7 @@ class StatementAnswer(Envelope, frozen=True, kw_only=True):
 
 def sums(entry: Entry) -> Sums:
     """Return the sums after an entry."""
-    return convert_to(Sums, entry)
+    return convert_to(Sums, entry, remaining=entry.available)
 
 
 def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
@@ -127,6 +130,7 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
         entry,
         at=iso(entry.at),
         kind=entry.kind.value,
+        remaining=entry.available,
         sign=EFFECTS[entry.kind].sign if entry.kind in EFFECTS else None,
         cluster=cluster,
         job_id=job_id,

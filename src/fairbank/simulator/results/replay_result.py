@@ -106,7 +106,7 @@ def check_invariants(
 
 def _overdrawn(allocations: Sequence[Allocation], policy: Policy) -> ReplayInvariant:
     lowest = min((allocation.available for allocation in allocations), default=0)
-    figures = f"the least available is {show_minutes(lowest)}"
+    figures = f"the least remaining is {show_minutes(lowest)}"
     if policy.overrun is Overrun.WRITE_OFF:
         return ReplayInvariant("no allocation is overdrawn", lowest >= 0, figures)
     held = all(allocation.available + allocation.overrun >= 0 for allocation in allocations)

@@ -52,7 +52,7 @@ COLUMNS = (
     Column("STATE", text("state"), drop=2),
     Column("GRANTED", Summand("granted"), right=True, drop=1),
     Column("AVAILABLE", su("available"), right=True),
-    Column("REMAINING", Summand("available"), right=True, extra=True),
+    Column("REMAINING", Summand("remaining"), right=True, extra=True),
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
     Column("LIMIT", Summand("limit"), right=True, extra=True),

@@ -34,7 +34,7 @@ def _add_create(parser: Parser) -> None:
     add_option(parser, "--start TIME", "valid from here on (default: today)", default="today")
     add_option(parser, "--end TIME", "valid up to here, not included", required=True)
     add_option(parser, "--amount AMOUNT", "what is deposited at once: 100, 12.5, 20k, 90m")
-    add_option(parser, "--credit-limit AMOUNT", "how far below zero the available credit may go")
+    add_option(parser, "--credit-limit AMOUNT", "how far below zero the remaining credit may go")
     add_option(parser, "--shared", "the project's children may draw on it too")
     about = "short-term allocation: during its period all jobs of the project run there, no others"
     add_option(parser, "--partition NAME", about)
@@ -96,15 +96,14 @@ def _sentence(context: Context, row: Row) -> str:
     limit = row["credit_limit"]
     lent = f", credit limit {form.su_text(limit)}" if limit else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    credit = "available" if row["state"] == "active" else "remaining"
-    return f"{name}, {period}, {row['state']}{lent}, {form.su_text(row[credit])} {credit}"
+    return f"{name}, {period}, {row['state']}{lent}, {form.su_text(row['remaining'])} remaining"
 
 
 def _add_set(parser: Parser) -> None:
     add_allocation(parser)
     add_option(parser, "--start TIME", "valid from here on")
     add_option(parser, "--end TIME", "valid up to here, not included")
-    about = "how far below zero the available credit may go; 0 for none"
+    about = "how far below zero the remaining credit may go; 0 for none"
     add_option(parser, "--credit-limit AMOUNT", about)
     add_option(parser, "--category NAME", "its category from now on; while nothing was charged")
     about = "what it is of from now on, such as gpu; while nothing was charged"

@@ -57,8 +57,8 @@ def _amount(context: Context, minutes: int) -> str:
 
 
 def _moved(context: Context, what: str, answer: Row, of: str = "") -> str:
-    """Return `deposit of 400 SU into ...; available 662 SU`."""
-    return f"{what}; available {context.format.su_text(answer['available'])}{of}"
+    """Return `deposit of 400 SU into ...; remaining 662 SU`."""
+    return f"{what}; remaining {context.format.su_text(answer['remaining'])}{of}"
 
 
 def _add_change(parser: Parser) -> None:
@@ -75,7 +75,7 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     noun = "withdrawal" if sign < 0 else verb
     what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
-        f"{what}: available {form.su(row['remaining'])} ->"
+        f"{what}: remaining {form.su(row['remaining'])} ->"
         f" {form.su(row['remaining'] + sign * amount)}. Continue?"
     )
     request = WriteRequest(

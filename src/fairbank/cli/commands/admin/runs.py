@@ -178,7 +178,7 @@ def _sentence(
         parts.append(f"{su(held)} of its hold returned")
     if answer["written_off"]:
         parts.append(f"{su(answer['written_off'])} beyond the credit written off")
-    return "; ".join([*parts, f"available {context.format.su_text(answer['available'])}"])
+    return "; ".join([*parts, f"remaining {context.format.su_text(answer['remaining'])}"])
 
 
 # --- hold ---

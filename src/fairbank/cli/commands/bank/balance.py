@@ -91,7 +91,7 @@ COLUMNS = (
     Column("LIMIT", _CreditLimit("limit"), right=True, extra=True, drop=4),
     Column("USED", Summand("used"), right=True, drop=2),
     Column("HELD", Summand("held"), right=True, drop=1),
-    Column("REMAINING", Summand("available"), right=True, extra=True, drop=4),
+    Column("REMAINING", Summand("remaining"), right=True, extra=True, drop=4),
     Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2),
     Column("MY-LEFT", if_any(su("my_left")), right=True, extra=True, drop=1),
     Column("AVAILABLE", su("available"), right=True),

@@ -255,7 +255,7 @@ def _balances(context: Context, row: Row) -> list[BalanceAt]:
     first = {"limit": 1, "order": "oldest"}
     sums = [(at, context.get(path, {**first, "since": iso(at)})["data"]["opening"]) for at in times]
     return [
-        *(BalanceAt(at, opening["available"], opening["held"]) for at, opening in sums),
+        *(BalanceAt(at, opening["remaining"], opening["held"]) for at, opening in sums),
         BalanceAt(now, row["remaining"], row["held"]),
     ]
 

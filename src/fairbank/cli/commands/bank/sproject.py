@@ -80,7 +80,7 @@ DETAIL = (
     Column("CREDIT", _OfBalance("granted"), right=True),
     Column("RUN+CMPLT", _OfBalance("held"), right=True),
     Column("DEBIT", _OfBalance("used"), right=True),
-    Column("BALANCE", _OfBalance("available"), right=True),
+    Column("BALANCE", _OfBalance("remaining"), right=True),
 )
 RESOURCE_NAME = Column("RESOURCE", text("resource_name"))
 """Resource of a user's charges, with its clusters if their prices differ."""

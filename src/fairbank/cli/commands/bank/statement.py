@@ -34,12 +34,12 @@ _REFUSED_KINDS = ("refusal", "declined")
 
 
 def _moved(sign: int) -> Amount:
-    """Show by how much the entry increased (1) or reduced (-1) the available credit."""
+    """Show by how much the entry increased (1) or reduced (-1) the remaining credit."""
 
     def show(row: Row, form: DisplayFormat) -> str:
         if "before" not in row:  # the opening or the closing balance
             return ""
-        before, after = row["before"]["available"], row["available"]
+        before, after = row["before"]["remaining"], row["remaining"]
         return form.su(abs(after - before)) if (after - before) * sign > 0 else ""
 
     return Amount(show)
@@ -87,7 +87,7 @@ COLUMNS = (
     Column("JOB/REF", text("job_id"), right=True, drop=1),
     Column("IN", _moved(1), right=True),
     Column("OUT", _moved(-1), right=True),
-    Column("REMAINING", Summand("available"), right=True),
+    Column("REMAINING", Summand("remaining"), right=True),
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
     Column("GRANTED", Summand("granted"), right=True, extra=True),
@@ -205,15 +205,15 @@ def _named_entries(context: Context, page: Row) -> list[Row]:
 
 def _proof(context: Context, sums: Row) -> str:
     """Return the line that shows that the figures add up."""
-    parts = [sums[key] for key in ("deposited", "charged", "held", "available")]
+    parts = [sums[key] for key in ("deposited", "charged", "held", "remaining")]
     shown = context.format.for_sentences.sums(*parts)
-    adds_up = sums["charged"] + sums["held"] + sums["available"] == (
+    adds_up = sums["charged"] + sums["held"] + sums["remaining"] == (
         sums["deposited"] + sums["credit_limit"]
     )
     lent = f" + limit {shown.limit}" if sums["credit_limit"] else ""
     return (
         f"{'ok' if adds_up else '!! does not add up:'}  used {shown.used} + held {shown.held}"
-        f" + remaining {shown.available} = granted"
+        f" + remaining {shown.remaining} = granted"
         f" {context.format.with_unit(f'{shown.granted}{lent}')}"
     )
 

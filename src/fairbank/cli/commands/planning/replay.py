@@ -29,7 +29,7 @@ COLUMNS = (
     Column("GRANTED", Summand("granted", "granted", "used"), right=True),
     Column("USED", Summand("used", "granted", "used"), right=True),
     Column("HELD", Summand("held", "granted", "used"), right=True, drop=1),
-    Column("AVAILABLE", Summand("available", "granted", "used"), right=True),
+    Column("REMAINING", Summand("remaining", "granted", "used"), right=True),
 )
 
 
@@ -139,6 +139,7 @@ def show_replay(context: Context, done: ReplayResult) -> None:
     names = {"deposited": "granted", "charged": "used"}
     rows = [
         {names.get(name, name): value for name, value in balance.items()}
+        | {"remaining": balance["available"]}
         for balance in done.balances
     ]
     caption = f"unit {context.format.unit}"
