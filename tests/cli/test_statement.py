@@ -128,7 +128,7 @@ def statement_entry(
             "",
             "not enough unused credit: requested 5000 SU",
         ),
-        (statement_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
+        (statement_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared yes"),
         (
             statement_entry("charge", 6, 1, {"written_off": 101}, charged=6, remaining=594),
             "0.10",

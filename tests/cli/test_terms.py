@@ -192,14 +192,14 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
     assert newest("freeze", CPU) == ("state frozen; why", {"state": "frozen"})
     assert newest("thaw", CPU) == ("state active; why", {"state": "active"})
     assert newest("set", CPU, "--credit-limit", 5) == (
-        "credit limit 5; why",
+        "credit limit 5 SU; why",
         {"credit_limit": 300, "display": {"credit_limit": "5"}},
     )
     output, changed = newest(
         "set", CPU, "--credit-limit", 0, "--shared", "--end", "2027-08-01T00:00Z"
     )
     assert changed == {**NO_LIMIT, "shared": True, "end": "2027-08-01T00:00:00Z"}
-    assert output == "end 2027-07-31T20:00:00-04:00, shared, credit limit 0; why"
+    assert output == "end 2027-07-31T20:00:00-04:00, shared yes, credit limit 0 SU; why"
     output_of(
         changing(
             "undo",
@@ -210,7 +210,8 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
         )
     )
     assert (
-        "not shared, credit limit 5; undo of entry" in changing("statement", CPU, "-l", "--csv").out
+        "shared no, credit limit 5 SU; undo of entry"
+        in changing("statement", CPU, "-l", "--csv").out
     )
     assert newest("set", CPU, "--credit-limit", 0)[1] == NO_LIMIT
 
@@ -234,7 +235,7 @@ def test_allocation_is_extended_and_closed(changing: Run) -> None:
         "x",
         "--dry-run",
     ).out
-    for text in ("end 2027-07-01 00:00:00", "credit_limit 5 SU", "shared yes"):
+    for text in ("end 2027-07-01 00:00:00", "credit limit 5 SU", "shared yes"):
         assert text in shown
     output_of(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back", "--yes"))
     closed = entry_number(changing("alloc", "close", GPU, "--reason", "over", "--yes"))

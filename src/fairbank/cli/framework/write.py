@@ -10,8 +10,9 @@ from fairbank.cli.framework.host import with_user_names
 from fairbank.cli.framework.output import Listing, caption_of, show
 from fairbank.core.errors import Unavailable
 from fairbank.core.time import show_duration
+from fairbank.report.allocation_terms import terms_in_words
 from fairbank.report.cells import plain
-from fairbank.report.columns import Column, instant_of, su, text
+from fairbank.report.columns import Column, su, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -258,13 +259,11 @@ def _details(context: Context, row: Row) -> dict[str, object]:
                 "partition",
                 "reservation",
             )
-            return shown_terms(context, {name: terms[name] for name in names if terms.get(name)})
+            given = {name: terms[name] for name in names if terms.get(name)}
+            return dict(terms_in_words(given, context.format))
         case "terms":
-            changed = {
-                key: instant_of(value) if key in ("start", "end") else value
-                for key, value in row["changed"].items()
-            }
-            return {**shown_terms(context, changed), "undoes": details.get("undoes")}
+            words = terms_in_words(row["changed"], context.format)
+            return {**words, "undoes": details.get("undoes")}
         case "cap":
             cap = details["cap"]
             return {
@@ -303,15 +302,3 @@ def _run_details(context: Context, details: Mapping[str, Any]) -> dict[str, obje
         for key, value in {**details, **job}.items()
         if key not in ("run", "project", "job_details") and value not in (None, 0)
     }
-
-
-def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, object]:
-    """Return changed terms in words."""
-    form = context.format
-    formats: Mapping[str, Callable[[Any], str]] = {
-        "start": lambda value: form.moment(int(value)),
-        "end": lambda value: form.moment(int(value)),
-        "credit_limit": form.su_text,
-        "shared": lambda value: "yes" if value else "no",
-    }
-    return {key: formats.get(key, str)(value) for key, value in changes.items()}

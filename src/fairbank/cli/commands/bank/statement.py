@@ -11,6 +11,7 @@ from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_account, add_limit, add_option, add_period, number
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import find_allocation
+from fairbank.report.allocation_terms import terms_in_words
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
     Amount,
@@ -67,17 +68,9 @@ def _reason(row: Row, form: DisplayFormat) -> str:
 
 
 def _changed(terms: Mapping[str, Any], form: DisplayFormat) -> str:
-    """Return the changed terms: `state frozen`, `credit limit 5`."""
-    changed = [_term(name, value, form) for name, value in terms.items() if name != "display"]
-    return ", ".join(changed) or "nothing changed"
-
-
-def _term(name: str, value: Any, form: DisplayFormat) -> str:
-    if name == "shared":
-        return "shared" if value else "not shared"
-    if name in ("start", "end"):
-        value = form.moment(instant_of(value))
-    return f"{name.replace('_', ' ')} {form.su(value) if name == 'credit_limit' else value}"
+    """Return the changed terms: `state frozen`, `credit limit 5 SU`."""
+    words = terms_in_words(terms, form)
+    return ", ".join(f"{name} {value}" for name, value in words.items()) or "nothing changed"
 
 
 COLUMNS = (
