@@ -138,3 +138,13 @@ def test_project_that_exists_is_reported_as_such(changing: Run) -> None:
 def test_empty_project_name_is_refused(changing: Run, words: list[str], field: str) -> None:
     result = changing("project", "create", *words)
     assert (result.code, f"  field: {field}\n" in result.err) == (2, True)
+
+
+def test_account_outside_ascii_is_selected_like_any_other(changing: Run) -> None:
+    output_of(changing("project", "create", "größe", "--gid", 7400))
+    grant = ("-r", "cpu", "--start", "2026-01-01", "--end", "2027-01-01", "--amount", 7)
+    output_of(changing("alloc", "create", "-A", "größe", *grant, "--reason", "x"))
+    for words in ("balance", "alloc list", "usage", "jobs -a"):
+        selected = changing(*words.split(), "-A", "größe")
+        assert selected.code == 0, selected.err
+        assert words not in ("balance", "alloc list") or "größe" in selected.out

@@ -159,7 +159,7 @@ def test_quote_without_a_needed_cluster_names_the_option(
         job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", 60)
         error = " ".join(runner(main.run, capsys)(*job).err.split())
         assert (
-            "try: name one (-M CLUSTER, or FAIRBANK_CLUSTER); the settings know: darwin, wilkes"
+            "try: name one with -M CLUSTER, or FAIRBANK_CLUSTER; the settings know: darwin, wilkes"
             in error
         )
 

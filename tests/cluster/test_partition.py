@@ -100,3 +100,14 @@ def test_no_default_without_exactly_one_cluster(clusters: tuple[str, ...], known
         only_cluster({name: Cluster(name, {}) for name in clusters})
     assert error.value.field == "cluster"
     assert known in str(error.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("field", "how"),
+    [("--clusters", "with -M CLUSTER, or FAIRBANK_CLUSTER"), ("cluster", "in the field cluster")],
+)
+def test_remedy_of_a_missing_cluster_is_in_words_of_the_request(field: str, how: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        only_cluster(["darwin", "wilkes"], field=field)
+    assert error.value.field == field
+    assert error.value.remedy == f"name one {how}; the settings know: darwin, wilkes"

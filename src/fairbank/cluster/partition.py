@@ -113,14 +113,15 @@ def only_cluster(names: Collection[str], *, field: str = "cluster") -> str:
 
     Args:
         names: clusters of the bank's settings.
-        field: option or field that would name one.
+        field: option of a command, or field of a request, that would name one.
     """
     if len(names) == 1:
         return next(iter(names))
+    how = "with -M CLUSTER, or FAIRBANK_CLUSTER" if field[0] == "-" else f"in the field {field}"
     raise InvalidInput(
         "the cluster is missing, and the bank has not just one",
         field=field,
-        remedy=f"name one (-M CLUSTER, or FAIRBANK_CLUSTER); {cluster_names(names)}",
+        remedy=f"name one {how}; {cluster_names(names)}",
     )
 
 

@@ -89,7 +89,7 @@ class BankClient:
     def cluster(self, name: str | None) -> BankCluster:
         """Return a cluster with its prices; None: the only one. Raises NotFound, InvalidInput."""
         rows = {row["name"]: row for row in self._client.get("/cluster")["data"]}
-        name = name or only_cluster(rows)
+        name = name or only_cluster(rows, field="--clusters")
         if name in rows:
             return parse_cluster(rows[name])
         remedy = (

@@ -136,7 +136,7 @@ def add_clusters(
         about: the help text, with the default.
         several: accept a list, in `clusters`; else one name, in `cluster`.
     """
-    dest, kind = ("clusters", split_list) if several else ("cluster", printable)
+    dest, kind = ("clusters", split_list) if several else ("cluster", cluster_name)
     placeholder = "NAME,..." if several else "NAME"
     add_option(parser, f"-M, --clusters {placeholder}", about, dest=dest, type=kind)
     parser.add_argument("--cluster", dest=dest, type=kind, help=SUPPRESS)
@@ -252,8 +252,9 @@ def _number(text: str, most: int, least: int = 0) -> int:
 def split_list(text: str) -> list[str]:
     """Return comma-separated words, each once."""
     words = [word.strip() for word in text.split(",")]
-    if all(words):
-        return list(dict.fromkeys(map(printable, words)))
+    # Names may have letters outside ASCII.
+    if all(words) and text.isprintable():
+        return list(dict.fromkeys(words))
     raise ArgumentTypeError(
         f"{text[:40]!r} is not a list: words with commas between them, no blanks"
     )
@@ -278,8 +279,15 @@ def _watch(text: str) -> int:
     return seconds
 
 
+def cluster_name(text: str) -> str:
+    """Return printable text: names may have letters outside ASCII."""
+    if text and text.isprintable():
+        return text
+    raise ArgumentTypeError("only printable text")
+
+
 def printable(text: str) -> str:
-    """Return printable ASCII text, as a header or a delimiter needs it."""
+    """Return printable ASCII text, as a header, or a delimiter needs it."""
     if text and text.isascii() and text.isprintable():
         return text
     raise ArgumentTypeError("only printable ASCII")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.cli.framework.options import add_config, add_option, printable
+from fairbank.cli.framework.options import add_config, add_option, cluster_name
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.core.errors import InvalidInput
@@ -49,7 +49,7 @@ def add(parser: Parser) -> None:
     add_option(group, "--site FILE", about)
     about = "what this Slurm must be called (default: whatever it is)"
     # Without --cluster for it, which is a flag here.
-    add_option(group, "-M, --clusters NAME", about, dest="cluster", type=printable)
+    add_option(group, "-M, --clusters NAME", about, dest="cluster", type=cluster_name)
     about = "the queue of this host: its state, directory and daemons (fairbank cluster up)"
     add_option(parser, "--cluster", about, dest="embedded")
 

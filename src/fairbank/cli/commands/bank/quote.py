@@ -22,6 +22,7 @@ from fairbank.cli.framework.host import with_user_names
 from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.cli.framework.selectors import find_cluster
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import options_by_flag
 from fairbank.core.time import parse_limit, show_duration
@@ -87,7 +88,12 @@ def run(context: Context, options: Namespace) -> int:
         "qos": options.qos,
         "tasks": job.array_tasks,
     }
-    card = context.client.post("/quote", request)["data"]
+    try:
+        card = context.client.post("/quote", request)["data"]
+    except InvalidInput as error:
+        if request["cluster"] is None and error.field == "cluster":
+            find_cluster(context)  # raises it with the option instead of the field
+        raise
     context.cluster = str(card["cluster"])
     start = _likely_start(context, options, request, card, job)
     code = TOO_LITTLE if not card["fits"] else NOT_DONE if unread else 0
