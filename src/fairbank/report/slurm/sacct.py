@@ -283,6 +283,11 @@ def _usage_columns(disk: Writer, disk_width: int) -> Iterator[SlurmColumn]:
     yield SlurmColumn("NTasks", "tasks", plain, width=8)
 
 
+def _sorted_tres(value: Written, notation: Notation) -> Written:
+    """Return TRES in the order of their names, as slurmdbd gives them."""
+    return ",".join(sorted(value.split(","))) if isinstance(value, str) else value
+
+
 def _tres_usage(name: str) -> Writer:
     return lambda usage, notation: usage.get(name)
 
@@ -297,7 +302,7 @@ _SACCT = (
     SlurmColumn("AdminComment", "admin_comment", plain, width=15),
     SlurmColumn("AllocCPUS", "cpus", plain, width=10),
     SlurmColumn("AllocNodes", "allocated_nodes", count, width=10),
-    SlurmColumn("AllocTRES", "allocated_tres", plain, width=10),
+    SlurmColumn("AllocTRES", "allocated_tres", _sorted_tres, width=10),
     SlurmColumn("AssocID", "association", plain, width=7),
     _absent("BlockID", 16),
     SlurmColumn("Cluster", "cluster", plain, width=10),
@@ -339,7 +344,7 @@ _SACCT = (
     SlurmColumn("ReqCPUS", "requested_cpus", plain, width=8),
     SlurmColumn("ReqMem", "requested_memory", _known(mebibytes), width=10),
     SlurmColumn("ReqNodes", "requested_nodes", count, width=8),
-    SlurmColumn("ReqTRES", "requested_tres", plain, width=10),
+    SlurmColumn("ReqTRES", "requested_tres", _sorted_tres, width=10),
     SlurmColumn("Reservation", "reservation", plain, width=20),
     SlurmColumn("ReservationId", "reservation_id", plain, width=8),
     SlurmColumn("Restarts", "restarts", plain, width=8),

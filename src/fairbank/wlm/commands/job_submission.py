@@ -50,7 +50,7 @@ def submit_job(name: str, line: SubmissionWords) -> int:
         elif "parsable" in options:
             cluster = options.get("clusters")
             print(f"{answer.job};{cluster}" if cluster else answer.job, flush=True)
-        else:
+        elif "quiet" not in options:
             print(f"Submitted batch job {answer.job}", flush=True)
         return _wait(name, controller, answer.job) if "wait" in options else 0
 

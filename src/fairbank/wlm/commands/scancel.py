@@ -26,6 +26,7 @@ OPTIONS = (
     CommandOption("batch", "b", "", "signal only the batch script", "SCANCEL_BATCH"),
     CommandOption("full", "f", "", "signal all processes, as always", "SCANCEL_FULL"),
     CommandOption("interactive", "i", "", "ask for each job", "SCANCEL_INTERACTIVE"),
+    CommandOption("jobname", "", "NAME", "as --name"),
     CommandOption("me", "", "", "your own jobs"),
     CommandOption("name", "n", "NAME", "jobs with this name", "SCANCEL_NAME"),
     CommandOption("nodelist", "w", "NODES", "jobs on these nodes"),
@@ -40,8 +41,8 @@ OPTIONS = (
 )
 _SENDS_SIGNAL = {"signal", "batch"}
 _FILTERS = {
-    "account": "accounts", "name": "names", "partition": "partitions", "qos": "qos",
-    "reservation": "reservations", "user": "users",
+    "account": "accounts", "jobname": "names", "name": "names", "partition": "partitions",
+    "qos": "qos", "reservation": "reservations", "user": "users",
 }  # fmt: skip
 
 

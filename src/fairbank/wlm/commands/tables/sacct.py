@@ -272,6 +272,9 @@ def _with_steps(row: Any) -> Iterator[Any]:
         "node_count": 1,
         "allocated_nodes": 1,
     }
+    if "allocated_tres" in row._fields:  # only jobs are billed
+        tres = (row.allocated_tres or "").split(",")
+        values["allocated_tres"] = ",".join(t for t in tres if not t.startswith("billing="))
     step = row._replace(**values, **{k: v for k, v in changes.items() if k in row._fields})
     yield step
 
