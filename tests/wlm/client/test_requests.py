@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[Callable[[Controller], object], dict[str, Any]]] = {
     "processes": (lambda to: requests.processes(to, "7"), {"processes": [[1, "7", "batch"]]}),
     "job-of-process": (lambda to: requests.job_of_process(to, 1), {"job": None, "ends": None}),
     "reconfigure": (requests.reconfigure, {"notes": []}),
+    "set-debug": (lambda to: requests.set_debug(to, "debug", "n1"), {}),
     "shutdown": (requests.shutdown, {}),
 }
 

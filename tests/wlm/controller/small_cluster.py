@@ -88,6 +88,11 @@ class SmallCluster:
         assert self._controller is not None
         return self._controller
 
+    @property
+    def node(self) -> subprocess.Popen[bytes]:
+        assert self._node is not None
+        return self._node
+
     def kill_controller(self, number: int = signal.SIGKILL) -> None:
         _kill(self._controller, number)
 
@@ -99,8 +104,7 @@ class SmallCluster:
 
         If it was killed, the node daemon starts another one.
         """
-        assert self._node is not None
-        node, children = self._node.pid, list[int]()
+        node, children = self.node.pid, list[int]()
 
         def find() -> bool:
             table = process_table().values()

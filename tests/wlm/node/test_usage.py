@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fairbank.wlm.node.usage import final_usage, sample_usage
+import pytest
+
+from fairbank.wlm.node.usage import final_usage, part_of, sample_usage
 from fairbank.wlm.protocol.messages import RunUsage
 from fairbank.wlm.stepd.processes import PAGE_BYTES, TICKS_PER_SECOND, Process
 
@@ -47,3 +49,22 @@ def test_final_usage_keeps_the_maxima_of_the_samples() -> None:
     assert end.virtual_max_kib == before.virtual_max_kib
     assert (end.resident_kib, end.virtual_kib) == (0, 0)
     assert final_usage(3, 10**9, before).resident_max_kib == 10**9
+
+
+@pytest.mark.parametrize(
+    ("host", "part", "before", "expected"),
+    [
+        (16_000, None, None, 16_000),
+        (16_000, None, 8_000, 16_000),
+        (16_000, 4_000, None, 4_000),
+        (16_000, 4_000, 16_000, 4_000),
+        (15_900, 4_000, 16_000, 4_000),  # another kernel
+        (12_000, 4_000, 16_000, 3_000),
+        (32_000, 4_000, 16_000, 8_000),
+        (1, 4, 2, 2),  # virtual CPUs
+    ],
+)
+def test_part_of_a_node_follows_the_host(
+    host: int, part: int | None, before: int | None, expected: int
+) -> None:
+    assert part_of(host, part, before) == expected

@@ -34,7 +34,11 @@ list of TOML. Keywords without a name of slurm.conf are in `wlm.toml` only.
 - *No effect*: the keyword is accepted, and reported once when the file is read.
 - The memory of partitions that have none of their own is that of `[scheduling]`.
 - With `key = true` only root and operators submit to a partition, until partition keys exist.
-- `node_resources = "actual"` schedules by what nodes register, not by what is configured.
+- `node_resources = "actual"` schedules by what nodes register, if it is more than is configured. A
+  node that registers less is DOWN in both cases, with the reason `Low RealMemory` or the like. It
+  looks at its host every second. Nodes of `fairbank cluster up` have the part of the host that they
+  had when their sizes were chosen, so they may have more CPUs than the host; what the host loses
+  later, they lose too. A change by up to 1 % does not count.
 - `slurmctld_debug` and `slurmd_debug` are the levels of the log files, which have lines of JSON:
   `verbose` shows what `info` does, and all levels from `debug` on show the same.
   `slurmctld_syslog_debug` and `slurmd_syslog_debug` are those of syslog, `quiet` by default.

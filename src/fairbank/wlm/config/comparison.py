@@ -75,7 +75,9 @@ def compare(old: WlmSettings, new: WlmSettings, in_use: InUse) -> Comparison:
         fault
         for name in sorted(in_use.cpus.keys() | in_use.memory.keys())
         if name in before
-        for fault in _node_faults(before[name], after.get(name), in_use)
+        for fault in _node_faults(
+            before[name], after.get(name), InUse() if new.scheduling.actual_resources else in_use
+        )
     )
     refused += (
         f"partition {name} cannot be removed: it has jobs"

@@ -52,6 +52,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         return_to_service=cluster.return_to_service,
         batch_start_timeout=jobs.batch_start_timeout,
         counts_memory=scheduling.counts_memory,
+        actual_resources=scheduling.actual_resources,
         whole_nodes=scheduling.whole_nodes,
         preemption=scheduling.preemption,
         enforced=accounting.enforced,

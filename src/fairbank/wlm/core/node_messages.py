@@ -27,6 +27,7 @@ from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
 from fairbank.wlm.core.starts import begin_run, send_start_to
+from fairbank.wlm.core.state import NodeResources
 from fairbank.wlm.core.transition import Transition
 
 CONTROLLER = "slurm"
@@ -40,7 +41,7 @@ not respond returns by itself. With others every node does.
 def register(tx: Transition, message: NodeRegistered) -> None:
     """Take over the resources of a node, and compare its runs with those that it should have."""
     name = message.resources.name
-    configured, status = tx.state.configured.get(name), tx.state.nodes.get(name)
+    configured, status = tx.state.from_settings.get(name), tx.state.nodes.get(name)
     if configured is None or status is None:
         tx.log("error", f"node {name} registered, which is not configured")
         return
@@ -58,7 +59,8 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     strays = tuple(seen.run for seen in known.values() if seen.stage != "cleared")
     lacking = _lacking(configured, message.resources)
     event = NodeEvent.LACKING if lacking else _registration(status.condition, tx)
-    change_condition(tx, name, event, lacking, boot=message.boot, strays=strays)
+    real = _real_resources(tx, message.resources)
+    change_condition(tx, name, event, lacking, boot=message.boot, strays=strays, real=real)
 
 
 def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
@@ -66,6 +68,24 @@ def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
     if service > _IF_SILENT or (service == _IF_SILENT and condition is NodeCondition.SILENT):
         return NodeEvent.RETURNED
     return NodeEvent.REGISTERED
+
+
+def _real_resources(tx: Transition, real: Node) -> NodeResources:
+    """Return what a node has registered, and not less than its jobs have."""
+    grants = [
+        grant
+        for job in tx.state.jobs_on(real.name)
+        if job.run is not None
+        for grant in job.run.allocation.grants
+        if grant.binding.node == real.name
+    ]
+    threads = tx.state.configured[real.name].threads
+    cores = [core + 1 for grant in grants for core in grant.binding.cores]
+    return NodeResources(
+        max([real.cpus, *(core * threads for core in cores)]),
+        max(real.memory, sum(grant.memory for grant in grants)),
+        real.tmp,
+    )
 
 
 def _lacking(configured: Node, real: Node) -> str:
@@ -86,6 +106,7 @@ def change_condition(
     user: str = CONTROLLER,
     boot: str | None = None,
     strays: tuple[Run, ...] | None = None,
+    real: NodeResources | None = None,
 ) -> None:
     """Store the condition of a node after an event.
 
@@ -97,6 +118,7 @@ def change_condition(
         user: who gives the reason.
         boot: boot id that it reported; None: as before.
         strays: runs that it must end; None: as before.
+        real: resources that it has; None: as before.
     """
     before = tx.state.nodes[name]
     condition = next_condition(before.condition, event)
@@ -114,9 +136,12 @@ def change_condition(
         reason_since=tx.now.wall if is_new else before.reason_since,
         boot=before.boot if boot is None else boot,
         strays=before.strays if strays is None else strays,
+        real=before.real if real is None else real,
     )
     if after == before:
         return
+    if before.real is not None and after.real != before.real:
+        tx.log("warning", f"node {name} has {after.real}; before: {before.real}")
     tx.put("nodes", name, after)
     if has_changed:
         text = f"node {name} is {condition.value}" + (f": {reason}" if reason else "")

@@ -38,6 +38,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     batch_start_timeout   BatchStartTimeout
     kill_invalid          kill_invalid_depend
     counts_memory         SelectTypeParameters has _Memory; else memory limits no start
+    actual_resources      nodes have what they register, if it is more than is configured
     whole_nodes           SelectType=select/linear: every job gets whole nodes
     preemption            PreemptType and PreemptMode
     enforced              AccountingStorageEnforce
@@ -72,6 +73,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     batch_start_timeout: int = 10
     kill_invalid: bool = False
     counts_memory: bool = True
+    actual_resources: bool = False
     whole_nodes: bool = False
     preemption: Preemption = Preemption()
     enforced: Enforced = Enforced(limits=False)

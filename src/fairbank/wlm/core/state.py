@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -41,12 +41,23 @@ _NO_PARTITION_LIMITS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+class NodeResources(NamedTuple):
+    """Resources that a node has registered: CPUs, memory and disk of /tmp in MiB."""
+
+    cpus: int
+    memory: int
+    tmp: int
+
+    def __str__(self) -> str:
+        return f"{self.cpus} CPUs, {self.memory} MiB, {self.tmp} MiB of disk"
+
+
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """State of a node beside its configuration.
 
     `strays` are runs that it reported and that have ended for the core: until they are cleared, it
     gets no job. `weight` and `features` replace those of the settings. `reason_user` set the
-    reason, and `reason_since` is when, in seconds since 1970.
+    reason, and `reason_since` is when, in seconds since 1970. `real` is what it has registered.
     """
 
     condition: NodeCondition = NodeCondition.UNKNOWN
@@ -55,17 +66,28 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason_since: int = 0
     boot: str = ""
     strays: tuple[Run, ...] = ()
+    real: NodeResources | None = None
     weight: int | None = None
     features: frozenset[str] | None = None
     comment: str = ""
     extra: str = ""
 
-    def applied_to(self, node: Node) -> Node:
-        """Return a node of the settings with its changes. Raises InvalidInput."""
-        if self.weight is None and self.features is None:
+    def applied_to(self, node: Node, *, actual: bool = False) -> Node:
+        """Return a node of the settings with its changes. Raises InvalidInput.
+
+        Args:
+            node: the node as configured.
+            actual: it has what it registered, if that is more.
+        """
+        real = self.real if actual else None
+        if self.weight is None and self.features is None and real is None:
             return node
+        have = real or NodeResources(0, 0, 0)
         return replace(
             node,
+            cpus=max(node.cpus, have.cpus),
+            memory=max(node.memory, have.memory),
+            tmp=max(node.tmp, have.tmp),
             weight=node.weight if self.weight is None else self.weight,
             features=node.features if self.features is None else self.features,
         )
@@ -99,7 +121,7 @@ class CoreState:
     ) -> None:
         self.settings = settings
         self.configured = {node.name: node for node in nodes}
-        self._from_settings = dict(self.configured)
+        self.from_settings = dict(self.configured)
         self.jobs: dict[int, WlmJob] = {}
         self.nodes = {node.name: NodeStatus() for node in nodes}
         self.partitions = {rules.name: rules for rules in partitions}
@@ -220,7 +242,8 @@ class CoreState:
         return before
 
     def _note_node(self, name: str) -> None:
-        node = self.nodes[name].applied_to(self._from_settings[name])
+        configured, actual = self.from_settings[name], self.settings.actual_resources
+        node = self.nodes[name].applied_to(configured, actual=actual)
         if node != self.configured[name]:
             self.configured[name] = node
             self._table = self._acceptance_table = None

@@ -12,6 +12,10 @@ from fairbank.rest.server.log import set_debug_levels
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_server import NodeServer
 from fairbank.wlm.node.settings import NodeSettings
+from fairbank.wlm.node.usage import read_host
+
+HOST_SECONDS = 1.0
+"""Pause between two looks at the resources of the host."""
 
 
 class NodeDaemon:
@@ -47,6 +51,7 @@ class NodeDaemon:
                 nodes.append(node)
             stack.callback(self._tasks.cancel)
             self._tasks.start(self._sample(nodes))
+            self._tasks.start(_watch_host(nodes))
             ready()
             await self._stopping.wait()
 
@@ -55,3 +60,12 @@ class NodeDaemon:
             await asyncio.sleep(self._settings.sample_seconds)
             for node in nodes:
                 await node.sample()
+
+
+async def _watch_host(nodes: list[NodeServer]) -> None:
+    """Let nodes register again when the host has lost or got resources."""
+    while True:
+        await asyncio.sleep(HOST_SECONDS)
+        host = read_host()
+        for node in nodes:
+            node.report_changes(host)

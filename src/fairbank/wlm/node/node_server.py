@@ -27,7 +27,7 @@ from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import HostedNode, NodeSettings
-from fairbank.wlm.node.usage import read_host
+from fairbank.wlm.node.usage import HostState, part_of, read_host
 from fairbank.wlm.protocol.connection import Connection
 from fairbank.wlm.protocol.messages import (
     Accepted,
@@ -89,6 +89,7 @@ class NodeServer:
         directories.remove_others(self._runs)
         self._connections: set[Connection] = set()
         self._started = time.time()
+        self._reported = self._resources(read_host())
 
     async def serve(self) -> None:
         """Go on with the runs of an earlier daemon, and listen."""
@@ -139,14 +140,15 @@ class NodeServer:
 
     def _registration(self) -> Registration:
         host = read_host()
+        self._reported = cpus, memory, tmp = self._resources(host)
         return Registration(
             node=self._hosted.name,
             release=fairbank.__version__,
             started=self._started,
-            cpus=self._hosted.cpus or host.cpus,
-            memory=self._hosted.memory or host.memory,
+            cpus=cpus,
+            memory=memory,
             free_memory=host.free_memory,
-            tmp=host.tmp,
+            tmp=tmp,
             load=host.load,
             boot_time=host.boot_time,
             system=host.system,
@@ -155,6 +157,20 @@ class NodeServer:
             control_groups=self._groups.parent is not None,
             runs=tuple(run.status for run in self._runs.values()),
         )
+
+    def _resources(self, host: HostState) -> tuple[int, int, int]:
+        """Return the CPUs, memory and disk of the node."""
+        hosted, settings = self._hosted, self._context.settings
+        cpus = part_of(host.cpus, hosted.cpus, settings.host_cpus)
+        return cpus, part_of(host.memory, hosted.memory, settings.host_memory), host.tmp
+
+    def report_changes(self, host: HostState) -> None:
+        """Register again if the host has lost or got resources."""
+        if self._resources(host) != self._reported:
+            registration = self._registration()
+            for connection in self._connections:
+                if connection.hello is not None and connection.hello.role == "controller":
+                    connection.send(registration)
 
     # ------------------------------------------------------------------ requests
 

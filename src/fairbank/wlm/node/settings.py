@@ -17,7 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Node that the daemon serves: its name, its spool directory with mode 0700, and its socket.
 
-    CPUs and memory in MiB are its part of the host; None: all that the host has.
+    CPUs and memory in MiB are its part of the host, see `host_cpus`; None: all that the host has.
     """
 
     name: str
@@ -31,7 +31,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Settings by the meaning of slurm.conf: Prolog, Epilog, PrologTimeout, EpilogTimeout,
     KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency, SlurmdDebug and
     SlurmdSyslogDebug. Without
-    `control_groups`, none are made even if the daemon may do so.
+    `control_groups`, none are made even if the daemon may do so. `host_cpus` and `host_memory` are
+    what the host had when the parts of the nodes were chosen; None: the parts are as written.
     """
 
     nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
@@ -43,6 +44,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     unkillable_timeout: Seconds = 60.0
     unkillable_program: str = ""
     control_groups: bool = True
+    host_cpus: Count | None = None
+    host_memory: Count | None = None
     debug: str = "info"
     syslog_debug: str = "quiet"
     sample_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0

@@ -74,6 +74,24 @@ class HostState(NamedTuple):
     machine: str
 
 
+def part_of(host: int, part: int | None, before: int | None) -> int:
+    """Return what a node has of a resource: its part grows and shrinks with the host.
+
+    A change by up to 1 % does not count: the kernel keeps more or less memory for itself at each
+    boot.
+
+    Args:
+        host: what the host has now.
+        part: the node's part; None: all of it.
+        before: what the host had when the part was chosen; None: not known.
+    """
+    if part is None:
+        return host
+    if before is None or abs(host - before) * 100 <= before:
+        return part
+    return part * host // before
+
+
 def read_host() -> HostState:
     """Return the state of this host."""
     system = os.uname()

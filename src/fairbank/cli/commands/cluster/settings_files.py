@@ -86,11 +86,21 @@ def machine_size() -> MachineSize:
     return MachineSize(host.cpus, host.memory, sockets, threads)
 
 
-def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> list[Path]:
-    """Write the settings of the node daemon. Return the sockets of the nodes."""
+def write_node_settings(
+    directory: ClusterDirectory, settings: WlmSettings, *, again: bool
+) -> list[Path]:
+    """Write the settings of the node daemon. Return the sockets of the nodes.
+
+    Args:
+        directory: directory of the cluster.
+        settings: settings of the cluster.
+        again: the sizes of the nodes were chosen for the host as it is now; else for an earlier
+            one, of which a node must not have lost anything.
+    """
     import msgspec
 
-    from fairbank.wlm.node.settings import HostedNode, NodeSettings
+    from fairbank.wlm.node.settings import HostedNode, NodeSettings, read_settings
+    from fairbank.wlm.node.usage import read_host
 
     nodes = directory.path / "nodes"
     hosted = [
@@ -105,6 +115,12 @@ def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> l
     ]
     sockets = [Path(node.socket) for node in hosted]
     directory.check_sockets([*sockets, directory.controller_socket, directory.bank_socket])
+    file, host = directory.path / "node.json", read_host()
+    host_cpus, host_memory = host.cpus, host.memory
+    if not again and file.exists():
+        earlier = read_settings(file)
+        host_cpus = earlier.host_cpus or host_cpus
+        host_memory = earlier.host_memory or host_memory
     jobs, defaults = settings.jobs, NodeSettings(nodes=tuple(hosted))
     content = msgspec.structs.replace(
         defaults,
@@ -115,13 +131,15 @@ def write_node_settings(directory: ClusterDirectory, settings: WlmSettings) -> l
         kill_wait=float(jobs.kill_wait),
         unkillable_timeout=float(jobs.unkillable_step_timeout),
         unkillable_program=jobs.unkillable_step_program,
+        host_cpus=host_cpus,
+        host_memory=host_memory,
         debug=settings.cluster.slurmd_debug,
         syslog_debug=settings.cluster.slurmd_syslog_debug,
         sample_seconds=float(jobs.job_acct_gather_frequency or defaults.sample_seconds),
     )
     for node in hosted:
         Path(node.spool).mkdir(mode=0o700, parents=True, exist_ok=True)
-    (directory.path / "node.json").write_bytes(msgspec.json.encode(content))
+    file.write_bytes(msgspec.json.encode(content))
     return sockets
 
 

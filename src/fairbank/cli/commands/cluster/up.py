@@ -125,7 +125,7 @@ def _write_files(
     try:
         if text is not None:
             directory.settings.write_text(text, encoding="utf-8")
-        sockets = files.write_node_settings(directory, settings)
+        sockets = files.write_node_settings(directory, settings, again=has_changed)
         if settings.bank.socket:
             create_bank(directory.bank, settings, again=has_changed)
             files.write_agent_settings(directory)

@@ -104,9 +104,10 @@ class NodeLink:
             self._runner.handle(NodeSilent(self._name))
         if now - self._polled_at > timeout / POLLS and self._is_registered:
             self._polled_at = now
-            self._start_task(self._poll())
+            self._start_task(self.poll())
 
-    async def _poll(self) -> None:
+    async def poll(self) -> None:
+        """Let the node register again, if it is connected."""
         try:
             answer = await self.ask(wire.PollNode())
         except FairbankError:
@@ -226,10 +227,15 @@ class NodeLinks:
         self._links: dict[str, tuple[NodeLink, asyncio.Task[None]]] = {}
 
     def update(self) -> None:
-        """Begin the links to nodes that are configured, and end those to nodes that are not."""
+        """Begin the links to nodes that are configured, and end those to nodes that are not.
+
+        The others register again: they may have less than is configured now.
+        """
         nodes = self._runner.state.configured
         for name in self._links.keys() - nodes.keys():
             self._links.pop(name)[1].cancel()
+        for link, _ in self._links.values():
+            self._start_task(link.poll())
         for name in nodes.keys() - self._links.keys():
             path = self._directory / f"{name}.sock"
             link = NodeLink(name, path, self._runner, self._start_task)
