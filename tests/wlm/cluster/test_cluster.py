@@ -23,7 +23,7 @@ HOST = socket.gethostname().partition(".")[0]
 ANSWER = re.compile(
     rf"cluster {re.escape(HOST)} is up: 2 nodes, 2 CPUs, 1 GiB; partition main, limit 1 day unless"
     r" you give --time\n"
-    r"bank: project default, (?P<credit>[\d.]+) SU until \d{4}-\d\d-\d\d\n"
+    r"bank: project default, (?P<credit>[\d,.]+) SU until \d{4}-\d\d-\d\d\n"
     r'next: eval "\$\(fairbank env\)"; sbatch --wrap hostname; squeue\n'
 )
 
@@ -39,7 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
         for started in starts:
             match = ANSWER.fullmatch(started.result().stdout)
             assert match, started.result()
-            assert match["credit"] == str(2 * 8_760)
+            assert match["credit"] == f"{2 * 8_760:,}"
         yield running
     finally:
         running.close()
