@@ -134,7 +134,7 @@ def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dic
         "cluster_names": [],
         "capacity": whole,
         "granted": granted,
-        "used": 0,
+        "used": None,
     }
     nothing["granted_at_end"] = None
     clusters: list[dict[str, object]] = [

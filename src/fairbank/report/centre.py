@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.core.units import MINUTES_IN_SU, in_permille
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, if_any, su, text
+from fairbank.report.columns import Column, DisplayFormat, Row, Show, if_any, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, percent_text, resource_names
 
@@ -153,14 +153,9 @@ def _part(permille_of: Callable[[Row], int | None]) -> Show:
 _granted_percent = _part(lambda row: _permille(row, "granted"))
 
 
-def _has_use(row: Row) -> bool:
-    """Return whether a row has sums over jobs: credit for several prices only if it has any."""
-    return bool(row["used"]) or not row["several_prices"]
-
-
 def _of_jobs(show: Show) -> Show:
-    """Show a sum over jobs; empty in a row without one."""
-    return lambda row, form: show(row, form) if _has_use(row) else ""
+    """Show a sum over jobs; empty in a row without one: credit for several prices."""
+    return lambda row, form: "" if row["used"] is None else show(row, form)
 
 
 COLUMNS = (
@@ -168,7 +163,7 @@ COLUMNS = (
     Column("CAPACITY", su("capacity"), right=True),
     Column("GRANTED", su("granted"), right=True),
     Column("GRANTED%", _granted_percent, right=True, drop=2),
-    Column("USED", Amount(_of_jobs(su("used"))), right=True),
+    Column("USED", su("used"), right=True),
     Column("USED%", _part(lambda row: row["used_permille"]), right=True, drop=1),
     Column("DOWN", if_any(su("down")), right=True, drop=3),
     Column("IDLE", su("idle"), right=True, drop=4),
@@ -201,9 +196,7 @@ def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
 
 def _bar(row: Row, key: str) -> float | None:
     """Return the height of a bar in SU; None if the table has no amount there either."""
-    if row[key] is None or (key == "used" and not _has_use(row)):
-        return None
-    return float(row[key]) / MINUTES_IN_SU
+    return None if row[key] is None else float(row[key]) / MINUTES_IN_SU
 
 
 def _remark(row: Row) -> str:

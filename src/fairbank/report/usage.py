@@ -99,14 +99,12 @@ def resource_names(units: Iterable[Unit]) -> dict[Unit, str]:
 
 
 def _finished(row: Row, name: str, unit: str, share: int) -> dict[str, Any]:
-    has_cpu_time = bool(row["cpu_given"])
     return {
         **{key: value for key, value in row.items() if key != "display"},
         "group": None if row["group"] == OTHERS else row["group"],
         "name": name,
         "resource_name": unit,
         "share_permille": share,
-        "wasted": row["wasted"] if has_cpu_time else None,
     }
 
 

@@ -77,12 +77,6 @@ def set_texts(*objects: object) -> None:
             structs.force_setattr(item, "display", texts)
 
 
-def set_unknown(item: Amounts, name: str) -> None:
-    """Replace the text of an amount that has no meaning by that of the tables."""
-    if isinstance(item.display, dict):
-        item.display[name] = "-"
-
-
 @cache
 def _amounts_of(kind: type[Amounts]) -> tuple[str, ...]:
     return tuple(name for name in kind.__struct_fields__ if name in AMOUNTS)

@@ -12,7 +12,7 @@ from fairbank.cluster.job import split_status
 from fairbank.core.time import Instant, iso
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, ListResponse
-from fairbank.rest.schemas.envelope import convert_to, set_texts, set_unknown
+from fairbank.rest.schemas.envelope import convert_to, set_texts
 
 
 class UsageRow(Amounts, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
     as known. `elapsed`, `waited` (from submission to start), `cpu_seconds` and `cpu_given` are
     seconds: processors were busy for `cpu_seconds` of the `cpu_given` that the runs had. `wasted`
     are the SU-minutes charged for the idle rest. `cpu_seconds`, `cpu_given` and `wasted` count only
-    runs of which they are known; without any they are 0, and the text of `wasted` is `-`.
+    runs of which they are known; without any they are 0, and `wasted` is null.
     `failed_early` counts the runs that failed within two minutes of their start; `early_exit_code`
     is their common exit code, null if it differs or is not known.
     """
@@ -44,7 +44,7 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
     waited: int
     cpu_seconds: int
     cpu_given: int
-    wasted: int
+    wasted: int | None
     failed_early: int
     early_exit_code: int | None
 
@@ -74,11 +74,10 @@ def usage_row(usage: Usage, group: str | int) -> UsageRow:
         waited=usage.waited_seconds,
         cpu_given=usage.given_seconds,
         failed_early=usage.early,
+        wasted=usage.wasted if usage.given_seconds else None,
         early_exit_code=None if signal else code,
     )
     set_texts(row)
-    if not row.cpu_given:
-        set_unknown(row, "wasted")
     return row
 
 
@@ -91,8 +90,8 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     evenly; `granted_at_end` is what those that are valid at its end would grant for a period of
     this length. `used` is what runs that ended in the period were charged, less refunds; `runs` is
     their number. If the resource has several prices, its credit is in a row with empty `clusters`,
-    beside the sum of what the clusters can charge (`several_prices`): there `used` is 0 with the
-    text `-`, unless use was measured, and their `granted` is null. Measured use of a resource that
+    beside the sum of what the clusters can charge (`several_prices`): there `used` is null,
+    unless use was measured, and their `granted` is null. Measured use of a resource that
     no cluster bills has empty `clusters` too. `core_seconds` and `gpu_seconds` are those of the
     processors and GPUs that they had; resized runs are not counted in them.
     """
@@ -104,7 +103,7 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     capacity: int | None
     granted: int | None
     granted_at_end: int | None
-    used: int
+    used: int | None
     runs: int
     core_seconds: int
     gpu_seconds: int
@@ -159,13 +158,11 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
             billing_units=None
             if resource.billing_units is None
             else exact_decimal(resource.billing_units),
+            used=None if resource.several_prices and not resource.used else resource.used,
         )
         for resource in use.resources
     ]
     set_texts(*resources)
-    for row in resources:
-        if row.several_prices and not row.used:
-            set_unknown(row, "used")
     return CentreCard(
         since=iso(since),
         until=iso(until),
