@@ -56,7 +56,9 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     for seen in known.values():
         tx.log("warning", f"node {name} has run {seen.run}, which is over: it is ended")
         tx.send(name, DropRun(seen.run) if seen.stage == "cleared" else EndRun(seen.run))
-    strays = tuple(seen.run for seen in known.values() if seen.stage != "cleared")
+    # A run that it does not know yet may be on its way to it: see `_miss_run`.
+    left = () if has_booted else tx.state.nodes[name].strays[len(status.strays) :]
+    strays = (*left, *(seen.run for seen in known.values() if seen.stage != "cleared"))
     lacking = _lacking(configured, message.resources)
     event = NodeEvent.LACKING if lacking else _registration(status.condition, tx)
     real = _real_resources(tx, message.resources)
@@ -187,7 +189,8 @@ def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted
     elif not run.is_allowed:
         pass  # nothing was sent yet
     elif has_booted or job.state is JobState.RUNNING:
-        lose_node(tx, job, node, is_clear=True)
+        # Without a boot the start may have passed the registration: only its end frees the node.
+        lose_node(tx, job, node, is_clear=has_booted)
     else:
         # The start may have been lost with the controller, after it was stored.
         send_start_to(tx, job, run, node)
