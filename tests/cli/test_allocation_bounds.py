@@ -28,7 +28,7 @@ def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -
 
 @pytest.mark.parametrize(
     ("short", "shown"),
-    [(False, "lasts; about 9.22 SU will be unused"), (True, "lasts; 9.22 unused")],
+    [(False, "lasts; about 9.22 SU will be unused"), (True, "lasts; ~9.22 unused")],
 )
 def test_unused_credit_is_exact_at_every_width(short: bool, shown: str) -> None:
     row = {**ROW, "outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}

@@ -112,9 +112,9 @@ def test_imported_jobs_are_listed_by_their_starts(changing: Run, directory: Path
     ]
     (directory / "jobs.csv").write_text("\n".join([HEADER, *lines, ""]))
     output_of(changing("import", "csv", "jobs.csv"))
-    for limit in (0, 2):
+    for limit, shown_jobs in (("all", 4), (2, 2)):
         shown = changing("jobs", "-a", "-n", "-P", "-o", "JOBID", "--limit", limit).out
-        assert shown.split()[:4] == ["193", "191", "194", "192"][: limit or 4]
+        assert shown.split()[:4] == ["193", "191", "194", "192"][:shown_jobs]
 
 
 def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) -> None:

@@ -225,7 +225,7 @@ def test_job_of_a_recording_is_never_that_of_another_cluster(
     message = " ".join(result.err.split())
     assert "has no job 812301 that waits" in message
     assert "nothing is known of its credit: the bank has no cluster 'lab'" in message
-    assert "the bank's settings know: darwin" in message
+    assert "the settings know: darwin" in message
     jobs = queue / "jobs.txt"
     jobs.write_text(jobs.read_text().replace("JobId=1 ", "JobId=812344 "))
     config = queue / "config.txt"

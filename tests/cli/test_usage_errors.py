@@ -42,7 +42,7 @@ EXCLUDED = {"replay", "simulate", "demo", "share", "prio"}  # these run for seco
         (["token", "create", "x", "--days", "-1"], "'-1' is not a whole number from 1 on"),
         (["balance", "--as", "-1"], "'-1' is not a user"),
         (["serve", "--port", "0"], "'0' is not a whole number from 1 on"),
-        (["jobs", "--limit", "many"], "not a whole number from 0 on"),
+        (["jobs", "--limit", "many"], "not a whole number from 1 on"),
         (["balance", "--watch", "1"], "not more often"),
         (["alloc", "show"], "ALLOC"),
         (["alloc", "show", "x"], "not a whole number from 1 on"),

@@ -876,7 +876,7 @@ def priced(explained: str, answers: int) -> tuple[QueueExplanation, int]:
         if len(questions) > answers:
             raise Unavailable("the bank does not answer")
         paid = {"account": "wg_astro", "resource": "cpu", "amount": 1, "available": 2, "fits": True}
-        return {**paid, "reason": None, "detail": None, "remedies": []}
+        return {**paid, "longest_seconds": 120, "reason": None, "detail": None, "remedies": []}
 
     row = explain(
         JOBS[explained], str(QUEUE), advice=True, likely=False, quote=quote, progress=None

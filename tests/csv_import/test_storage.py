@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.requests import Open
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.csv_import.storage import StorageResult, StorageUse, import_storage
@@ -161,8 +161,8 @@ def test_day_of_one_storage_is_not_known_on_another_resource(bank: BankClient) -
 def test_missing_name_of_one_of_two_clusters_has_a_remedy_for_every_command() -> None:
     """`fairbank why` has no -M: FAIRBANK_CLUSTER names the cluster for it, too."""
     two = {name: replace(CLUSTERS["alpha"], name=name) for name in ("alpha", "beta")}
-    with create_world(clusters=two) as world, pytest.raises(NotFound) as missing:
+    with create_world(clusters=two) as world, pytest.raises(InvalidInput) as missing:
         BankClient(ClientInProcess(world)).cluster(None)  # type: ignore[arg-type]
     assert missing.value.remedy == (
-        "name one in FAIRBANK_CLUSTER; the bank's settings know: alpha, beta"
+        "name one (-M CLUSTER, or FAIRBANK_CLUSTER); the settings know: alpha, beta"
     )
