@@ -164,5 +164,5 @@ def test_missing_name_of_one_of_two_clusters_has_a_remedy_for_every_command() ->
     with create_world(clusters=two) as world, pytest.raises(InvalidInput) as missing:
         BankClient(ClientInProcess(world)).cluster(None)  # type: ignore[arg-type]
     assert missing.value.remedy == (
-        "name one (-M CLUSTER, or FAIRBANK_CLUSTER); the settings know: alpha, beta"
+        "name one with -M CLUSTER, or FAIRBANK_CLUSTER; the settings know: alpha, beta"
     )
