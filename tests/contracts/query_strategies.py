@@ -152,6 +152,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             state=st.none() | st.sampled_from(RunState),
             closed=st.none() | st.booleans(),
             job_id=number,
+            job_ids=some_ids,
             since=instant,
             until=instant,
         ),

@@ -97,6 +97,7 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
         ({"cluster": "darwin"}, [1, 2, 3, 4]),
         ({"cluster": "other"}, []),
         ({"job_id": 4}, [4]),
+        ({"job_ids": frozenset({2, 4, 99})}, [2, 4]),
         ({"partition": "large"}, [2]),
         ({"resource": "gpu"}, [3]),
         ({"resource": "cpu", "owner": ALICE}, [1, 4]),

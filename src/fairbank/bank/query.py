@@ -179,9 +179,10 @@ class RunQuery(JobRowQuery, frozen=True, kw_only=True):
     `failed` selects ended runs: true those that failed (`RunEnd.is_failure`), false those that
     ended as COMPLETED.
     `closed` selects open holds (false) or all other runs (true), `measured` measured use (true) or
-    jobs (false).
+    jobs (false). `job_ids` are numbers of jobs on any cluster.
     """
 
+    job_ids: frozenset[int] | None = None
     state: RunState | None = None
     closed: bool | None = None
     failed: bool | None = None

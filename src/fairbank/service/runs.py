@@ -91,19 +91,26 @@ class Runs(UseCases):
         """Return for each refused job the state of its newest run that was accepted since, such as
         after a deposit; None if there is none. Who may see a refusal may see the run of its job.
         """
-        states = []
+        refused = [
+            Run.parse(refusal.run) if refusal.run and refusal.reason in CREDIT_REASONS else None
+            for refusal in refusals
+        ]
+        numbers = frozenset(run.job_id for run in refused if run is not None)
+        if not numbers:
+            return [None] * len(refused)
         with self._store.reading() as reader:
-            for refusal in refusals:
-                run = None
-                if refusal.run is not None and refusal.reason in CREDIT_REASONS:
-                    refused = Run.parse(refusal.run)
-                    query = RunQuery(cluster=refused.cluster, job_id=refused.job_id)
-                    run = next(iter(reader.runs(query, Page(1, newest_first=True))), None)
-                    # A cluster begins again with the first number after the last one.
-                    if run and run.reported.run.submitted < refused.submitted:
-                        run = None
-                states.append(run.state if run else None)
-        return states
+            runs = reader.runs(RunQuery(job_ids=numbers), Page(PAGE_MAX, newest_first=True))
+        newest = {(run.reported.run.cluster, run.reported.run.job_id): run for run in runs[::-1]}
+        accepted = [
+            None if run is None else newest.get((run.cluster, run.job_id)) for run in refused
+        ]
+        # A cluster begins again with the first number after the last one.
+        return [
+            later.state
+            if before and later and later.reported.run.submitted >= before.submitted
+            else None
+            for before, later in zip(refused, accepted, strict=True)
+        ]
 
     def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
         """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""

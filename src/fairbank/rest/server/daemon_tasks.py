@@ -42,5 +42,7 @@ class DaemonTasks:
     def _end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("%s has a bug and stops, to be started again", self._daemon, exc_info=error)
+            _log.critical(
+                "%s has a bug and stops, to be started again", self._daemon, exc_info=error
+            )
             self._stop()

@@ -206,6 +206,7 @@ class MemoryReader:
             and has_fields(run, query, "allocation", "owner", "state")
             and has_fields(run.reported, query, "partition")
             and has_fields(run.reported.run, query, "cluster", "job_id")
+            and is_one_of(run.reported.run.job_id, query.job_ids)
             and (query.closed is None or (run.state is not RunState.HELD) is query.closed)
             and (
                 query.failed is None

@@ -249,6 +249,7 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         ),
         equal(_r.cluster, query.cluster),
         equal(_r.job_id, query.job_id),
+        is_in(_r.job_id, query.job_ids),
         equal(_r.partition, query.partition),
         (
             true()
