@@ -193,8 +193,11 @@ def test_finer_than_a_minute_is_reported(text: str) -> None:
 
 @given(st.integers(1, AMOUNT_MAX))
 @example(25)
+@example(75_600)
 def test_printed_amount_reads_back(minutes: int) -> None:
-    assert parse_su(show_su(minutes)) == minutes
+    """With separators only if it has decimals: `1,260` may be meant as 1.26."""
+    plain = AmountFormat(separators=False)
+    assert parse_su(show_su(minutes, plain)) == minutes
     assert parse_su(f"{show_su(minutes, AmountFormat(decimals=2))}h") == minutes
 
 

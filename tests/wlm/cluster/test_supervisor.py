@@ -138,7 +138,7 @@ def test_large_log_is_emptied_and_its_daemon_writes_on(tmp_path: Path) -> None:
     try:
         saved = tmp_path / "chatty.1"
         wait_until(saved.exists, "the copy")
-        wait_until(lambda: supervised.log("chatty") > "0", "lines behind the copy")
+        wait_until(lambda: supervised.log("chatty")[:1] not in ("", "x"), "lines behind the copy")
         assert saved.stat().st_size > supervisor.LOG_BYTES
         assert (tmp_path / "chatty").stat().st_size < supervisor.LOG_BYTES
         assert supervised.log("chatty")[:1].isdigit()

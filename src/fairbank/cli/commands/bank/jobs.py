@@ -152,7 +152,7 @@ def _short(row: Row, form: DisplayFormat) -> str:
 
 
 SHORTFALL = if_any(Amount(_short))
-"""What a refused job lacked."""
+"""Shortfall of a refused job."""
 REFUSED: Sequence[Column] = (
     Column("TIME", moment("at")),
     Column("JOBID", text("job_id"), right=True),
