@@ -32,6 +32,16 @@ def test_requeued_job_is_another_run() -> None:
     )
 
 
+def test_runs_that_start_in_one_second_are_matched_by_their_final_states() -> None:
+    """The first had no time to cost anything. The second was held at once, and began later."""
+    first, again = a_job(1, state="REQUEUED", elapsed=0), a_job(1)
+    begun = again.submitted + 1
+    second = msgspec.structs.replace(again, start=begun, end=begun + again.elapsed)
+    runs = [bank_run(first, state="released", number=1), bank_run(again, restart=1, number=2)]
+    for history in ([first, second], [second, first]):
+        assert compare_records(history, runs).findings == ()
+
+
 def test_submit_time_changed_by_a_crash_is_matched() -> None:
     """The same id, start and owner mean the same run, even if slurmctld changed the submit time."""
     job = a_job(1)

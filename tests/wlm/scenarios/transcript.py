@@ -89,6 +89,7 @@ class _Normaliser:
                 (rf"(?<![\w/]){user.pw_name}\b", "<user>"),
                 (rf"\b{host}\b", "<host>"),
                 (r"\bslurmstepd-n\d\b", "slurmstepd"),  # of several slurmd on one host
+                (r"(?<=PRIO_PROCESS=)-?\d+", "0"),  # the priority with which the tests run
                 (r"\bn\[[\d,-]+\]", "<nodes>"),
                 (r"\bn\d\b", "<node>"),
                 (r"\b202\d-\d\d-\d\dT\d\d:\d\d:\d\d", "<time>"),

@@ -329,8 +329,9 @@ class _RunIndex:
     def take(self, job: AccountingJob) -> BankRun | None:
         """Take the run of this job: the one of the same submission and the nearest start.
 
-        A restart can be quicker than a second. After a crash slurmctld may report another
-        submission than before it; then the run of the same owner and start is the one.
+        A restart can be quicker than a second: then the final state tells runs apart. After a crash
+        slurmctld may report another submission than before it; then the run of the same owner and
+        start is the one.
         """
         runs = [run for run in self._free.get(job.job_id, []) if not is_of_another_job(run, job)]
         start = job.start or 0
@@ -343,7 +344,11 @@ class _RunIndex:
             return None
         nearest = min(
             candidates,
-            key=lambda run: (abs(run.reported.start - start), run.state is RunState.RELEASED),
+            key=lambda run: (
+                abs(run.reported.start - start),
+                run.end is not None and run.end.outcome != job.state,
+                run.state is RunState.RELEASED,
+            ),
         )
         self._free[job.job_id].remove(nearest)
         self.taken.add((nearest.job_id, nearest.submitted))
