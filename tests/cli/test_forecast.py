@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.fair_share import RankingRule, level_of
+from fairbank.priority.fairshare.regimes import RankingRule, level_of
 from fairbank.slurm.fairshare_view.shares import recovery_times
 from tests.cli.conftest import CommandResult, Run
 from tests.support.fairshare_recordings import printed, standings

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.fair_share import RankingRule
+from fairbank.priority.fairshare.regimes import RankingRule
 from fairbank.report.slurm.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
 from fairbank.slurm.fairshare_view import shares as share_view
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, merge_factors

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from fairbank.cluster.share import ShareRow
-from fairbank.report.fair_share import RankingRule
+from fairbank.priority.fairshare.regimes import RankingRule
 from fairbank.report.slurm.layout import SlurmColumn
 from fairbank.report.slurm.sshare import lines, parse_fields
 from fairbank.slurm.fairshare_view.shares import compute_shares

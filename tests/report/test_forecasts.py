@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from fairbank.priority.fairshare.regimes import RankingRule
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.fair_share import RankingRule, sentences, shown_level, span
+from fairbank.report.fair_share import sentences, shown_level, span
 from fairbank.report.share_forecast import (
     FORECAST_COLUMNS,
     Recovery,

@@ -1,14 +1,20 @@
-"""Fair share explained: the rule that ranks users, levels as a tree, regimes in words."""
+"""Fair share explained: levels as a tree, regimes and the rule that ranks users in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.regimes import (
+    EVEN_TOLERANCE,
+    Regime,
+    classic_factor,
+    level_of,
+    regime_of,
+)
 from fairbank.report.cells import csv_line
 from fairbank.report.columns import Column, Row, decimal, text
 from fairbank.report.slurm.layout import SlurmColumn, cells_of, whole
@@ -17,6 +23,7 @@ from fairbank.report.slurm.sprio import FACTORS
 
 if TYPE_CHECKING:
     from fairbank.cluster.share import ShareRow
+    from fairbank.priority.fairshare.regimes import RankingRule
     from fairbank.report.share_forecast import Recovery
 
 TWO_ANSWERS = (
@@ -24,42 +31,9 @@ TWO_ANSWERS = (
 )
 
 
-class RankingRule(NamedTuple):
-    """Fair Tree or the classic rule.
-
-    `half_life` of usage in seconds, 0 for no decay; `dampening` is FairShareDampeningFactor;
-    `reset_in` is the number of seconds until usage is reset, None for never. `weights` are those of
-    the factors of priorities that have one, by field or TRES, the largest first; None if they are
-    unknown.
-    """
-
-    fair_tree: bool
-    half_life: int = 0
-    dampening: int = 1
-    depth_oblivious: bool = False
-    reset_in: int | None = None
-    weights: Mapping[str, float] | None = None
-
-    @property
-    def counts(self) -> bool:
-        """True if fair share has a weight in priorities."""
-        return self.weights is None or "fair_share" in self.weights
-
-    @property
-    def target_level(self) -> float:
-        """Level of an association that has recovered; factor 0.5 under the classic rule."""
-        return 1.0 if self.fair_tree else 1 / self.dampening
-
-    @property
-    def target_name(self) -> str:
-        """Name of that level."""
-        return "level 1" if self.fair_tree else "factor 0.5"
-
-    def factor_at(self, level: float | None) -> float | None:
-        """Return the factor at a level under the classic rule; None if it is unknown or a rank."""
-        if self.fair_tree or level is None:
-            return None
-        return 2 ** (-1 / (level * self.dampening)) if level else 0.0
+def target_name(rule: RankingRule) -> str:
+    """Return the name of the level at which an association has recovered."""
+    return "level 1" if rule.fair_tree else "factor 0.5"
 
 
 def user_cell(user: str | None, partition: str | None) -> str | None:
@@ -157,47 +131,34 @@ def span(seconds: float) -> str:
 
 # --- the tree ---
 
-EVEN_TOLERANCE = 0.05
-"""Deviation from level 1 that still counts as even."""
-NO_SHARE_LEFT = 0.1
-"""Level below which nothing is left of a share: the classic factor, undampened, is below 0.001."""
 RATIO_MAX = 99
 """Level from which no ratio is shown: all but nothing was used."""
 FORECASTS_MAX = 5
 
 
-class Regime(Enum):
-    """Regimes of FASRC: how much of its share an association used. The value is in words, and then
-    what it means for its jobs; {} stands for those that it competes with.
-    """
-
-    UNUSED = (
+REGIMES = {
+    Regime.UNUSED: (
         "unused",
         "nothing that it used counts now; its jobs go before those of {} that used something.",
-    )
-    UNDER = (
+    ),
+    Regime.UNDER: (
         "under",
         "1:2 used half of its share; its jobs go before those of {} that used theirs.",
-    )
-    EVEN = (
+    ),
+    Regime.EVEN: (
         "about even",
         "it used its share; its jobs go behind those of {} that used less, before the others.",
-    )
-    OVER = ("over", "2:1 used twice its share; its jobs wait behind those of {} that used less.")
-    NONE_LEFT = (
+    ),
+    Regime.OVER: (
+        "over",
+        "2:1 used twice its share; its jobs wait behind those of {} that used less.",
+    ),
+    Regime.NONE_LEFT: (
         "no share left",
         "it used more than ten times its share; its jobs wait behind those of all {}{age}.",
-    )
-
-    @property
-    def words(self) -> str:
-        return str(self.value[0])
-
-    def meaning(self, rule: RankingRule) -> str:
-        """Return the sentence for the reading guide."""
-        lifts = ", until their age lifts them" if "age" in (rule.weights or {}) else ""
-        whom = "siblings" if rule.fair_tree else "others"
-        return f"{self.words}: {self.value[1]}".format(whom, age=lifts)
+    ),
+}
+"""Words for each regime, and what it means for jobs; {} stands for those that they compete with."""
 
 
 TREE_COLUMNS = (
@@ -209,28 +170,6 @@ TREE_COLUMNS = (
     Column("FACTOR", decimal("factor", 3), right=True, drop=1),
     Column("", text("words")),
 )
-
-
-def level_of(row: ShareRow, rule: RankingRule) -> float | None:
-    """Return shares divided by usage: above 1 it used less than its share. None: no level."""
-    if rule.fair_tree:
-        return row.level
-    if row.effective is None or not row.shares:
-        return None if row.shares is None else 0.0
-    return row.norm_shares / row.effective if row.effective else inf
-
-
-def regime_of(row: ShareRow, level: float | None) -> Regime | None:
-    """Return the regime; None without a level of its own."""
-    if level is None or row.shares == ON_PARENT:
-        return None
-    if level == inf:
-        return Regime.UNUSED
-    if level < NO_SHARE_LEFT:
-        return Regime.NONE_LEFT
-    if abs(level - 1) <= EVEN_TOLERANCE:
-        return Regime.EVEN
-    return Regime.UNDER if level > 1 else Regime.OVER
 
 
 def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
@@ -267,9 +206,10 @@ def _level_word(row: ShareRow, level: float | None) -> str:
         return ""
     if not row.shares:
         return "no share"
+    words, _ = REGIMES[regime]
     if regime is Regime.UNDER and level < RATIO_MAX:
-        return f"{regime.words}, 1:{level:.2g}"
-    return f"{regime.words}, {1 / level:.2g}:1" if regime is Regime.OVER else regime.words
+        return f"{words}, 1:{level:.2g}"
+    return f"{words}, {1 / level:.2g}:1" if regime is Regime.OVER else words
 
 
 def reading_guide(
@@ -298,7 +238,9 @@ def reading_guide(
             " is the rank."
         ]
     else:
-        texts += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
+        texts += [
+            f"At level 1 the factor is {classic_factor(1 / rule.dampening):.3f}, without usage 1."
+        ]
     texts += decay_sentences(rule)
     if not rule.half_life:
         return texts
@@ -310,7 +252,7 @@ def reading_guide(
     over.sort(key=lambda back: (back.level, back.account))
     if not over:
         return texts
-    texts += sentences(over[:FORECASTS_MAX], rule.target_name)
+    texts += sentences(over[:FORECASTS_MAX], target_name(rule))
     return [*texts, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
 
 
@@ -321,7 +263,13 @@ def _regime_sentences(rows: Sequence[ShareRow], rule: RankingRule) -> list[str]:
         for row in rows
         if row.shares and (row.user or row.parent)
     }
-    return [regime.meaning(rule) for regime in Regime if regime in there]
+    whom = "siblings" if rule.fair_tree else "others"
+    lifts = ", until their age lifts them" if "age" in (rule.weights or {}) else ""
+    return [
+        f"{words}: {meaning}".format(whom, age=lifts)
+        for regime, (words, meaning) in REGIMES.items()
+        if regime in there
+    ]
 
 
 def tree_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
@@ -339,7 +287,7 @@ def tree_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, 
             "effective_usage": row.effective,
             "fair_share": row.factor,
             "level": level_or_inf(level := level_of(row, rule)),
-            "regime": (regime := regime_of(row, level)) and regime.words,
+            "regime": (regime := regime_of(row, level)) and REGIMES[regime][0],
             "limits": row.limits or None,
             "used_minutes": row.used or None,
             "running_minutes": row.running or None,

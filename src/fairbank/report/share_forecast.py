@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.columns import Column, Row, decimal, text
 from fairbank.report.fair_share import (
     TWO_ANSWERS,
-    RankingRule,
     association_name,
     decay_sentences,
     level_or_inf,
     shown_level,
     span,
+    target_name,
     user_cell,
     weight_sentences,
 )
+
+if TYPE_CHECKING:
+    from fairbank.priority.fairshare.regimes import RankingRule
 
 FORECAST_COLUMNS = (
     Column("ACCOUNT", text("account"), least=7),
@@ -99,7 +102,7 @@ def assumptions(rule: RankingRule) -> list[str]:
     """Return sentences that explain the forecast and its assumptions."""
     never = "never: no pause of its own brings it back; only what others use does."
     return [
-        f"When each is back at {rule.target_name}, if it pauses.",
+        f"When each is back at {target_name(rule)}, if it pauses.",
         *([TWO_ANSWERS] if rule.half_life else [never]),
         *_premises(rule),
     ]
@@ -150,7 +153,7 @@ def forecast_data(
             "user": back.user or None,
             "partition": back.partition or None,
             "level": level_or_inf(back.level),
-            "goal": rule.target_name,
+            "goal": target_name(rule),
             "soonest_seconds": None if back.soonest is None else round(back.soonest),
             "latest_seconds": None if back.latest is None else round(back.latest),
             "least_level": after and level_or_inf(after.least),

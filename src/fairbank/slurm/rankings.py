@@ -10,9 +10,9 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.cluster.share import ShareRow
+from fairbank.priority.fairshare.regimes import RankingRule
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.settings import Flag
-from fairbank.report.fair_share import RankingRule
 from fairbank.report.share_forecast import LevelAfter, Recovery
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.commands import output_of

@@ -8,13 +8,13 @@ where slurmctld uses them.
 from __future__ import annotations
 
 import math
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.columns import Doubles, Long, Longs, quotient
+from fairbank.priority.fairshare.regimes import classic_factor
 from fairbank.priority.fairshare.tree import Standings, Tree, norm_usage, usage_of
 from fairbank.priority.settings import DAMPENING_MAX
 
@@ -140,12 +140,8 @@ def _oblivious(
 
 
 def _factor(shares: Doubles, effective: Longs, dampening: int) -> Doubles:
-    """Return 2 ** -(effective / shares / dampening), and 0 without shares.
-
-    The power is the C library's, as in slurmctld. NumPy's own differs in the last bit on some
-    processors.
-    """
+    """Return the factors, 0 without shares."""
     with np.errstate(over="ignore"):  # beyond a double is far enough beyond the share
-        exponent = (-quotient(effective, shares, Long) / dampening).astype(np.float64)
-    power = np.fromiter(map(math.pow, repeat(2.0), exponent.tolist()), np.float64, len(shares))
-    return np.where(shares > 0, power, 0.0)
+        use = (quotient(effective, shares, Long) / dampening).astype(np.float64)
+    factors = np.fromiter(map(classic_factor, use.tolist()), np.float64, len(shares))
+    return np.where(shares > 0, factors, 0.0)

@@ -13,6 +13,7 @@ import msgspec
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import FairbankError
 from fairbank.priority.associations import own_association
+from fairbank.priority.fairshare.regimes import classic_factor
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
@@ -106,5 +107,5 @@ def _factors(
         elif row.effective is None or row.norm_shares <= 0:
             factors[job.job_id] = 0.0
         else:
-            factors[job.job_id] = 2.0 ** -(row.effective / row.norm_shares / dampening)
+            factors[job.job_id] = classic_factor(row.effective / row.norm_shares / dampening)
     return factors

@@ -19,6 +19,7 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, next_reset
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after, level_after
+from fairbank.priority.fairshare.regimes import RankingRule, level_of
 from fairbank.priority.fairshare.tree import (
     FairTreeResult,
     ShareAssociation,
@@ -28,7 +29,6 @@ from fairbank.priority.fairshare.tree import (
     sum_usage,
 )
 from fairbank.priority.settings import Algorithm, FairShare, MultifactorSettings
-from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.share_forecast import LevelAfter, Recovery
 from fairbank.report.slurm.sprio import FACTORS
 from fairbank.slurm.fairshare_view.priorities import weights_of
