@@ -63,7 +63,8 @@ def test_impossible_node_is_reported_with_its_field(fields: dict[str, Any], fiel
 def test_job_runs_one_task_per_node_by_default() -> None:
     assert ResourceRequest(nodes=4).least_tasks == 4
     assert ResourceRequest(nodes=4, tasks=6, cpus_per_task=2).cpus == 12
-    assert ResourceRequest(nodes=4, cpus_per_node=8).cpus == 32
+    assert ResourceRequest(nodes=4, cpus_per_node=8).cpus == 4  # as Slurm counts --mincpus
+    assert ResourceRequest(nodes=4, min_cpus=6).cpus == 6
 
 
 @pytest.mark.parametrize(

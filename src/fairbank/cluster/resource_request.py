@@ -18,6 +18,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         tasks                 None: one for each of `nodes`
         tasks_per_node        maximum per node
         cpus_per_node         minimum that a node must give (`--mincpus`)
+        min_cpus              minimum of all nodes together; None: as many as the tasks need
         memory_per_node       None: see `memory_per_cpu`; if both are None the job gets all
                               memory of its nodes, as in Slurm
         gpus                  per node
@@ -34,6 +35,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     tasks_per_node: int | None = None
     cpus_per_task: int = 1
     cpus_per_node: int = 1
+    min_cpus: int | None = None
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
     gpus: tuple[Gpus, ...] = ()
@@ -57,6 +59,14 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def _contradictions(self) -> list[tuple[str, str, str]]:
         most, contradictions = self.max_nodes, []
+        if most is not None and len(set(self.required)) > most:
+            contradictions.append(
+                (
+                    "required",
+                    f"{len(set(self.required))} nodes are required but at most {most} wanted",
+                    f"name at most {most}",
+                )
+            )
         if most is not None and most < self.nodes:
             contradictions.append(
                 (
@@ -89,14 +99,6 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
                     "name one of them",
                 )
             )
-        if most is not None and len(set(self.required)) > most:
-            contradictions.append(
-                (
-                    "required",
-                    f"{len(set(self.required))} nodes are required but at most {most} wanted",
-                    f"name at most {most}",
-                )
-            )
         if both := set(self.required) & set(self.excluded):
             contradictions.append(
                 ("excluded", f"{min(both)} is required and excluded", "name it in one of the lists")
@@ -114,8 +116,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpus(self) -> int:
-        """CPUs that all tasks need together."""
-        return max(self.least_tasks * self.cpus_per_task, self.nodes * self.cpus_per_node)
+        """CPUs that are requested for all nodes together, as Slurm counts them before the start."""
+        return max(self.least_tasks * self.cpus_per_task, self.min_cpus or 1)
 
 
 _LEAST = {
@@ -125,6 +127,7 @@ _LEAST = {
     "tasks_per_node": 1,
     "cpus_per_task": 1,
     "cpus_per_node": 1,
+    "min_cpus": 1,
     "memory_per_node": ALL_MEMORY,
     "memory_per_cpu": 1,
     "tmp": 0,

@@ -240,14 +240,15 @@ def _not_a_time(text: str, field: str, remedy: str) -> InvalidInput:
     return InvalidInput(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
 
 
-_SLURM_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
+_SLURM_DURATION = re.compile(r"(?=\d)(?:(\d+)-)?(?:(\d+)(?::(\d+))?(?::(\d+))?)?", re.ASCII)
 
 
 def parse_duration(text: str, *, field: str = "time limit") -> int:
-    """Parse a Slurm time limit (`min`, `min:sec`, `h:m:s`, `d-h`, `d-h:m`, `d-h:m:s`) into seconds.
+    """Parse a Slurm time limit into seconds.
 
-    The result is rounded up to whole minutes, as Slurm does. An unlimited time is refused because a
-    hold needs a finite limit. Source: sbatch(1), --time; HADM, "Design Goals".
+    It is `min`, `min:sec`, `h:m:s`, `d-`, `d-h`, `d-h:m` or `d-h:m:s`, rounded up to whole minutes,
+    as Slurm does. An unlimited time is refused because a hold needs a finite limit. Source:
+    sbatch(1), --time; HADM, "Design Goals".
 
     Raises:
         InvalidInput: the text is not a finite time limit; the error names `field`.

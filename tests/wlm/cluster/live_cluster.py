@@ -29,6 +29,7 @@ return_to_service = 2
 
 [jobs]
 kill_wait = 1
+auth_info = "cred_expire=0"
 
 [[nodes]]
 node_name = "n[1-4]"

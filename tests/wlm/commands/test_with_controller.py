@@ -282,9 +282,8 @@ def test_job_is_held_updated_released_and_requeued(command: RunCommand) -> None:
     assert command("scontrol", "update", f"JobId={job}", "TimeLimit=+10", "JobName=new").code == 0
     assert command("scontrol", "release", job).code == 0
     assert command("scontrol", "wait_job", job).code == 0
-    code, _, err = command("scontrol", "hold", job)
-    assert code == 1
-    assert f"job {job} is RUNNING and cannot be held" in err
+    code, _, err = command("scontrol", "top", job)
+    assert (code, err.splitlines()[-1]) == (1, f"Job is no longer pending execution for job {job}")
     assert command("scontrol", "requeuehold", "State=SpecialExit", job).code == 0
     wait_for(job, "PENDING SPECIAL_EXIT")
     assert command("scancel", job).code == 0

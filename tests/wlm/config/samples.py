@@ -76,6 +76,7 @@ JOBS = {
     "OverTimeLimit": "UNLIMITED",
     "JobRequeue": "0",
     "MaxBatchRequeue": "1",
+    "AuthInfo": "cred_expire=30",
     "RequeueExit": "1,5-7",
     "RequeueExitHold": "8",
     "JobFileAppend": "1",

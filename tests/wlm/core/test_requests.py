@@ -516,11 +516,35 @@ def test_top_moves_a_job_before_those_of_its_user_only() -> None:
     ]
 
 
-def test_running_job_takes_a_new_limit_and_no_new_partition() -> None:
+def test_top_of_a_held_or_running_job_is_refused() -> None:
+    world = World()
+    held, running = world.submit(held=True), world.run_one()
+    refused = [world.request(ev.TopJob(named(number))) for number in (held, running)]
+    assert [error.field for error in refused] == ["held", "started"]
+
+
+def test_ended_job_does_not_change() -> None:
+    world = World()
+    number = world.run_one()
+    world.end(number)
+    before = world.job(number)
+    for body in (
+        ev.UpdateJob(jobs=named(number), comment="late"),
+        ev.HoldJob(named(number)),
+        ev.ReleaseJob(named(number)),
+    ):
+        refused = world.request(body)
+        assert (type(refused), refused.field) == (Conflict, "ended")
+    assert world.job(number) == before
+
+
+def test_running_job_takes_a_new_limit_and_name_and_no_new_partition() -> None:
     world = World()
     number = world.run_one(limit=600)
     refused = world.request(ev.UpdateJob(jobs=named(number), partitions=("main",)))
     assert isinstance(refused, Conflict)
+    assert world.request(ev.UpdateJob(jobs=named(number), name="new", comment="c")) is None
+    assert world.job(number).submission.name == "new"
     body = ev.RequestMade(99, ALICE, ev.UpdateJob(jobs=named(number), limit=300))
     effects = world.event(body)
     run = world.job(number).run
@@ -541,6 +565,18 @@ def test_changed_request_is_what_limits_count() -> None:
         world.request(ev.UpdateJob(jobs=named(number), wanted=too_large)), InvalidInput
     )
     assert world.job(number).request.wanted == wanted
+
+
+def test_job_that_needs_more_nodes_than_its_partition_gives_a_job_is_refused() -> None:
+    world = World(PartitionRules(name="main", is_default=True, max_nodes=1))
+    body = submission()
+    wanted = ResourceRequest(tasks=5)
+    error = world.request(structs.replace(body, job=structs.replace(body.job, wanted=wanted)))
+    assert (type(error), error.field) == (InvalidInput, "nodes")
+    # With a minimum of its own it waits for a change of the partition.
+    number = world.submit(cpus=2, nodes=2)
+    world.settle()
+    assert world.reason(number) == "PartitionNodeLimit"
 
 
 # --- nodes, partitions and reservations

@@ -20,8 +20,11 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
+from fairbank.wlm.core.settings import CoreSettings
 from fairbank.wlm.core.starts import NO_ANSWER
 from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
+
+REQUEUE_SECONDS = CoreSettings(cluster="lab").requeue_wait + 1
 
 
 def starts(world: World, number: int) -> int:
@@ -236,12 +239,13 @@ def test_start_that_its_node_does_not_confirm_is_given_up_and_then_held() -> Non
         assert world.job(number).restarts == restarts
         world.advance(10)
         world.clear(number)
+        world.advance(REQUEUE_SECONDS)
     assert world.reason(number) == "JobHoldMaxRequeue"
     world.settle()
     assert world.state(number) == "PENDING"
 
 
-@pytest.mark.parametrize(("holds", "reason"), [(True, "JobHeldAdmin"), (False, "None")])
+@pytest.mark.parametrize(("holds", "reason"), [(True, "JobHeldAdmin"), (False, "BeginTime")])
 def test_failing_prolog_drains_the_node_and_requeues_the_job(holds: bool, reason: str) -> None:
     world = World(nodes=1, holds_after_prolog=holds)
     number = world.submit()
@@ -407,7 +411,7 @@ def test_warning_signal_comes_before_the_limit() -> None:
         (0, "COMPLETED", "None"),
         (256, "FAILED", "NonZeroExitCode"),
         (9, "FAILED", "RaisedSignal"),
-        (7 * 256, "PENDING", "None"),
+        (7 * 256, "PENDING", "BeginTime"),
         (8 * 256, "PENDING SPECIAL_EXIT", "JobHeldUser"),
     ],
 )
@@ -573,6 +577,10 @@ def test_requeued_job_keeps_its_id_and_has_a_new_run() -> None:
     world.request(ev.RequeueJob(named(number)))
     assert world.reason(number) == "Cleaning"
     world.clear(number)
+    world.advance(REQUEUE_SECONDS - 1)
+    world.settle()
+    assert world.reason(number) == "BeginTime"
+    world.advance(1)
     world.settle()
     world.answer_prologs()
     world.begin_all()
@@ -592,6 +600,7 @@ def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
     assert earlier is not None
     world.request(ev.RequeueJob(named(number)))
     world.clear(number)
+    world.advance(REQUEUE_SECONDS)
     world.settle()
     world.event(ev.VerdictGiven(99, earlier.run, "hold", "Allocation_exhausted"))
     world.event(ev.RunStarted("n0", earlier.run))
@@ -603,6 +612,44 @@ def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
     assert world.state(number) == "RUNNING"
     world.end(number)
     world.check_at_rest()
+
+
+def test_run_that_no_node_was_sent_is_requeued_without_a_wait() -> None:
+    world = World(has_bank=True)
+    number = world.submit()
+    world.settle()
+    world.request(ev.RequeueJob(named(number)))
+    world.settle()
+    assert (world.state(number), world.job(number).restarts) == ("RUNNING CONFIGURING", 1)
+
+
+def test_ended_job_that_is_requeued_keeps_its_exit_status() -> None:
+    world = World()
+    number = world.run_one()
+    world.end(number, 3 * 256)
+    world.request(ev.RequeueJob(named(number)))
+    assert world.reason(number) == "BeginTime"
+    assert world.job(number).exit_status == 3 * 256
+    world.restart()
+    world.advance(REQUEUE_SECONDS)
+    world.settle()
+    assert world.state(number) == "RUNNING CONFIGURING"
+
+
+@pytest.mark.parametrize(("is_released", "reason"), [(False, "JobHeldUser"), (True, "BeginTime")])
+def test_running_job_that_is_held_stays_so_when_it_is_requeued(
+    is_released: bool, reason: str
+) -> None:
+    world = World()
+    number = world.run_one()
+    world.request(ev.HoldJob(named(number)))
+    assert (world.state(number), world.reason(number)) == ("RUNNING", "JobHeldUser")
+    if is_released:
+        world.request(ev.ReleaseJob(named(number)))
+        assert world.reason(number) == "None"
+    world.request(ev.RequeueJob(named(number)))
+    world.clear(number)
+    assert (world.state(number), world.reason(number)) == ("PENDING", reason)
 
 
 def preempting(mode: PreemptMode, grace: int) -> World:

@@ -136,8 +136,6 @@ def test_core_makes_the_transitions_of_the_table_and_no_other(
     stage = Stage(may_requeue=needs_requeue(state, event))
     for step in PATHS[state]:
         APPLY[step](stage)
-    if state in (S.NODE_FAIL, S.NODE_FAIL_COMPLETING) and event in REQUEUES:
-        stage.request(ev.UpdateJob(jobs=named(1), may_requeue=True), ALICE)
     assert stage.job(1).state is state
     made: list[tuple[JobState, JobEvent]] = []
 

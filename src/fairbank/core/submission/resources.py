@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fairbank.core.hostlist import expand
 from fairbank.core.submission.values import NodeRange
 
 
@@ -18,18 +19,35 @@ def requested_tasks(job: Mapping[str, Any]) -> int | None:
     return tasks or (-(-gpus // per_task) if gpus and per_task else None)
 
 
+def named_nodes(job: Mapping[str, Any]) -> NodeRange:
+    """Return the number of nodes of --nodes and --nodelist."""
+    given: NodeRange = job.get("nodes", NodeRange(1, None))
+    return given._replace(least=max(given.least, len(_hosts(job))))
+
+
 def node_range(job: Mapping[str, Any]) -> NodeRange:
     """Return the number of nodes: at least as many as the counts for each node need."""
     tasks, tasks_per_node = requested_tasks(job), job.get("ntasks-per-node")
-    given: NodeRange = job.get("nodes", NodeRange(1, None))
+    given = named_nodes(job)
     gpus, per_node = _gpus(job, "gpus"), _gpus(job, "gpus-per-node")
     by_tasks = -(-tasks // tasks_per_node) if tasks and tasks_per_node else 1
     needed = max(by_tasks, -(-gpus // per_node) if gpus and per_node else 1)
-    # sbatch: can't run 2 processes on 4 nodes, setting nnodes to 2
+    if tasks and tasks < given.least:
+        # sbatch: can't run 2 processes on 4 nodes, setting nnodes to 2
+        given = NodeRange(tasks, tasks)
     least, most = (
         None if count is None else max(min(count, tasks or count), needed) for count in given
     )
     return NodeRange(least or 1, most)
+
+
+def required_hosts(job: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the nodes of --nodelist; of several, as many as there are tasks."""
+    return _hosts(job)[: requested_tasks(job)]
+
+
+def _hosts(job: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(expand(job.get("nodelist", ""), field="--nodelist")))
 
 
 def _gpus(job: Mapping[str, Any], name: str) -> int:

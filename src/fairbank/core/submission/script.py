@@ -19,10 +19,15 @@ _NEXT_PART = ["hetjob"], ["packjob"]
 
 
 class ScriptOptions(NamedTuple):
-    """Options of a script in their order; `next_part` is `hetjob`, if another component follows."""
+    """Options of a script in their order.
+
+    next_part   `hetjob`, if another component follows
+    other_word  first word that is no option, of which sbatch has none
+    """
 
     options: tuple[GivenOption, ...]
     next_part: str = ""
+    other_word: str | None = None
 
 
 def parse_script(lines: Iterable[str], *, field: str) -> ScriptOptions:
@@ -48,14 +53,14 @@ def parse_script(lines: Iterable[str], *, field: str) -> ScriptOptions:
             words += line_words
         elif line.strip() and not line.startswith("#"):
             break
-    options, rest = list[GivenOption](), iter(words)
-    has_more = True
-    while has_more:
+    rest = iter(words)
+    options, other_word = parse_options(rest, "sbatch")
+    other = other_word
+    while other is not None:
+        # It may be the value of an option of a later release.
         given, other = parse_options(rest, "sbatch")
         options += given
-        # sbatch refuses other words, but one may be the value of an option of a later release.
-        has_more = other is not None
-    return ScriptOptions(tuple(options), next_part)
+    return ScriptOptions(tuple(options), next_part, other_word)
 
 
 def _split(line: str, number: int, field: str) -> list[str]:

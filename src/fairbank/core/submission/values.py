@@ -137,9 +137,9 @@ def time_limit(text: str, field: str) -> int | None:
     return None if _UNLIMITED.fullmatch(text) else parse_duration(text, field=field)
 
 
-def array(text: str, field: str) -> ArrayTasks:
-    """Return the tasks of an array."""
-    return parse_array(text, field=field)
+def array(text: str, field: str) -> ArrayTasks | None:
+    """Return the tasks of an array; None for an empty text, a job that is none."""
+    return parse_array(text, field=field) if text else None
 
 
 def dependencies(text: str, field: str) -> DependencyExpression:
@@ -190,7 +190,7 @@ def priority(text: str, field: str) -> int:
 
 
 def nice(text: str, field: str) -> int:
-    """Return a nice value."""
+    """Return a nice value. Unlike sbatch, which reads what is no number as 0."""
     return _integer(text, field, -NICE_MAX, NICE_MAX)
 
 

@@ -148,7 +148,7 @@ def _request(
     least = max(
         wanted.nodes, min_nodes, required.bit_count(), sum(group.least for group in parsed.groups)
     )
-    tasks = max(wanted.least_tasks, least)
+    tasks = max(-(-wanted.cpus // wanted.cpus_per_task), least)
     return PlacementRequest(
         partition=partition,
         demand=demand,

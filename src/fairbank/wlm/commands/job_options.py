@@ -9,7 +9,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.options import OPTIONS, GivenOption, parse_options
 from fairbank.core.submission.script import parse_script
 from fairbank.core.submission.values import flag
-from fairbank.wlm.commands.option_errors import bad_word, missing_value
+from fairbank.wlm.commands.option_errors import bad_directive, bad_word, missing_value
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 _ALTERNATIVES = (
@@ -41,10 +41,13 @@ def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
 
 def script_options(script: bytes, name: str) -> dict[str, str]:
     """Return the options of the #SBATCH lines of a script."""
-    given, next_part = parse_script(script.decode(errors="replace").split("\n"), field=name)
-    if next_part:
+    read = parse_script(script.decode(errors="replace").split("\n"), field=name)
+    if read.next_part:
         raise InvalidInput("heterogeneous jobs are not supported", field=name)
-    return _texts("sbatch", given)
+    texts = _texts("sbatch", read.options)
+    if read.other_word is not None:
+        raise bad_directive(read.other_word)
+    return texts
 
 
 def variable_options(command: str, environment: Mapping[str, str]) -> dict[str, str]:

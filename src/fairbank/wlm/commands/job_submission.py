@@ -7,10 +7,12 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.options import options_by_flag, read_values
+from fairbank.core.submission.resources import named_nodes, requested_tasks
 from fairbank.core.submission.support import NO_EFFECT, check_supported
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -70,8 +72,12 @@ def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
     )
     check_supported(options)
     _read_host_files(options)
-    _check_values(name, options)
+    values = _checked_values(name, options)
     if "quiet" not in options:
+        tasks, nodes = requested_tasks(values), named_nodes(values).least
+        if tasks is not None and tasks < nodes:
+            what = f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
+            print(f"{name}: Warning: {what}", file=sys.stderr)
         for option in sorted(options.keys() & NO_EFFECT):
             print(f"{name}: --{option} has no effect", file=sys.stderr)
     return requests.JobToSubmit(
@@ -111,18 +117,19 @@ def _script(name: str, line: SubmissionWords) -> tuple[bytes, Sequence[str]]:
     return job_files.batch_script(line.script, wrapped), line.arguments
 
 
-def _check_values(name: str, options: dict[str, str]) -> None:
-    """Check the values of the options, and write times as seconds. Raises BadOption."""
-    now = int(time.time())
+def _checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
+    """Return the values of the options, and write times as seconds. Raises BadOption."""
+    now, values = int(time.time()), dict[str, Any]()
     for flag, option in options_by_flag(name).items():
         if (text := options.get(option.name)) is None or flag != option.flag:
             continue
         try:
-            read_values({option.name: text}, name)
+            values |= read_values({option.name: text}, name)
             if option.name in ("begin", "deadline"):
                 options[option.name] = begin_time(text, now, field=flag)
         except InvalidInput as error:
             raise bad_value(name, option, text, error) from error
+    return values
 
 
 def _read_host_files(options: dict[str, str]) -> None:

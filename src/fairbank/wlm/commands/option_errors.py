@@ -9,6 +9,7 @@ import re
 import sys
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.core.submission import values as v
 from fairbank.core.submission.options import Option, options_by_flag
 from fairbank.wlm.commands.slurm_errors import slurm_sentence
@@ -16,6 +17,7 @@ from fairbank.wlm.commands.slurm_errors import slurm_sentence
 _BAD_LINE_CODE, _BAD_NUMBER_CODE = 255, 1
 _READ_BY_CONTROLLER = (v.array, v.dependencies, v.licenses, v.gres)
 """Readers of values that Slurm's sbatch sends as they are, and slurmctld refuses."""
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
 _NODE_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
@@ -43,6 +45,12 @@ def bad_word(command: str, flag: str) -> BadOption:
     else:
         line = f"unrecognized option '{flag[:40]}'"
     return _bad_line(command, line)
+
+
+def bad_directive(word: str) -> BadOption:
+    """Return the error of a word of a #SBATCH line that is neither an option nor its value."""
+    message = f"Invalid directive found in batch script: {word[:40]}"
+    return BadOption(f"sbatch: error: {message}", cause=InvalidInput(message))
 
 
 def missing_value(command: str, error: InvalidInput) -> BadOption:
@@ -76,6 +84,8 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
         line = f"{option.flag}={shown} is not valid."
         return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
     line = f"Invalid {option.flag} specification"
+    if reader is v.nice and _WHOLE_NUMBER.fullmatch(text):
+        line = f"Invalid {option.flag} value, out of range (+/- {NICE_MAX})"
     if reader is v.nodes:
         sizes = _NODE_RANGE.fullmatch(shown)
         line = f'"{shown}" is not a valid node count'

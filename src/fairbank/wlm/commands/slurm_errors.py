@@ -26,6 +26,7 @@ _BY_FIELD = {
     (Conflict, "pending"): "Job is pending execution",
     (Conflict, "running"): "Job is not running",
     (Conflict, "started"): "Job is no longer pending execution",
+    (Conflict, "held"): "Job is in held state, pending scheduler release",
     (Conflict, "ended"): "Job has already finished",
     (Conflict, "requeue"): "Requested operation is presently disabled",
     (Conflict, "dependency"): "Job dependency problem",

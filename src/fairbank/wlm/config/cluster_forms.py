@@ -28,6 +28,7 @@ from fairbank.slurm.parsers.config import (
 from fairbank.wlm.config.forms import (
     MEMORY_LIMIT,
     NAMES,
+    SECONDS,
     ValueForm,
     list_of,
     mapped,
@@ -39,6 +40,8 @@ from fairbank.wlm.config.forms import (
 
 SCRIPT_MAX = 4 << 20
 """Largest job script in bytes: default of max_script_size."""
+REQUEUE_WAIT = 120
+"""Default of cred_expire in seconds."""
 _SHARING = re.compile(r"(?i)(NO|EXCLUSIVE|YES|FORCE)(?::(\d{1,5}))?", re.ASCII)
 _NODE_STATES = {
     "UNKNOWN": NodeState.UP,
@@ -134,6 +137,13 @@ def _parameters(text: str, field: str) -> tuple[SchedulerParameters, bool, int]:
     return parameters, "nohold_on_prolog_fail" not in others, script_max
 
 
+def _requeue_wait(text: str, field: str) -> int:
+    """Return cred_expire of AuthInfo; its other parts are about MUNGE."""
+    parts = split_parameters(text.lower())
+    seconds: int = SECONDS.read(parts.get("cred_expire", f"{REQUEUE_WAIT}"), field)
+    return seconds
+
+
 def _licences(text: str, field: str) -> dict[str, int]:
     counts = words.licences(text, field)
     return {ids.name(name, field=field): count for name, count in counts.items()}
@@ -179,5 +189,6 @@ TRES_WEIGHTS = ValueForm(
 BILLING_WEIGHTS = ValueForm(
     "TRES, such as cpu=1,mem=0.25G", lambda text, field: parse_weights(text, field=field)
 )
+AUTH_INFO = ValueForm("cred_expire=SECONDS: how long a requeued job waits", _requeue_wait)
 LICENCES = ValueForm("licences, such as matlab:2,ansys", _licences)
 SHARES = ValueForm("whole number, or parent", _shares)

@@ -207,6 +207,7 @@ _JOBS = (
     Keyword("OverTimeLimit", JOBS, f.or_unlimited(f.whole(0, f.SHORT_MAX, "minutes", factor=60))),
     Keyword("JobRequeue", JOBS, f.ONE_ZERO),
     Keyword("MaxBatchRequeue", JOBS, f.whole(0, f.SHORT_MAX)),
+    Keyword("AuthInfo", JOBS, c.AUTH_INFO, "jobs.requeue_wait"),
     Keyword("RequeueExit", JOBS, f.EXIT_CODES),
     Keyword("RequeueExitHold", JOBS, f.EXIT_CODES),
     Keyword("JobFileAppend", JOBS, f.ONE_ZERO),

@@ -17,7 +17,7 @@ from fairbank.priority.limits.usage import LimitRecord, QosLimits
 from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.machines.nodes import Preemption
 from fairbank.scheduling.slurm.parameters import KILL_WAIT, SchedulerParameters
-from fairbank.wlm.config.cluster_forms import SCRIPT_MAX
+from fairbank.wlm.config.cluster_forms import REQUEUE_WAIT, SCRIPT_MAX
 
 # The fields of `DaemonSettings` and `JobSettings` are the keys of [cluster] and [jobs].
 
@@ -121,6 +121,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     over_time_limit: int | None = 0
     job_requeue: bool = True
     max_batch_requeue: int = 5
+    requeue_wait: int = REQUEUE_WAIT
     requeue_exit: frozenset[int] = frozenset()
     requeue_exit_hold: frozenset[int] = frozenset()
     job_file_append: bool = False

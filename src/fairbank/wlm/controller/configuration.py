@@ -46,6 +46,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         complete_wait=jobs.complete_wait,
         min_job_age=cluster.min_job_age,
         max_batch_requeue=jobs.max_batch_requeue,
+        requeue_wait=jobs.requeue_wait,
         requeue_exit=jobs.requeue_exit,
         requeue_exit_hold=jobs.requeue_exit_hold,
         holds_after_prolog=scheduling.holds_after_prolog,

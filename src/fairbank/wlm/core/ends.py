@@ -66,11 +66,13 @@ def requeue_job(
 ) -> WlmJob:
     """End the run of a job, and put the job back into the queue with a new run.
 
+    It waits for a while, as in Slurm, unless its start was never sent to a node.
+
     Args:
         tx: the transition.
         job: a job that runs or has ended.
         event: REQUEUED, or with a state in which it is held.
-        held_by: holder of the job; None: it may start at once.
+        held_by: holder of the job, unless it was held while it was running.
         reason: reason of the hold.
         status: exit status of the script of the run that ends.
     """
@@ -78,6 +80,11 @@ def requeue_job(
     if run is not None:
         job = _close_run(tx, job, run, "REQUEUED", reason, status, None)
     after = next_state(job.state, event)
+    held_by, eligible = job.held_by or held_by, job.request.eligible
+    if (run is None or run.is_allowed) and eligible <= tx.now.wall:
+        # A second more, since Slurm counts whole ones.
+        eligible = tx.now.wall + tx.state.settings.requeue_wait + 1
+        tx.set_timer(TimerKind.BEGIN, job.number, eligible)
     reservation = job.request.reservation
     if reservation not in tx.state.reservations and reservation is not None:
         reservation, held_by = None, held_by or HeldBy.RESERVATION
@@ -85,9 +92,10 @@ def requeue_job(
         job,
         event,
         request=msgspec.structs.replace(
-            job.request, submitted=tx.now.wall, reservation=reservation
+            job.request, submitted=tx.now.wall, eligible=eligible, reservation=reservation
         ),
         restarts=job.restarts + 1,
+        exit_status=0 if run is not None or job.run is None else job.run.status,
         run=job.run if after.is_completing else None,
         held_by=held_by,
         reason=reason,
@@ -142,9 +150,10 @@ def end_script(tx: Transition, job: WlmJob, status: int, *, is_late: bool) -> Wl
     if event is JobEvent.FAILED and job.submission.may_requeue:
         if code in settings.requeue_exit_hold:
             special = JobEvent.REQUEUED_SPECIAL
-            return requeue_job(tx, job, event=special, held_by=HeldBy.USER, status=status)
+            job = requeue_job(tx, job, event=special, held_by=HeldBy.USER, status=status)
+            return tx.put_job(job, exit_status=status)
         if code in settings.requeue_exit:
-            return requeue_job(tx, job, status=status)
+            return tx.put_job(requeue_job(tx, job, status=status), exit_status=status)
     return end_job(tx, job, event, reason, status=status)
 
 

@@ -146,8 +146,12 @@ ROWS: Sequence[tuple[Collection[JobState], JobEvent, JobState]] = (
     *((_WITH_NODES, event, _completing(event)) for event in _ENDS_OF_RUNS),
     # Only a script that began can complete, and only then its limit counts.
     *(({S.RUNNING}, event, _completing(event)) for event in _ENDS_OF_SCRIPTS),
-    *((_WITH_NODES | _COMPLETING, event, during) for event, (_, during) in _REQUEUES.items()),
-    *((ENDED, event, after) for event, (after, _) in _REQUEUES.items()),
+    # A job that ends because of a node may not be requeued, or it would have been.
+    *(
+        ((_WITH_NODES | _COMPLETING) - {S.NODE_FAIL_COMPLETING}, event, during)
+        for event, (_, during) in _REQUEUES.items()
+    ),
+    *((ENDED - {S.NODE_FAIL}, event, after) for event, (after, _) in _REQUEUES.items()),
     *(({state}, E.CLEARED, cleared) for state, cleared in _CLEARED.items()),
     ({S.PENDING}, E.RESERVATION_DELETED, S.RESV_DEL_HOLD),
     (_HELD, E.RELEASED, S.PENDING),

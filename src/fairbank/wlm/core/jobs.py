@@ -180,10 +180,11 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     """Job, or the tasks of an array that have not started (`tasks`).
 
     request          the job as passes see it; its `held` is None, see `hold_reason`
-    held_by          None: it is not held
+    held_by          None: it is not held; of a running job, when it has been requeued
     reason           reason of the last pass, or of the end; see `shown_reason`
     admin_comment    the bank's sentence for a job that it holds
     restarts         number of the run that is waiting, running or ended
+    exit_status      status of a script that had ended by itself before the job was requeued
     has_fixed_priority  an operator has set it
     launch_failures  number of launches that failed in a row
     run              its run with nodes, perhaps an earlier one that is being cleaned up
@@ -200,6 +201,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = "None"
     admin_comment: str = ""
     restarts: int = 0
+    exit_status: int = 0
     has_fixed_priority: bool = False
     launch_failures: int = 0
     run: WlmRun | None = None
@@ -243,6 +245,8 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
 
     def shown_reason(self, now: int) -> str:
         """Return the reason that squeue shows at a time in seconds since 1970."""
+        if self.active_run is not None and self.held_by is not None:
+            return self.held_by.value
         if self.state.base != "PENDING":
             return self.reason
         begin = "BeginTime" if self.request.eligible > now else None

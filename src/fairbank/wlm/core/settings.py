@@ -32,6 +32,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     complete_wait         CompleteWait: no job starts while another one has been completing for less
     min_job_age           MinJobAge
     max_batch_requeue     MaxBatchRequeue
+    requeue_wait          cred_expire of AuthInfo: how long a requeued job waits
     requeue_exit, _hold   RequeueExit, RequeueExitHold
     holds_after_prolog    a job whose prolog failed is held (not nohold_on_prolog_fail)
     return_to_service     ReturnToService
@@ -66,6 +67,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     complete_wait: int = 0
     min_job_age: int = 300
     max_batch_requeue: int = 5
+    requeue_wait: int = 120
     requeue_exit: frozenset[int] = frozenset()
     requeue_exit_hold: frozenset[int] = frozenset()
     holds_after_prolog: bool = True

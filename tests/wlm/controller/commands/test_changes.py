@@ -93,7 +93,7 @@ def test_field_of_a_job_becomes_a_change(field: str, text: str, changes: dict[st
     [
         ("NumNodes", "2-3", {"nodes": 2, "max_nodes": 3}),
         ("NumTasks", "4", {"tasks": 4}),
-        ("NumCPUs", "4", {"tasks": 2}),
+        ("NumCPUs", "4", {"min_cpus": 4}),
         ("CpusPerTask", "3", {"cpus_per_task": 3}),
         ("MinMemoryNode", "2G", {"memory_per_node": 2_048, "memory_per_cpu": None}),
         ("MinMemoryCPU", "100", {"memory_per_node": None, "memory_per_cpu": 100}),

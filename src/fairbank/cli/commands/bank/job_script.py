@@ -70,7 +70,7 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
 
     Of a heterogeneous job the first part is read. Raises InvalidInput, naming the line or option.
     """
-    given, next_part = parse_script(lines, field="JOBFILE")
+    given, next_part, _ = parse_script(lines, field="JOBFILE")
     options = Namespace(**dict.fromkeys(map(_field, _PLACE + _RESOURCES)))
     unread = []
     for option, flag, text in given:
@@ -130,7 +130,7 @@ def describe_job(options: Namespace) -> JobDescription:
         tres=_tres_text(counts),
         layout=TaskLayout(exclusive, _memory(job), tasks, per_node, cpus_per_task),
         doubts=doubts,
-        array_tasks=len(job["array"].numbers) if "array" in job else 1,
+        array_tasks=len(job["array"].numbers) if job.get("array") else 1,
         node_requests=_node_requests(job, cpus_per_task, min(tasks, per_node or 1)),
         # Tasks that share CPUs may all run on the nodes that are there.
         max_nodes=job["nodes"].most if "nodes" in job and not overcommit else None,

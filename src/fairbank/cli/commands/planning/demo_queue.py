@@ -235,7 +235,7 @@ def _scheduling(shell: QueueShell) -> None:
     shell.wait(lambda states: states[short].startswith(("RUNNING", "COMPLETED")), "the short job")
     shell.type("squeue")
     shell.output(f"scancel {wide}")
-    shell.say("A job of a higher partition takes the nodes of a running one, which starts again.")
+    shell.say("A job of a higher partition takes the nodes of a running one, which waits again.")
     urgent = shell.submit("-A chem -J urgent -p urgent -t 1 -w lab1 -c 4 --wrap 'sleep 1'")
     shell.wait(lambda states: states[urgent].startswith(("RUNNING", "COMPLETED")), "preemption")
     shell.type("squeue")

@@ -10,12 +10,7 @@ from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
-from fairbank.wlm.controller.commands.job_lines import (
-    COMMON_FIELDS,
-    GroupName,
-    ShownRequest,
-    requested_counts,
-)
+from fairbank.wlm.controller.commands.job_lines import COMMON_FIELDS, GroupName, ShownRequest
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunUsage
@@ -113,7 +108,7 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "requested_nodes": lambda s: s.wanted.nodes,
     "cpus": lambda s: s.allocated.get("cpu", 0),
     "requested_cpus": lambda s: s.wanted.cpus,
-    "requested_memory": lambda s: requested_counts(s.wanted)["mem"],
+    "requested_memory": lambda s: s.requested["mem"],
     "tasks": lambda s: 1,
     "admin_comment": lambda s: s.accounted.admin_comment or None,
     "total_cpu": lambda s: (

@@ -158,12 +158,6 @@ def _nodes(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     return {"nodes": least, "max_nodes": most}
 
 
-def _cpus(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
-    """Return the number of tasks that needs so many CPUs."""
-    per_task = context.job.request.wanted.cpus_per_task
-    return {"tasks": -(-v.count(text, name) // per_task)}
-
-
 def _memory(field: str, other: str) -> Change:
     return lambda text, name, context: {field: v.memory(text, name), other: None}
 
@@ -195,7 +189,7 @@ def _is_yes(text: str, name: str) -> bool:
 _WANTED: Mapping[str, Change] = {
     "NumNodes": _nodes,
     "NumTasks": _value("tasks", v.count),
-    "NumCPUs": _cpus,
+    "NumCPUs": _value("min_cpus", v.count),
     "CpusPerTask": _value("cpus_per_task", v.count),
     "MinCPUsNode": _value("cpus_per_node", v.count),
     "MinMemoryNode": _memory("memory_per_node", "memory_per_cpu"),

@@ -9,9 +9,11 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.arrays import ArrayTasks
@@ -83,6 +85,21 @@ class ShownRequest:
         return job_files(self.request, self.submission, self.nodes[0] if self.nodes else "")
 
     @property
+    def requested(self) -> dict[str, int]:
+        """TRES that it requests; all memory of its nodes is that of the smallest."""
+        wanted = self.wanted
+        if wanted.memory_per_node == ALL_MEMORY and wanted.memory_per_cpu is None:
+            names = wanted.required or (self.rules.nodes if self.rules else ())
+            nodes = self.state.configured
+            least = min((nodes[name].memory for name in names or nodes), default=0)
+            wanted = replace(wanted, memory_per_node=least)
+        return requested_counts(wanted)
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.run is None else self.run.status
+
+    @property
     def begun(self) -> int | None:
         """Begin of the script."""
         started = None if self.run is None else self.run.started
@@ -104,6 +121,10 @@ class ShownJob(ShownRequest):
         self.job, self.now = job, now
         self.is_record = bool(job.tasks) and task is None
         self.task = task if task is not None else job.request.task
+
+    @property
+    def exit_status(self) -> int:
+        return self.job.exit_status if self.waits else super().exit_status
 
     @property
     def expected(self) -> ExpectedStart | None:
@@ -166,12 +187,12 @@ COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
     ),
     "qos": lambda s: s.request.qos or DEFAULT_QOS,
     "nodes": lambda s: compress(s.nodes),
-    "requested_tres": lambda s: s.tres(requested_counts(s.wanted)),
+    "requested_tres": lambda s: s.tres(s.requested),
     "allocated_tres": lambda s: None if s.allocation is None else s.tres(s.allocation.tres),
     "features": lambda s: s.wanted.constraint or None,
     "reservation": lambda s: s.request.reservation,
     "licenses": lambda s: licenses_text(s.request.licences),
-    "exit_code": lambda s: exit_code(0 if s.run is None else s.run.status),
+    "exit_code": lambda s: exit_code(s.exit_status),
     "work_dir": lambda s: s.submission.directory,
     "std_in": lambda s: s.files.input,
     "std_out": lambda s: s.files.output,
@@ -184,7 +205,7 @@ COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
 FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     **COMMON_FIELDS,
     "job_id": lambda s: s.job.number,
-    "priority": lambda s: 0 if s.waits and s.job.held_by is not None else s.request.priority,
+    "priority": lambda s: 0 if s.job.held_by is not None else s.request.priority,
     "nice": lambda s: s.submission.nice,
     "state": lambda s: s.job.state.base,
     "flag": lambda s: _flag(s.job.state),
@@ -262,7 +283,7 @@ def _term(item: Dependency) -> str:
 
 
 def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
-    """Return the TRES that a job requests, without memory that is all of a node."""
+    """Return the TRES that a job requests."""
     nodes, cpus = wanted.nodes, wanted.cpus
     memory = (wanted.memory_per_node or 0) * nodes + (wanted.memory_per_cpu or 0) * cpus
     return {"cpu": cpus, "mem": memory, "node": nodes}

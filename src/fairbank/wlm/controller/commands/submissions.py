@@ -9,11 +9,11 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
-from fairbank.core import hostlist
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.hostlist import expand
 from fairbank.core.submission.file_patterns import expand_pattern
 from fairbank.core.submission.options import read_values
-from fairbank.core.submission.resources import node_range, requested_tasks
+from fairbank.core.submission.resources import node_range, requested_tasks, required_hosts
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import resource_limits
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
@@ -88,7 +88,7 @@ def build_submission(
         submission=submission,
         array=array,
         dependencies=values.get("dependency"),
-        held="hold" in values or values.get("priority") == 0,
+        held="hold" in values,
         test_only="test-only" in values,
     )
 
@@ -106,6 +106,10 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
     else:
         per_node = values.get("ntasks-per-node")
         tasks = tasks or (nodes.least * per_node if per_node else None)
+    cpus_per_task, cpus_per_node = values.get("cpus-per-task", 1), values.get("mincpus", 1)
+    if tasks and per_node:
+        # Each node runs the tasks that the others have no place for.
+        cpus_per_node = max(cpus_per_node, cpus_per_task * (tasks - per_node * (nodes.least - 1)))
     memory, per_cpu = values.get("mem"), values.get("mem-per-cpu")
     sharing = values.get("exclusive")
     for name in ("constraint", "prefer"):
@@ -115,8 +119,8 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         max_nodes=nodes.most,
         tasks=tasks,
         tasks_per_node=per_node,
-        cpus_per_task=values.get("cpus-per-task", 1),
-        cpus_per_node=values.get("mincpus", 1),
+        cpus_per_task=cpus_per_task,
+        cpus_per_node=cpus_per_node,
         memory_per_node=ALL_MEMORY if per_cpu == 0 else memory,
         memory_per_cpu=per_cpu or None,
         tmp=values.get("tmp", 0),
@@ -125,14 +129,9 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         contiguous="contiguous" in values,
         exclusive=sharing == "exclusive",
         shared=sharing == "oversubscribe" or "oversubscribe" in values,
-        required=_hosts(values, "nodelist"),
-        excluded=_hosts(values, "exclude"),
+        required=required_hosts(values),
+        excluded=tuple(dict.fromkeys(expand(values.get("exclude", ""), field="--exclude"))),
     )
-
-
-def _hosts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    text = values.get(name, "")
-    return tuple(dict.fromkeys(hostlist.expand(text, field=f"--{name}"))) if text else ()
 
 
 def _pending_job(

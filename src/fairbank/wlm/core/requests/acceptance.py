@@ -51,7 +51,9 @@ def check_request(state: CoreState, request: PendingJob) -> None:
     state.table.named((*request.wanted.required, *request.wanted.excluded), field="nodelist")
     nodes = Nodes(state.acceptance_table)
     placed = replace(request, wanted=state.settings.placed_request(request.wanted))
-    errors = [error for name in request.partitions if (error := _refusal(nodes, placed, name))]
+    errors = [
+        error for name in request.partitions if (error := _refusal(state, nodes, placed, name))
+    ]
     # With ALL every partition must be able to run it, else one of them.
     needed = 1 if state.settings.part_limits == "ALL" else len(request.partitions)
     if len(errors) >= needed:
@@ -111,18 +113,26 @@ def _may_use_account(state: CoreState, request: PendingJob, partition: str) -> b
     return not records or own is not None
 
 
-def _refusal(nodes: Nodes, request: PendingJob, name: str) -> FairbankError | None:
+def _refusal(
+    state: CoreState, nodes: Nodes, request: PendingJob, name: str
+) -> FairbankError | None:
     """Return why a partition refuses the job, or could never run it; None if it could.
 
     The partitions of the machine have only the limits that are enforced.
     """
-    job = replace(request, partitions=(name,), priorities=())
+    wanted, most = request.wanted, state.partitions[name].max_nodes
+    if most is not None and wanted.nodes <= most < (wanted.max_nodes or most + 1):
+        # It never gets more nodes. With a larger minimum it waits for a change of the partition.
+        wanted = replace(wanted, max_nodes=most)
+    job = replace(request, wanted=wanted, partitions=(name,), priorities=())
     for test in partition_tests(job, nodes.cluster, name):
         if test.reason is not None and test.setting not in _OF_MACHINE:
             return _partition_error(test, name)
     if nodes.can_ever_fit(job):
         return None
     cause, option, by_features = explain_infeasibility(nodes, job)
+    if wanted is not request.wanted:
+        cause += f", and a job gets at most {most} there (MaxNodes)"
     return InvalidInput(
         f"no set of nodes of partition {name} could ever run this job: {cause}",
         field="constraint" if by_features else "nodes",

@@ -73,12 +73,15 @@ def _split(tx: Transition, jobs: list[WlmJob], tasks: tuple[int, ...] | None) ->
 
 
 def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
-    """Hold pending jobs. An operator's hold can be released by operators only."""
+    """Hold jobs; a running one is held when it has been requeued.
+
+    An operator's hold can be released by operators only.
+    """
     by_owner = body.by_owner or not is_operator(tx.state.settings, caller)
     held_by = HeldBy.USER if by_owner else HeldBy.ADMIN
     for job in selected_jobs(tx, caller, body.jobs):
-        if job.state.base != "PENDING":
-            raise _wrong_state(job, "held", "pending")
+        if job.state.has_ended:
+            raise _wrong_state(job, "held", "pending or running")
         # A hold by an administrator or by the bank is not replaced by the owner's.
         if job.held_by in (None, HeldBy.USER, HeldBy.RESERVATION):
             tx.put_job(job, held_by=held_by)
@@ -87,8 +90,8 @@ def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
 def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
     """Release held jobs, so that the next pass tests them."""
     for job in selected_jobs(tx, caller, body.jobs):
-        if job.state.base != "PENDING":
-            raise _wrong_state(job, "released", "pending")
+        if job.state.has_ended:
+            raise _wrong_state(job, "released", "pending or running")
         own = job.held_by in (None, HeldBy.USER, HeldBy.RESERVATION)
         if not own and not is_operator(tx.state.settings, caller):
             raise Forbidden(
@@ -96,7 +99,10 @@ def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
                 field="job",
                 remedy="ask an operator of the cluster",
             )
-        release_job(tx, job)
+        if job.state.base == "PENDING":
+            release_job(tx, job)
+        else:
+            tx.put_job(job, held_by=None)
 
 
 _REQUEUE_EVENTS = {
@@ -119,7 +125,9 @@ def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
             raise Conflict(
                 f"job {job.name} was submitted with --no-requeue",
                 field="requeue",
-                remedy="allow it first: scontrol update JobId=... Requeue=1",
+                remedy="submit it again"
+                if job.state.has_ended
+                else "allow it first: scontrol update JobId=... Requeue=1",
             )
         requeue_job(tx, job, event=event, held_by=holder)
 
@@ -157,6 +165,15 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
     The jobs exchange their priorities, so that no other user's job is overtaken.
     """
     chosen = selected_jobs(tx, caller, body.jobs)
+    for job in chosen:
+        if job.state.base != "PENDING":
+            raise _wrong_state(job, "moved", "pending")
+        if job.held_by is not None:
+            raise Conflict(
+                f"job {job.name} is held ({job.hold_reason}), and has no place in the queue",
+                field="held",
+                remedy="release it first: scontrol release",
+            )
     numbers = {job.number for job in chosen}
     own = [
         job
@@ -177,8 +194,9 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
 
 
 def _wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
+    field = "started" if needed == "pending" else job.state.base.lower()
     return Conflict(
         f"job {job.name} is {job.state.shown} and cannot be {done}",
-        field="ended" if job.state.has_ended else job.state.base.lower(),
+        field="ended" if job.state.has_ended else field,
         remedy=f"only a job that is {needed} can",
     )

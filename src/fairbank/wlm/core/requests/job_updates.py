@@ -44,8 +44,10 @@ KEYWORDS = {
     "dependencies": "Dependency", "priority": "Priority", "admin_comment": "AdminComment",
 }  # fmt: skip
 """Fields of a change by their names in scontrol, for messages."""
-_AFTER_THE_END = frozenset({"comment", "admin_comment", "extra", "may_requeue"})
-_WHILE_RUNNING = _AFTER_THE_END | {"limit", "throttle"}
+_WHILE_RUNNING = frozenset(
+    "admin_comment comment extra limit mail_types mail_user may_requeue name nice priority"
+    " throttle".split()
+)
 _COUNTED = frozenset({"partitions", "wanted", "account", "qos", "limit"})
 """Changes after which limits of accounting are checked as at submission."""
 _BY_OPERATORS = frozenset({"priority", "admin_comment"})
@@ -74,16 +76,20 @@ def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
 
 
 def _check_state(job: WlmJob, changes: dict[str, Any]) -> None:
-    if job.state.base == "PENDING":
-        return
-    possible = _AFTER_THE_END if job.state.has_ended else _WHILE_RUNNING
+    """Check that a job can change like this: an ended one never, as its accounting is written."""
+    if job.state.has_ended:
+        raise Conflict(
+            f"job {job.name} is {job.state.shown} and cannot change",
+            field="ended",
+            remedy="submit it again",
+        )
     for name in changes:
-        if name not in possible:
+        if job.state.base != "PENDING" and name not in _WHILE_RUNNING:
+            possible = ", ".join(sorted(KEYWORDS[field] for field in _WHILE_RUNNING))
             raise Conflict(
                 f"{KEYWORDS[name]} of job {job.name} cannot change: the job is {job.state.shown}",
-                field="ended" if job.state.has_ended else "started",
-                remedy="of such a job, only these can:"
-                f" {', '.join(sorted(KEYWORDS[field] for field in possible))}",
+                field="started",
+                remedy=f"of such a job, only these can: {possible}",
             )
 
 
