@@ -20,7 +20,7 @@ from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import BankClient
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store

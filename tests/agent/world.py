@@ -15,9 +15,10 @@ from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.protocol import Ack, PrologRequest, Verdict
 from fairbank.agent.reports.bank_status import SenderSettings
-from fairbank.agent.reports.report import PendingReport, bulk_body, result_of
+from fairbank.agent.reports.report import PendingReport, result_of
 from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.rest.client.bulk_reports import bulk_body
 from fairbank.rest.schemas.answers import ReportAnswer
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import RunMessage

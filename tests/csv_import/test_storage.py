@@ -23,8 +23,8 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.csv_import.storage import StorageResult, StorageUse, import_storage
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.rest.client.client import target_of
-from fairbank.slurm.bank import BankClient
 from tests.rest.world import CLUSTERS, NOW, SUPERUSER, World, create_world
 
 TODAY = NOW // DAY * DAY

@@ -7,10 +7,10 @@ from itertools import product
 import msgspec
 import pytest
 
+from fairbank.bank.records import BankCluster, BankProject
 from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction, SubmissionPolicy, render
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
 from fairbank.slurm.shadow_rules import RuleInput, SubmissionRule, count_by_rule
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import ASTRO, BIO, OPEN_POLICY, SITE_POLICY, WRITTEN

@@ -13,7 +13,7 @@ import pytest
 from fairbank.cluster.run_report import HoldReport
 from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import BankClient, BookedAmounts
+from fairbank.rest.client.bank_client import BankClient, BookedAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import HistoryResult, import_history, import_people
 from fairbank.slurm.parsers.values import AccountingJob

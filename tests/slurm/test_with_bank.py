@@ -17,7 +17,7 @@ import pytest
 
 from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import BankClient
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
 from fairbank.slurm.parsers.values import AccountingJob

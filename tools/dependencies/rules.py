@@ -40,14 +40,17 @@ SHELLS: Mapping[str, str] = {
     "rest": "core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
     "rest.schemas": "core cluster bank",
     "rest.client": "core rest.auth",
+    "rest.client.bulk_reports": "core rest.client rest.schemas",
+    "rest.client.bank_client": "core cluster bank rest.schemas rest.client "
+    "rest.client.bulk_reports",
     "rest.auth": "core",
     "rest.auth.authenticator": "core bank service rest rest.auth",
     "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
     "rest.server.daemon_tasks": "",
     "statefile": "core",
-    "agent": "core cluster statefile rest.schemas rest.client rest.auth rest.server.unix_socket "
-    "rest.server.daemon_tasks",
+    "agent": "core cluster statefile rest.schemas rest.client rest.client.bulk_reports rest.auth "
+    "rest.server.unix_socket rest.server.daemon_tasks",
     "wlm.protocol": "core cluster wlm.protocol.frames",
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks wlm.protocol wlm.stepd",
@@ -60,13 +63,16 @@ SHELLS: Mapping[str, str] = {
     "wlm.commands": "core core.submission report.slurm wlm.client",
     "wlm.stepd": "",  # and of the standard library only what a test lists
     "slurm": "core core.submission cluster bank priority agent scheduling report report.slurm "
-    "rest.schemas rest.client slurm.parsers slurm.fairshare_view slurm.queue_snapshot "
-    "slurm.reconcile slurm.reconcile.repair slurm.reconcile.reconciler",
-    "csv_import.storage": "core cluster slurm slurm.reconcile csv_import",
-    "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
-    "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
-    "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
-    "slurm.health",
+    "rest.schemas rest.client rest.client.bank_client rest.client.bulk_reports slurm.parsers "
+    "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
+    "slurm.reconcile.reconciler",
+    "csv_import.storage": "core cluster bank rest.client.bank_client csv_import",
+    "slurm.reconcile.repair": "core cluster bank rest.client.bank_client slurm.parsers "
+    "slurm.reconcile",
+    "slurm.reconcile.reconciler": "core bank rest.client.bank_client slurm slurm.parsers "
+    "slurm.reconcile slurm.reconcile.repair",
+    "slurm.health.doctor": "core cluster rest.client rest.client.bank_client slurm slurm.parsers "
+    "slurm.reconcile slurm.health",
     "cli": "core core.submission bank report report.slurm rest.client",
     "wlm": "",
     "setup": "*",  # any package

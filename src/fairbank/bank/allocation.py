@@ -7,9 +7,15 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+
+
+class IdentityEnum(Enum):
+    """Enumeration hashed by identity: the hash of Enum calls Python code at each lookup."""
+
+    __hash__ = object.__hash__
+
 
 NO_LINK = bytes(32)
 """Link before the first entry of a journal."""

@@ -20,9 +20,9 @@ from fairbank.bank.allocation import (
     Allocation,
     AllocationState,
     AllocationTerms,
+    IdentityEnum,
     ShownState,
 )
-from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairbank.bank.allocation import IdentityEnum
 from fairbank.bank.entry import Entry
-from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.cluster.job import CANCELLED, COMPLETED, JobDetails, Run
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import Instant

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import msgspec
 
+from fairbank.bank.records import BankFunds, BankRun, PlannedCharge
 from fairbank.cluster.run_report import CompleteReport
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
@@ -16,8 +17,7 @@ from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, MINUTE, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
 from fairbank.csv_import.table import CsvRow, CsvTable, TableFields
-from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
-from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun, PlannedCharge
+from fairbank.rest.client.bank_client import BankClient, BookedAmounts, ReportObjection
 
 STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())
 _TIB_DAYS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)

@@ -13,17 +13,17 @@ import msgspec
 from msgspec.structs import replace
 
 from fairbank.bank.project import Project
+from fairbank.bank.records import BankCluster, BankFunds, BankRun, PlannedCharge
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX, show_minutes
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient, BookedAmounts
+from fairbank.rest.client.bank_client import BankClient, BookedAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
 from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun, PlannedCharge
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_RELEASE,
     Category,

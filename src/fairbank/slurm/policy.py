@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState, ShownState
+from fairbank.bank.records import BankFunds, BankProject
 from fairbank.cluster.allocated_tres import MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
@@ -31,7 +32,6 @@ from fairbank.slurm.policy_file import (
     PolicyShortTerm,
     SubmissionPolicy,
 )
-from fairbank.slurm.reconcile.bank_records import BankFunds, BankProject
 from fairbank.slurm.reconcile.node_sizes import default_partition
 
 

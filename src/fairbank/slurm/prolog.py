@@ -11,17 +11,12 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.agent.protocol import one_line
-from fairbank.agent.reports.report import (
-    CLUSTER_DENIED,
-    ResultKind,
-    bulk_body,
-    read_answers,
-    result_of,
-)
+from fairbank.agent.reports.report import CLUSTER_DENIED, ResultKind, result_of
 from fairbank.cluster.run_report import HoldReport, encode_report
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client
+from fairbank.rest.client.bulk_reports import post_reports
 from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, StartingJob
@@ -147,8 +142,9 @@ def run_prolog(
     call = read_environment(environ)
     job = slurm.starting_job(call.name)
     try:
-        answer = client.post("/job/bulk", bulk_body([encode_report(hold_request(call, job))]))
-        refusal = refusal_of(only_answer(answer.get("data")))
+        report = encode_report(hold_request(call, job))
+        (answer,) = post_reports(client, [report], field="server")
+        refusal = refusal_of(answer)
     except InvalidInput as error:
         refusal = f"{error.message}. Remedy: {error.remedy}"
     except FairbankError:
@@ -168,9 +164,3 @@ def run_prolog(
         pass  # a job with --no-requeue cannot wait
     slurm.end(call.name, text)
     return refusal
-
-
-def only_answer(rows: object) -> ReportAnswer:
-    """Return the bank's answer to the one report. Raises Unavailable if this is not one answer."""
-    (answer,) = read_answers(rows, 1, field="server")
-    return answer

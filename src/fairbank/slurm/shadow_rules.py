@@ -13,6 +13,7 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.bank.records import BankCluster, BankProject
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers.machine import ANY_GPU
 from fairbank.slurm.parsers.values import (
@@ -25,7 +26,6 @@ from fairbank.slurm.parsers.values import (
 )
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
 from fairbank.slurm.reconcile.node_sizes import default_partition
 
 

@@ -17,17 +17,17 @@ from typing import Any
 
 import msgspec
 
-from fairbank.agent.reports.report import cannot_connect
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.project import Project
+from fairbank.bank.records import BankFunds
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.site_factor import LINEAR, CurveRule, RemainingCredit, rule_of, site_factors
 from fairbank.rest.client import Client, parse_address
+from fairbank.rest.client.bank_client import BankClient
+from fairbank.rest.client.bulk_reports import cannot_connect
 from fairbank.slurm.agent_settings import SlurmAgentSettings
-from fairbank.slurm.bank import BankClient
-from fairbank.slurm.reconcile.bank_records import BankFunds
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import msgspec
 from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
-from fairbank.slurm.bank import BankClient
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_user, groups_of
 from fairbank.slurm.parsers.values import ParsedRows

@@ -16,7 +16,7 @@ from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.core.time import DAY, iso
 from fairbank.core.units import show_su
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject

@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 from fairbank.bank.policy import Policy
+from fairbank.bank.records import BankProject
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE, WRONG_USAGE
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import Instant, iso
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.upkeep import Upkeep
 from fairbank.service.write_queue.writers import WriterThreads
-from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
-from fairbank.slurm.reconcile.bank_records import BankProject
 from fairbank.store.factory import open_store
 from tests.cli.test_terminal import Terminal
 from tests.slurm.commands.site import HOUR, ME, MY_UID, CommandSite, command_site

@@ -10,13 +10,7 @@ import pytest
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.schemas.answers import Granted, RefusalDetails, ReportAnswer, RunResolution
 from fairbank.slurm.parsers.squeue import STARTING_FORMAT, StartingJob, read_starting_job
-from fairbank.slurm.prolog import (
-    PrologCall,
-    hold_request,
-    only_answer,
-    read_environment,
-    refusal_of,
-)
+from fairbank.slurm.prolog import PrologCall, hold_request, read_environment, refusal_of
 
 ENVIRONMENT = {
     "SLURM_CLUSTER_NAME": "lab",
@@ -176,13 +170,3 @@ def test_closed_run_starts_unless_it_never_began(
     message = refusal_of(answer)
     assert (message is None) is runs
     assert message is None or message.startswith("this start of the job was given up before")
-
-
-@pytest.mark.parametrize(
-    "rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]]
-)
-def test_invalid_answer_counts_as_unavailable(rows: object) -> None:
-    """As in the agent. The outage policy decides whether such a job starts."""
-    with pytest.raises(Unavailable, match="what answers is not a bank: ") as error:
-        only_answer(rows)
-    assert (error.value.field, error.value.remedy) == ("server", "name the bank's address")

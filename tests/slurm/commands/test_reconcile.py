@@ -17,8 +17,8 @@ from fairbank.agent.run_states import AgentRunState
 from fairbank.cluster.job import Run
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.rest.client.response import Refused
-from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category
@@ -520,8 +520,8 @@ def test_visibility_of_all_runs_is_required(site: CommandSite) -> None:
 
 
 def test_ledger_of_many_pages(site: CommandSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairbank.slurm.bank.PAGE", 1)
-    monkeypatch.setattr("fairbank.slurm.bank.BATCH", 2)
+    monkeypatch.setattr("fairbank.rest.client.bank_client.PAGE", 1)
+    monkeypatch.setattr("fairbank.rest.client.bank_client.BATCH", 2)
     site.set_accounting(*(site.job(number) for number in range(1, 6)))
     assert [row["done"] for row in site.reconcile("--fix")] == ["yes"] * 5
     assert site.reconcile() == []

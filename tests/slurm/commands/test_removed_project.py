@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import BankClient
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.import_plan import PlannedProject

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fairbank.bank.records import BankRun
 from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
-from fairbank.slurm.reconcile.bank_records import BankRun
 from fairbank.slurm.reconcile.compare import (
     Category,
     ReconcileComparison,

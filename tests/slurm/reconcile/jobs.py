@@ -9,13 +9,13 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.policy import Policy
+from fairbank.bank.records import BankCluster, BankProject, BankRun
 from fairbank.bank.run import ReportedRun, RunEnd, RunState
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Partition
 from fairbank.core.time import Instant, iso
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject, BankRun
 from tests.support.recorded_slurm import line
 
 NOW = 1_795_300_000

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 
-from fairbank.agent.reports.report import cannot_connect, not_a_bank
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
 from fairbank.rest.client import Client
+from fairbank.rest.client.bulk_reports import cannot_connect, not_a_bank
 from fairbank.rest.schemas.answers import Myself
 
 if TYPE_CHECKING:

@@ -21,13 +21,14 @@ from fairbank.cluster.run_report import (
     RunPiece,
     encode_report,
 )
-from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import exact_decimal
 from fairbank.rest.client import Client
+from fairbank.rest.client.bulk_reports import cannot_connect, post_reports
 from fairbank.rest.schemas.answers import ReportAnswer, RunResolution
 
 
@@ -323,50 +324,9 @@ def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] 
     Return one result for each report in its order, or the error of the request.
     """
     try:
-        answers = read_answers(client.post("/job/bulk", bulk_body(bodies)).get("data"), len(bodies))
+        answers = post_reports(client, bodies, field="bank.server")
     except FairbankError as error:
         return error
     except OSError as error:
         return cannot_connect(error)
     return [result_of(answer) for answer in answers]
-
-
-def bulk_body(bodies: Sequence[bytes]) -> bytes:
-    """Return the body of one request with all these reports, in their order."""
-    return b'{"reports":[%b]}' % b",".join(bodies)
-
-
-def read_answers(rows: object, expected: int, *, field: str = "bank.server") -> list[ReportAnswer]:
-    """Return the answers to reports in a decoded answer of the bank.
-
-    Args:
-        rows: the answer's `data`.
-        expected: number of reports in the request.
-        field: setting that has the bank's address, for the error.
-
-    Raises:
-        Unavailable: these are not `expected` answers to reports.
-    """
-    try:
-        answers = msgspec.convert(rows, list[ReportAnswer])
-    except msgspec.ValidationError as error:
-        raise not_a_bank(error, field=field) from error
-    if len(answers) != expected:
-        raise not_a_bank(ValueError(f"{len(answers)} answers to {expected} reports"), field=field)
-    return answers
-
-
-def cannot_connect(error: OSError) -> Unavailable:
-    """Return the error for a request that this host could not even begin."""
-    return Unavailable(
-        f"cannot connect to the bank: {error}",
-        field="bank.server",
-        remedy="check the limits of this host (open files, memory)",
-    )
-
-
-def not_a_bank(error: Exception, *, field: str = "bank.server") -> Unavailable:
-    """Return the error for an answer that is no bank's; `field` is the setting with the address."""
-    return Unavailable(
-        f"what answers is not a bank: {error}", field=field, remedy="name the bank's address"
-    )

@@ -14,7 +14,7 @@ from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFoun
 from fairbank.core.health import HealthCheck, run_check
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
-from fairbank.slurm.bank import BankClient
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.health import plugin_files, slurm_checks
 from fairbank.slurm.health.plugin_files import (

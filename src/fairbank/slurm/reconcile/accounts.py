@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.records import BankFunds, BankProject
 from fairbank.slurm.parsers.values import SlurmAssociation
-from fairbank.slurm.reconcile.bank_records import BankFunds, BankProject
 
 BILLING = "billing"
 

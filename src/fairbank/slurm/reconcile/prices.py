@@ -8,6 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.bank.pricing import cost
+from fairbank.bank.records import BankCluster
 from fairbank.cluster.allocated_tres import Memory, count_only_types
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
@@ -21,7 +22,6 @@ from fairbank.slurm.parsers.values import (
     SlurmPartition,
     SlurmQos,
 )
-from fairbank.slurm.reconcile.bank_records import BankCluster
 from fairbank.slurm.reconcile.node_sizes import default_partition, size_settings
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1

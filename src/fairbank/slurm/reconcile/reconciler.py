@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
+from fairbank.bank.records import BankCluster, BankFunds, BankRun
+from fairbank.bank.refusals import Reason
 from fairbank.core.errors import InvalidInput
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import DAY
-from fairbank.slurm.bank import BankClient, StoredRefusal
+from fairbank.rest.client.bank_client import BankClient, StoredRefusal
 from fairbank.slurm.commands import IDS_PER_COMMAND, SlurmCommands
 from fairbank.slurm.parsers.values import (
     AccountingJob,
@@ -22,7 +24,6 @@ from fairbank.slurm.parsers.values import (
     ParsedRows,
     UnreadableLine,
 )
-from fairbank.slurm.reconcile.bank_records import CONTRADICTS_HOLD, BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
     REPAIRED_BY_RELEASE,
@@ -165,7 +166,8 @@ class Reconciler:
                 run: refusal.at
                 for run, refusal in refusals.items()
                 # Not the end of another job than that of the hold: a repair counts it by itself.
-                if refusal.objection.reason != CONTRADICTS_HOLD
+                # else the report was of another job than the hold
+                if refusal.objection.reason != Reason.REPORT_MISMATCH.name
             },
             unreadable=_job_ids_of(unreadable),
         )

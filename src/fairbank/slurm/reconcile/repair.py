@@ -8,15 +8,15 @@ from functools import cached_property
 
 import msgspec
 
+from fairbank.bank.records import BankFunds, BankRun
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import CompleteReport, check_report, outcome_of
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.progress import StageProgress, no_progress
-from fairbank.slurm.bank import BankClient, BookedAmounts, ReportObjection
+from fairbank.rest.client.bank_client import BankClient, BookedAmounts, ReportObjection
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
-from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
     REPAIRED_BY_RELEASE,

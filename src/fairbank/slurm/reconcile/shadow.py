@@ -16,6 +16,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
+from fairbank.bank.records import BankCluster, BankFunds, BankRun
 from fairbank.bank.run import UserSums
 from fairbank.core.units import SuMinutes
 from fairbank.slurm.parsers.values import (
@@ -26,7 +27,6 @@ from fairbank.slurm.parsers.values import (
     SlurmPartition,
     UnreadableLine,
 )
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 

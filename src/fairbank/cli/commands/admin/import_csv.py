@@ -147,7 +147,7 @@ def _csv_columns(_: Namespace) -> list[Column]:
 def _csv(context: Context, options: Namespace) -> int:
     from fairbank.bank.pricing import known_qos
     from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
-    from fairbank.slurm.bank import BankClient, parse_cluster
+    from fairbank.rest.client.bank_client import BankClient, parse_cluster
     from fairbank.slurm.host.users import find_uid
     from fairbank.slurm.importer import import_jobs
 

@@ -39,7 +39,7 @@ def _columns(_: Namespace) -> list[Column]:
 
 def _import(context: Context, options: Namespace) -> int:
     from fairbank.csv_import.storage import STORAGE_FIELDS, import_storage, parse_storage_table
-    from fairbank.slurm.bank import BankClient
+    from fairbank.rest.client.bank_client import BankClient
 
     system = ids.cluster(options.system, field="--system")
     resource = ids.kind(options.resource, field="--resource")

@@ -99,7 +99,7 @@ def _with_slurm(
 
     if which("scontrol") is None:
         return card, {}
-    from fairbank.slurm.bank import BankClient
+    from fairbank.rest.client.bank_client import BankClient
     from fairbank.slurm.capacity import read_capacity
     from fairbank.slurm.commands import SlurmCommands
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
-    from fairbank.slurm.bank import BookedAmounts
+    from fairbank.rest.client.bank_client import BookedAmounts
     from fairbank.slurm.importer import HistoryResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
 
@@ -144,7 +144,7 @@ def exceeds_credit(history: HistoryResult) -> bool:
 
 
 def _booked(outcomes: Iterable[RepairOutcome]) -> BookedAmounts:
-    from fairbank.slurm.bank import BookedAmounts
+    from fairbank.rest.client.bank_client import BookedAmounts
 
     return BookedAmounts.total(outcome.booked for outcome in outcomes if outcome.booked)
 

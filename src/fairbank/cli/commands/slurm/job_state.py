@@ -118,7 +118,7 @@ def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | 
 
     Raises FairbankError, NotFound if the bank does not have the cluster, SeveralClusters.
     """
-    from fairbank.slurm.bank import BankClient
+    from fairbank.rest.client.bank_client import BankClient
 
     query: dict[str, object] = {"job_id": number}
     if cluster is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import DisplayFormat, Row
-    from fairbank.slurm.bank import BankClient
+    from fairbank.rest.client.bank_client import BankClient
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
     from fairbank.slurm.reconcile.reconciler import ReconcileResult
@@ -117,7 +117,7 @@ def slurm_and_bank(context: Context) -> tuple[SlurmCommands, BankClient]:
 
     Raises Forbidden for users who may not see all runs: the others would seem to be missing.
     """
-    from fairbank.slurm.bank import BankClient
+    from fairbank.rest.client.bank_client import BankClient
     from fairbank.slurm.commands import SlurmCommands
 
     bank = BankClient(context.client)

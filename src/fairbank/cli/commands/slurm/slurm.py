@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.slurm.bank import BankClient
+    from fairbank.rest.client.bank_client import BankClient
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.importer import HistoryResult, ImportResult
     from fairbank.slurm.reconcile.import_plan import ImportPlan, Step

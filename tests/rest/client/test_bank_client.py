@@ -13,9 +13,9 @@ import pytest
 from fairbank.cluster.job import JobDetails
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
+from fairbank.rest.client.bank_client import BankClient, parse_cluster, parse_run
 from fairbank.rest.schemas.job import JobRow
 from fairbank.rest.schemas.server import cluster_row
-from fairbank.slurm.bank import BankClient, parse_cluster, parse_run
 from tests.csv_import.test_storage import ClientInProcess
 from tests.rest.world import MEMBER, create_world
 

@@ -1,4 +1,4 @@
-"""Domain values of the bank, each with what Slurm's commands need beside it."""
+"""Values of the bank as its clients read them, each with what they need beside it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project, project_chain
-from fairbank.bank.refusals import Reason
 from fairbank.bank.run import RESOLVED, RunRecord
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
-
-CONTRADICTS_HOLD = Reason.REPORT_MISMATCH.name
-"""Reason of a stored refusal whose report is of another job than the hold."""
 
 
 class BankRun(RunRecord, frozen=True, kw_only=True, gc=False):

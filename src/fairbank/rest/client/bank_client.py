@@ -1,4 +1,4 @@
-"""Client of the bank for Slurm's commands: typed records over REST, page by page."""
+"""Client of the bank that returns typed records, page by page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, ValidationError, convert, structs
 
-from fairbank.agent.reports.report import bulk_body, read_answers
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project
+from fairbank.bank.records import BankCluster, BankProject, BankRun
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import cluster_names, only_cluster
 from fairbank.cluster.run_report import RunReport, encode_report
@@ -17,6 +17,7 @@ from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
+from fairbank.rest.client.bulk_reports import post_reports
 from fairbank.rest.schemas.alloc import (
     AllocationRow,
     MemberRow,
@@ -27,7 +28,6 @@ from fairbank.rest.schemas.alloc import (
 from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.rest.schemas.job import FailureRow, JobRow, run_record
 from fairbank.rest.schemas.server import ClusterRow, cluster_record
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject, BankRun
 
 Schema = TypeVar("Schema")
 
@@ -181,8 +181,7 @@ class BankClient:
         results: list[BookedAmounts | ReportObjection] = []
         for first in range(0, len(reports), BATCH):
             bodies = list(map(encode_report, reports[first : first + BATCH]))
-            rows = self._client.post("/job/bulk", bulk_body(bodies)).get("data")
-            results += map(_result, read_answers(rows, len(bodies), field="server"))
+            results += map(_result, post_reports(self._client, bodies, field="server"))
             progress("post", len(results), len(reports))
         return results
 
