@@ -15,15 +15,10 @@ from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, Sub
 from fairbank.bank.token import TokenGrant
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.cluster_settings import ClusterSettings, PartitionSettings
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.doctor import check_file_modes, check_store_and_settings
-from fairbank.service.settings import (
-    BankSettings,
-    ClusterSettings,
-    PartitionSettings,
-    ServerSettings,
-    StoreSettings,
-)
+from fairbank.service.settings import BankSettings, ServerSettings, StoreSettings
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.support.clock import ManualClock

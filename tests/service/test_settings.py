@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
-from fairbank.service.settings import example, read_settings
+from fairbank.service.settings import read_settings
+from fairbank.setup.init import settings_text
+
+WRITTEN = settings_text(Path("/srv"), "memory:")
 
 names = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -27,21 +30,19 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(names, names)
 def test_settings_written_by_init_are_read_back(file: Path, folder: str, url: str) -> None:
-    file.write_text(example(Path("/") / folder, url), encoding="utf-8", newline="")
+    file.write_text(settings_text(Path("/") / folder, url), encoding="utf-8", newline="")
     settings = read_settings(file)
     assert (settings.store.url, settings.secret_file) == (url, f"{Path('/') / folder}/secret")
 
 
 def test_name_that_is_not_utf8_is_reported() -> None:
     with pytest.raises(InvalidInput) as error:
-        example(Path("/srv/\udcff"), "memory:")
+        settings_text(Path("/srv/\udcff"), "memory:")
     assert error.value.field == "DIRECTORY"
 
 
 def test_policy_value_out_of_range_is_reported_with_its_place(file: Path) -> None:
-    file.write_text(
-        example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0")
-    )
+    file.write_text(WRITTEN.replace("[policy]", "[policy]\nhold_grace_seconds = 0"))
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
     assert error.value.field == "policy.hold_grace_seconds"
@@ -50,15 +51,13 @@ def test_policy_value_out_of_range_is_reported_with_its_place(file: Path) -> Non
 def test_free_states_must_be_final_job_states(file: Path) -> None:
     """A misspelt state would silently charge every such job."""
     policy = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
-    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", policy))
+    file.write_text(WRITTEN.replace("[policy]", policy))
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
     assert (error.value.field or "").startswith("policy.free_states[")
     assert "'NODEFAIL'" in error.value.message
     assert (error.value.remedy or "").startswith("one of: BOOT_FAIL, CANCELLED, COMPLETED, ")
-    file.write_text(
-        example(Path("/srv"), "memory:").replace("[policy]", policy.replace("NODEFAIL", "DEADLINE"))
-    )
+    file.write_text(WRITTEN.replace("[policy]", policy.replace("NODEFAIL", "DEADLINE")))
     assert read_settings(file).policy.free_states == {"NODE_FAIL", "DEADLINE"}
 
 
@@ -124,7 +123,7 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
 def test_invalid_setting_of_a_named_table_is_named(
     file: Path, lines: str, field: str, remedy: str
 ) -> None:
-    written = example(Path("/srv"), "memory:")
+    written = WRITTEN
     if lines.startswith("[clusters]"):
         written = written.partition("[clusters")[0]
     file.write_text(f"{written}\n{lines}\n")
@@ -134,7 +133,7 @@ def test_invalid_setting_of_a_named_table_is_named(
 
 
 def test_visible_jobs_are_set_for_the_server(file: Path) -> None:
-    written = example(Path("/srv"), "memory:")
+    written = WRITTEN
     for line, expected in (("", "project"), ('visible_jobs = "own"', "own")):
         file.write_text(written.replace("[server]", f"[server]\n{line}"))
         assert read_settings(file).staff_members().visible_jobs.value == expected
@@ -187,7 +186,7 @@ def test_value_out_of_range_is_refused_with_the_range(
     file: Path, line: str, field: str, remedy: str
 ) -> None:
     table = f"[{field.partition('.')[0]}]"
-    text = example(Path("/srv"), "memory:").replace('name = "fairbank"', "")
+    text = WRITTEN.replace('name = "fairbank"', "")
     file.write_text(text.replace(table, f"{table}\n{line}"))
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
@@ -213,7 +212,7 @@ def test_settings_file_without_end_is_refused() -> None:
     ],
 )
 def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, message: str) -> None:
-    text = example(Path("/srv"), "memory:")
+    text = WRITTEN
     file.write_text(f"{text}\n[clusters.local.capacity]\n{value}\n")
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
@@ -229,7 +228,7 @@ def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, messa
 
 @pytest.mark.parametrize("line", ["cpus = 0", "cpus = 2.5", "gpus = -1", 'gpus = "4"'])
 def test_size_of_a_cluster_is_a_whole_number(file: Path, line: str) -> None:
-    text = example(Path("/srv"), "memory:").replace("[clusters.local]", "[clusters.local]\n{}")
+    text = WRITTEN.replace("[clusters.local]", "[clusters.local]\n{}")
     file.write_text(text.format(line))
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
@@ -243,7 +242,7 @@ def partition_with(file: Path, lines: str, of_cluster: str = "", *, weights: str
     """Return partition cpu of the example with more weights, and more lines in its table and that
     of its cluster.
     """
-    text = example(Path("/srv"), "memory:")
+    text = WRITTEN
     text = text.replace("[clusters.local]\n", f"[clusters.local]\n{of_cluster}\n")
     file.write_text(text.replace('Mem=0.5G"\n', f'Mem=0.5G{weights}"\n{lines}\n', 1))
     return read_settings(file).cluster_map()["local"].partitions["cpu"]

@@ -15,8 +15,9 @@ from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.client.bank_client import BankClient, BookedAmounts
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import HistoryResult, import_history, import_people
+from fairbank.slurm.history_import import HistoryResult, import_history
 from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.people_import import import_people
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs

@@ -73,6 +73,7 @@ SHELLS: Mapping[str, str] = {
     "slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client rest.client.bank_client slurm slurm.parsers "
     "slurm.reconcile slurm.health",
+    # Packages that load msgspec are not here: a command loads them when it runs (`is_free`).
     "cli": "core core.submission bank report report.slurm rest.client",
     "wlm": "",
     "setup": "*",  # any package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,8 +13,10 @@ from urllib.parse import quote
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.core.os_errors import FREE_DISK_SPACE, translate_os_error
+from fairbank.core.settings_file import toml_string
+from fairbank.core.validation import WORD
 from fairbank.rest.auth.keyfile import make_private, read_secret
-from fairbank.service.settings import example, read_settings
+from fairbank.service.settings import read_settings
 from fairbank.setup.bank_settings import default_directory
 from fairbank.store.migration import migrate
 from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
@@ -54,7 +57,7 @@ def init(
         return _complete_bank(settings, store)
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
     name = name or (folder.resolve().name if directory else _user_name())
-    text = example(folder.resolve(), url, name, clusters)
+    text = settings_text(folder.resolve(), url, name, clusters)
     with _nothing_left_behind(_files(folder, url), folder, new=new):
         migrate(url)
         read_secret(folder / "secret", create=True)
@@ -152,3 +155,68 @@ def _files(folder: Path, url: str) -> list[Path]:
             for end in ("", "-journal", "-wal", "-shm")
         ),
     ]
+
+
+def settings_text(
+    directory: Path, url: str, name: str = "fairbank", clusters: str | None = None
+) -> str:
+    """Return the settings file that `fairbank init` writes: the required keys, and clusters whose
+    agent is the user of this process.
+
+    Args:
+        directory: the directory of the secret and of the socket.
+        url: the URL of the store.
+        name: the bank's name. It is written if it is one word of ASCII, else "fairbank".
+        clusters: the tables of the clusters; None: one example cluster.
+
+    Raises:
+        InvalidInput: TOML cannot hold the directory or the URL: it must be UTF-8.
+    """
+    is_word = re.match(WORD, name) is not None
+    named = f"name = {toml_string(name)}" if is_word else 'name = "fairbank"'
+    return f"""\
+# Settings of this Fairbank. The reference page "Settings" explains every key.
+secret_file = {_toml_string(f"{directory}/secret", "DIRECTORY")}
+
+[store]
+url = {_toml_string(url, "--store")}
+
+[server]
+socket = {_toml_string(f"{directory}/fairbank.sock", "DIRECTORY")}
+{named}   # in every answer; server_name of clients that use MUNGE
+
+[policy]
+enforce = true            # false: refuse no job, only record what would have been refused
+overrun = "write_off"     # or "record": usage beyond what is left is charged all the same
+
+{_example_cluster() if clusters is None else clusters}"""
+
+
+def _example_cluster() -> str:
+    return f"""\
+[clusters.local]
+adding = "max_tres"
+agents = [{os.getuid()}]
+
+[clusters.local.partitions.cpu]
+resource = "cpu"
+weights = "CPU=1.0,Mem=0.5G"
+# node_cpus = 64          # size of each node, for quotes of --exclusive and --mem=0
+# node_memory = "256G"
+# def_mem_per_cpu = "2G"  # memory of jobs that request none
+
+[clusters.local.partitions.gpu]
+resource = "gpu"
+weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
+"""
+
+
+def _toml_string(value: str, field: str) -> str:
+    """Return a text as a TOML string. Raises InvalidInput if it is not UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as bad:
+        raise InvalidInput(
+            f"{value!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
+        ) from bad
+    return toml_string(value)

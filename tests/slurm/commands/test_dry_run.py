@@ -18,7 +18,7 @@ from fairbank.core.units import show_su
 from fairbank.rest.client import Refused
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import import_people
+from fairbank.slurm.people_import import import_people
 from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject
 from tests.slurm.commands.site import HOUR, ME, MY_UID, CommandSite, command_site
 from tests.slurm.prices import PRICES

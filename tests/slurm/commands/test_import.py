@@ -20,7 +20,7 @@ from fairbank.service.ledger import Ledger
 from fairbank.service.ops.upkeep import Upkeep
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import import_people
+from fairbank.slurm.people_import import import_people
 from fairbank.store.factory import open_store
 from tests.cli.test_terminal import Terminal
 from tests.slurm.commands.site import HOUR, ME, MY_UID, CommandSite, command_site

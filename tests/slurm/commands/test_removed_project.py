@@ -13,7 +13,7 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import import_people
+from fairbank.slurm.people_import import import_people
 from fairbank.slurm.reconcile.import_plan import PlannedProject
 from fairbank.slurm.sync import sync_accounts
 from tests.support.recorded_slurm import RecordedSlurm

@@ -16,7 +16,8 @@ from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.tres import BillingRule
-from fairbank.service.settings import example, read_settings
+from fairbank.service.settings import read_settings
+from fairbank.setup.init import settings_text
 from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
 from fairbank.slurm.reconcile.accounts import (
     AccountUsage,
@@ -231,7 +232,7 @@ def test_partition_of_whole_nodes_that_slurm_does_not_show_is_noted(tmp_path: Pa
 
     def differences(settings: str) -> list[str]:
         file = tmp_path / "fairbank.toml"
-        file.write_text(example(tmp_path, "memory:") + settings)
+        file.write_text(settings_text(tmp_path, "memory:") + settings)
         return list(size_differences(machine, read_settings(file).cluster_map()["lab"]))
 
     assert differences(text) == [
@@ -253,7 +254,7 @@ def test_bank_reads_the_settings_of_nodes_with_different_gpus(tmp_path: Path) ->
     text = price_settings(machine, [])
     assert 'node_gres = ["gpu:a100:4", "gpu:t4:4"]\n' in text
     file = tmp_path / "fairbank.toml"
-    file.write_text(example(tmp_path, "memory:") + text)
+    file.write_text(settings_text(tmp_path, "memory:") + text)
     cluster = read_settings(file).cluster_map()["lab"]
     gres = {"gres/gpu": 4, "gres/gpu:a100": 4, "gres/gpu:t4": 4}
     kinds = tuple(gres_counts(parse_gres(text)) for text in ("gpu:a100:4", "gpu:t4:4"))
@@ -284,7 +285,7 @@ def test_kind_of_node_with_fewer_gpus_than_another_is_no_difference(
     file = tmp_path / "fairbank.toml"
     for value in ('"gpu:a100:4"', f'["gpu:a100:4", "{fewer}"]', '"gpu:a100:2"'):
         settings = text.replace('node_gres = "gpu:a100:4"', f"node_gres = {value}")
-        file.write_text(example(tmp_path, "memory:") + settings)
+        file.write_text(settings_text(tmp_path, "memory:") + settings)
         differences = list(size_differences(machine, read_settings(file).cluster_map()["lab"]))
         assert (differences == []) == ("a100:4" in value), value
 

@@ -6,6 +6,7 @@ import msgspec
 
 from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.service import settings
+from fairbank.service.cluster_settings import ClusterSettings, PartitionSettings
 from fairbank.slurm.policy import SITE_FILE, ProjectRules, SiteRules
 from tools.reference.pages.keys import key_tables
 
@@ -30,8 +31,8 @@ def settings_page() -> str:
         ("[policy]", Policy),
         ("[policy.categories.NAME]", GrantCategory),
         ("[policy.categories.NAME.resources.RESOURCE]", GrantRange),
-        ("[clusters.NAME]", settings.ClusterSettings),
-        ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),
+        ("[clusters.NAME]", ClusterSettings),
+        ("[clusters.NAME.partitions.NAME]", PartitionSettings),
     )
     return "\n".join([*lines, *key_tables(tables)]).rstrip() + "\n"
 

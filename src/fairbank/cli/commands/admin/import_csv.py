@@ -148,8 +148,8 @@ def _csv(context: Context, options: Namespace) -> int:
     from fairbank.bank.pricing import known_qos
     from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
     from fairbank.rest.client.bank_client import BankClient, parse_cluster
+    from fairbank.slurm.history_import import import_jobs
     from fairbank.slurm.host.users import find_uid
-    from fairbank.slurm.importer import import_jobs
 
     bank = BankClient(context.client)
     bank.require_full_view()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
     from fairbank.rest.client.bank_client import BookedAmounts
-    from fairbank.slurm.importer import HistoryResult
+    from fairbank.slurm.history_import import HistoryResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
 
 USERS_SHOWN = 5

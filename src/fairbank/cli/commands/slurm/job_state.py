@@ -143,8 +143,10 @@ def _is_newer(run: Row, refused: Row) -> bool:
     """Return whether the bank entered a run after a refusal: another run that started later, or
     what it had refused before, such as the charge of a run that credit was granted for since.
     """
-    name = f"{run['cluster']}/{run['job_id']}@{parse_instant(run['submitted'])}.{run['restart']}"
-    if refused["run"] == name:
+    from fairbank.cluster.job import Run
+
+    submitted = parse_instant(run["submitted"])
+    if refused["run"] == str(Run(run["cluster"], run["job_id"], submitted, run["restart"])):
         return bool(run["set_by"] > refused["id"])
     return bool(refused["at"] <= run["start"])
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.rest.client.bank_client import BankClient
     from fairbank.slurm.commands import SlurmCommands
-    from fairbank.slurm.importer import HistoryResult, ImportResult
+    from fairbank.slurm.history_import import HistoryResult
+    from fairbank.slurm.people_import import ImportResult
     from fairbank.slurm.reconcile.import_plan import ImportPlan, Step
 
 
@@ -70,7 +71,7 @@ def _import(context: Context, options: Namespace) -> int:
             field="--cover",
             remedy="add -S TIME: -S now-90days",
         )
-    from fairbank.slurm.importer import import_people
+    from fairbank.slurm.people_import import import_people
     from fairbank.slurm.sync import replace_file
 
     slurm, bank = slurm_and_bank(context)
@@ -205,7 +206,7 @@ def _import_history(
 
     With --dry-run nothing is charged: the result is predicted, as if the plan were carried out.
     """
-    from fairbank.slurm.importer import import_history
+    from fairbank.slurm.history_import import import_history
 
     with Stages(options) as progress:
         return import_history(
