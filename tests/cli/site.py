@@ -43,6 +43,7 @@ from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff, VisibleJobs, identity_of
 from fairbank.service.services import services
 from fairbank.setup.bank_settings import SystemClock
+from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from tests.support.clock import ManualClock
 
@@ -251,7 +252,7 @@ def _open(
 
 
 def build_context() -> AppContext:
-    """Return the site in memory.
+    """Return the site in memory, or with the ledger in the store SITE_STORE instead of the history.
 
     With SITE_OBSERVES its bank lets all jobs run. SITE_CATEGORIES are the categories of its
     settings, SITE_CLUSTERS further clusters with the prices of darwin, SITE_VISIBLE_JOBS its
@@ -262,8 +263,9 @@ def build_context() -> AppContext:
         if "SITE_MUNGE" in os.environ
         else None
     )
+    own_store = os.environ.get("SITE_STORE")
     bank = services(
-        MemoryStore(),
+        MemoryStore() if own_store is None else open_store(own_store),
         clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
         staff=Staff(
             frozenset({os.getuid()}),
@@ -285,7 +287,8 @@ def build_context() -> AppContext:
         key=b"k" * 32,
     )
     context = AppContext.create(bank, munge=munge)
-    write_history(context)
+    if own_store is None:
+        write_history(context)
     return context
 
 

@@ -4,10 +4,8 @@ is the nearest hundredth, and they equal the sums in SQL.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +25,8 @@ from fairbank.rest.schemas.statement import sums
 from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import Services, services
 from fairbank.store.contract import Store
-from fairbank.store.factory import open_store
-from fairbank.store.sqlite.driver import driver
+from tests.contracts.conftest import IN_SQL, places
+from tests.contracts.databases import Place
 from tests.contracts.test_memory_twin import batches, emptied, play
 from tests.support.clock import ManualClock
 
@@ -54,28 +52,16 @@ FORMS = st.builds(
 )
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory, migrated_file: Path) -> Path:
-    path = tmp_path_factory.mktemp("books") / "fairbank.sqlite"
-    shutil.copy(migrated_file, path)
-    return path
+@pytest.fixture(scope="module", params=IN_SQL)
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    yield from places(request.param, request, tmp_path_factory.mktemp("books"))
 
 
 @pytest.fixture(scope="module")
-def store(file: Path) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{file}")
-    yield store
-    store.close()
-
-
-def selected(file: Path, query: str) -> list[Any]:
-    """Return the rows of a query, by the library of the store: two would break their locks."""
-    connection = driver.connect(file)
-    try:
-        rows: list[Any] = connection.execute(query).fetchall()
-        return rows
-    finally:
-        connection.close()
+def store(place: Place) -> Store:
+    return place.open()
 
 
 def cells(columns: Any, row: dict[str, Any], form: DisplayFormat) -> dict[str, Fraction]:
@@ -128,21 +114,21 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
 ADDING_UP = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")
 SUMMANDS = [column for column in balance.COLUMNS if column.head in ADDING_UP]
 MOVED = [column for column in statement.COLUMNS if column.head in ("IN", "OUT", "REMAINING")]
-FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FEW
 @given(story=batches, form=FORMS, page=st.integers(1, 5))
 def test_rows_of_balance_and_statement_add_up_and_equal_the_sums_in_sql(
-    store: Store, file: Path, story: list[list[SubmittedRequest]], form: DisplayFormat, page: int
+    store: Store, place: Place, story: list[list[SubmittedRequest]], form: DisplayFormat, page: int
 ) -> None:
     play(emptied(store), story)
     bank = services(
         store, clock=ManualClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32
     )
-    runs = selected(file, RUNS)
+    runs = place.run(RUNS)
     rows = {uid: balances(bank, uid) for uid in (1, 2)}
-    for number, granted, used in selected(file, BOOKS):
+    for number, granted, used in place.run(BOOKS):
         row = rows[1][number]
         held = sum(run[3] for run in runs if run[0] == number)
         assert (row["deposited"], row["charged"], row["held"]) == (granted, used, held)
@@ -165,13 +151,13 @@ def test_rows_of_balance_and_statement_add_up_and_equal_the_sums_in_sql(
 @FEW
 @given(story=batches, form=FORMS)
 def test_rows_of_usage_and_of_the_centre_add_up_and_equal_the_sums_in_sql(
-    store: Store, file: Path, story: list[list[SubmittedRequest]], form: DisplayFormat
+    store: Store, place: Place, story: list[list[SubmittedRequest]], form: DisplayFormat
 ) -> None:
     play(emptied(store), story)
     bank = services(
         store, clock=ManualClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32
     )
-    sums = {(resource, cluster): used for resource, cluster, used in selected(file, CLOSED)}
+    sums = {(resource, cluster): used for resource, cluster, used in place.run(CLOSED)}
     day = ((LAST_INSTANT, 0),)
     of_allocation: dict[int, int] = {}
     for by in UsageBy:
