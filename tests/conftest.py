@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.preloaded import preloaded
 from tests.support.traces import trace_file
 
-pytest_plugins = ["tests.support.postgres", "tests.support.munge"]
+pytest_plugins = ["tests.support.postgres", "tests.support.munge", "tests.support.figures"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FOR_TESTS = {"FAIRBANK_SHARED", "FAIRBANK_SHORT", "FAIRBANK_LIBMUNGE"}

@@ -1,6 +1,4 @@
-"""Fixtures of the fault campaigns: printed seeds, figures for the summary, and databases for long
-and short campaigns.
-"""
+"""Fixtures of the fault campaigns: printed seeds, and databases for long and short campaigns."""
 
 from __future__ import annotations
 
@@ -13,25 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.load_backups import back_up_under_load
+from tests.support.figures import LogFigure
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import run
-
-LogFigure = Callable[[str], None]
-
-_FIGURES = pytest.StashKey[dict[str, list[str]]]()
-
-
-@pytest.fixture
-def log_figure(request: pytest.FixtureRequest) -> LogFigure:
-    """Print a figure, and repeat it in the summary after all tests."""
-    kept = request.config.stash.setdefault(_FIGURES, {})
-
-    def say(line: str) -> None:
-        print(line)
-        kept.setdefault(request.node.name, []).append(line)
-
-    return say
 
 
 @pytest.fixture
@@ -89,15 +72,3 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
             back_up_under_load(server, 1, 1, tmp_path_factory.mktemp("backup"), thousands=1)
         )
     return record.path
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Print all figures, of failed tests too."""
-    if figures := config.stash.get(_FIGURES, {}):
-        terminalreporter.section("figures of the fault campaigns")
-        for name, lines in figures.items():
-            terminalreporter.line(name)
-            for line in lines:
-                terminalreporter.line(f"    {line}")

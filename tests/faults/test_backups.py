@@ -12,10 +12,10 @@ import pytest
 from tests.faults.in_process import heads, restore
 from tests.faults.load_backups import back_up_under_load, check_accepts_runs, check_restored
 from tests.faults.nemesis import wait_until_answering
+from tests.support.figures import LogFigure
 from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 

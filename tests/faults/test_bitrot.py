@@ -18,9 +18,9 @@ from tests.faults.forgeries import KEYS
 from tests.faults.in_process import findings
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.sample import write_sample
+from tests.support.figures import LogFigure
 from tests.support.server import create_bank
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 

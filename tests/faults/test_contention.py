@@ -10,11 +10,11 @@ import pytest
 from tests.faults.answer_log import UNAVAILABLE, AnswerLog, check_ledger
 from tests.faults.contention import Contention
 from tests.faults.ledger_tables import LedgerTables
+from tests.support.figures import LogFigure
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, run_bank, run_two_banks
 from tests.support.wire import run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 

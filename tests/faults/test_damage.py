@@ -17,10 +17,10 @@ from tests.faults.in_process import findings, heads, restore
 from tests.faults.nemesis import wait_until_answering
 from tests.faults.sample import write_sample
 from tests.faults.site import SU, create_project
+from tests.support.figures import LogFigure
 from tests.support.server import FairbankServer, create_bank
 from tests.support.wire import Wire, run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 

@@ -16,12 +16,12 @@ from tests.faults.contention import Contention, watch
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis, Victim, report_until
 from tests.support.conditions import wait_until
+from tests.support.figures import LogFigure
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, run_bank, run_two_banks
 from tests.support.supervisor import children
 from tests.support.wire import run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 CLIENTS = 24

@@ -33,10 +33,9 @@ from tests.faults.forgeries import (
 from tests.faults.in_process import store_at
 from tests.faults.ledger_tables import LedgerTables, Row
 from tests.faults.sample import write_sample
+from tests.support.figures import LogFigure
 from tests.support.postgres import PostgresServer
 from tests.support.server import create_bank
-
-LogFigure = Callable[[str], None]
 
 
 @dataclass(frozen=True)

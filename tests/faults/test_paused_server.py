@@ -14,10 +14,9 @@ from tests.faults.answer_log import AnswerLog, check_ledger
 from tests.faults.contention import Contention
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import report_until, wait_for
+from tests.support.figures import LogFigure
 from tests.support.server import FairbankServer, run_two_banks
 from tests.support.wire import run
-
-LogFigure = Callable[[str], None]
 
 CLIENTS = 24
 # The database ends a transaction that is idle for 30 s; the rest allows for slow test machines.

@@ -15,10 +15,9 @@ from fairbank.cli.commands.planning.replay import replay_trace
 from fairbank.core.time import Instant
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import SyntheticSite, month
+from tests.support.figures import LogFigure
 from tests.support.server import FairbankServer, create_bank
 from tests.support.traces import JOBS
-
-LogFigure = Callable[[str], None]
 
 STARTS = Instant(1_793_491_200)  # 2026-11-01
 

@@ -18,10 +18,10 @@ from tests.faults.ledger_tables import LedgerTables
 from tests.faults.load_backups import CLIENTS, check_accepts_runs, expected_balances
 from tests.faults.nemesis import report_until, wait_for
 from tests.faults.site import SU, create_project
+from tests.support.figures import LogFigure
 from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import Wire, run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 NAMES_SECONDS = 10  # the project cache is refreshed after 5

@@ -16,11 +16,11 @@ from tests.faults.answer_log import PAUSE_SECONDS, UNAVAILABLE, AnswerLog, check
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis
 from tests.faults.site import SU, create_project
+from tests.support.figures import LogFigure
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, run_bank, run_two_banks
 from tests.support.wire import ResponseLost, Wire, run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 Enough = Callable[[int], bool]

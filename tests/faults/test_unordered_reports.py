@@ -17,10 +17,10 @@ from tests.faults.in_process import heads as heads_of
 from tests.faults.ledger_tables import LedgerTables, Row
 from tests.faults.site import DAY, SU, add_allocation, create_project, report
 from tests.support.conditions import wait_until
+from tests.support.figures import LogFigure
 from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import Answer, Wire, run
 
-LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 Message = dict[str, Any]
 

@@ -20,6 +20,7 @@ from fairbank.wlm.controller.state_store import AccountedRun
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.stepd.step import StepStart
 from tests.support.conditions import wait_until
+from tests.support.figures import LogFigure
 from tests.wlm.cluster.live_cluster import LiveCluster
 
 KINDS = (
@@ -126,8 +127,12 @@ class Campaign:
 
     # ------------------------------------------------------------------ what is left
 
-    def check(self) -> None:
-        """Check the invariants by what is on the disk."""
+    def check(self) -> list[str]:
+        """Check the invariants by what is on the disk.
+
+        Returns:
+            What was done, in two lines.
+        """
         rows, runs = self.cluster.stored()
         jobs = {row.value.number: row.value for row in rows if isinstance(row.value, WlmJob)}
         assert [row for row in rows if row.table == "messages"] == []
@@ -136,8 +141,10 @@ class Campaign:
         check_cores(runs)
         charged = self.check_bank(runs)
         self.check_outputs(runs)
-        print(f"{len(ends)} jobs, {len(runs)} runs, {charged} charges, 0 differences")
-        print(f"kills: {dict(self.kills)}, ends: {dict(Counter(ends.values()))}")
+        return [
+            f"{len(ends)} jobs, {len(runs)} runs, {charged} charges, 0 differences",
+            f"kills: {dict(self.kills)}, ends: {dict(Counter(ends.values()))}",
+        ]
 
     def check_ends(self, jobs: dict[int, WlmJob], runs: list[AccountedRun]) -> dict[int, str]:
         """Check W4: each job has one final state, and a record for each run.
@@ -241,8 +248,8 @@ def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
     started.close()
 
 
-def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> None:
-    """Run a campaign, and check what is left."""
+def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> list[str]:
+    """Run a campaign, check what is left, and return what was done, in lines."""
     campaign = Campaign(cluster, seed)
     campaign.run(kills, jobs)
     cluster.settle()
@@ -252,7 +259,7 @@ def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> No
     cluster.fairbank("cluster", "down")
     assert cluster.processes() == set()
     assert cluster.traces() == []
-    campaign.check()
+    return campaign.check()
 
 
 @pytest.mark.slow
@@ -262,6 +269,7 @@ def test_kills_lose_no_job_and_charge_none_twice(cluster: LiveCluster) -> None:
 
 @pytest.mark.campaign
 def test_many_kills_lose_no_job_and_charge_none_twice(
-    cluster: LiveCluster, rounds: Callable[[int, int], int]
+    cluster: LiveCluster, rounds: Callable[[int, int], int], log_figure: LogFigure
 ) -> None:
-    kill_at_random(cluster, seed=2, kills=rounds(200, 60), jobs=10)
+    for line in kill_at_random(cluster, seed=2, kills=rounds(200, 60), jobs=10):
+        log_figure(line)

@@ -15,6 +15,7 @@ import pytest
 from fairbank.wlm.stepd.processes import process_table
 from fairbank.wlm.stepd.step import StepStart, read_start
 from tests.support.conditions import wait_until
+from tests.support.figures import LogFigure
 from tests.wlm.controller.small_cluster import SmallCluster
 
 JOBS_AT_ONCE = 5
@@ -89,7 +90,7 @@ def _kill(pid: int) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2])
 def test_kills_lose_no_job_and_run_none_twice(
-    own_cluster: SmallCluster, seed: int, rounds: Callable[[int, int], int]
+    own_cluster: SmallCluster, seed: int, rounds: Callable[[int, int], int], log_figure: LogFigure
 ) -> None:
     cluster = own_cluster
     campaign = KillCampaign(cluster, seed)
@@ -101,7 +102,7 @@ def test_kills_lose_no_job_and_run_none_twice(
     wait_until(lambda: not cluster.busy_jobs(), "the end of all jobs", seconds=600)
     runs = cluster.ask("runs")
     states = Counter(campaign.check(at, job, runs) for at, job in enumerate(campaign.jobs))
-    print(f"{len(campaign.jobs)} jobs, {len(runs)} runs, kills: {dict(kills)}, {dict(states)}")
+    log_figure(f"{len(campaign.jobs)} jobs, {len(runs)} runs, kills: {dict(kills)}, {dict(states)}")
     wait_until(lambda: campaign.directories() == [], "the nodes to forget all runs")
     assert set(states) <= {"COMPLETED", "FAILED"}
     assert {tuple(node) for node in cluster.nodes().values()} == {("UP", "")}

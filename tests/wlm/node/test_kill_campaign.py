@@ -17,6 +17,7 @@ from fairbank.wlm.node.orphans import find_orphans, group_of
 from fairbank.wlm.protocol.messages import RunStatus
 from fairbank.wlm.stepd.processes import process_table
 from fairbank.wlm.stepd.step import read_start
+from tests.support.figures import LogFigure
 from tests.wlm.node.running_node import RunningNode
 
 JOBS_AT_ONCE = 5
@@ -89,7 +90,7 @@ def _kill(pid: int) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2])
 def test_kills_leave_each_run_with_one_end_and_no_process(
-    node: RunningNode, seed: int, rounds: Callable[[int, int], int]
+    node: RunningNode, seed: int, rounds: Callable[[int, int], int], log_figure: LogFigure
 ) -> None:
     campaign = Campaign(node, seed)
     kills: Counter[str] = Counter()
@@ -101,7 +102,7 @@ def test_kills_leave_each_run_with_one_end_and_no_process(
         node.controller.wait(run, "finished")
     campaign.note(node.controller.changes)
     causes = Counter(campaign.check(run, output) for run, output in campaign.runs.items())
-    print(f"{len(campaign.runs)} jobs, kills: {dict(kills)}, ends: {dict(causes)}")
+    log_figure(f"{len(campaign.runs)} jobs, kills: {dict(kills)}, ends: {dict(causes)}")
     for run in campaign.runs:
         node.controller.forget(run)
     node.restart()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fairbank
+from tests.support.figures import LogFigure
 from tests.wlm.planted_faults.planted_faults import FAULTS, JUDGES, Judge, PlantedFault
 
 PACKAGE = Path(fairbank.__file__).parent
@@ -71,10 +72,12 @@ def test_each_fault_has_one_place() -> None:
 
 @pytest.mark.campaign
 @pytest.mark.timeout(7_200)
-def test_planted_faults_are_found(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+def test_planted_faults_are_found(
+    tmp_path: Path, rounds: Callable[[int, int], int], log_figure: LogFigure
+) -> None:
     faults = FAULTS[:: rounds(1, 4)]
     not_found = missed(faults, tmp_path)
-    print(f"{len(faults) - len(not_found)} of {len(faults)} planted faults found")
+    log_figure(f"{len(faults) - len(not_found)} of {len(faults)} planted faults found")
     assert len(not_found) <= (1 - FOUND) * len(faults), not_found
 
 
