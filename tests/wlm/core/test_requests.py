@@ -493,6 +493,32 @@ def test_task_that_a_request_names_leaves_its_record() -> None:
     world.check_at_rest()
 
 
+def test_requests_for_an_array_leave_out_the_tasks_that_they_do_not_concern() -> None:
+    world = World(nodes=1, cpus=1)
+    array = world.submit(array="1-3")
+    world.settle()
+    world.begin_all()
+    world.end(2)
+    world.settle()
+    world.begin_all()
+    states = {job.name: job.state.value for job in world.core.state.jobs.values()}
+    assert states == {"1_1": "COMPLETED", "1_2": "RUNNING", "1_[3]": "PENDING"}
+    for body in (
+        ev.HoldJob(named(array)),
+        ev.ReleaseJob(named(array)),
+        ev.UpdateJob(jobs=named(array), comment="c"),
+        ev.UpdateJob(jobs=named(array), eligible=world.now.wall + 9),
+        ev.TopJob(named(array)),
+    ):
+        assert world.request(body) is None
+    comments = {job.name: job.submission.comment for job in world.core.state.jobs.values()}
+    assert comments == {"1_1": "", "1_2": "c", "1_[3]": "c"}
+    assert world.reason(array) == "BeginTime"
+    assert world.request(ev.RequeueJob(named(array))) is None
+    restarts = {job.name: job.restarts for job in world.core.state.jobs.values()}
+    assert restarts == {"1_1": 1, "1_2": 1, "1_[3]": 0}
+
+
 def test_unknown_task_is_refused_and_splits_nothing() -> None:
     world = World()
     world.submit(array="1-4")

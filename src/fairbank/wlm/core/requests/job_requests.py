@@ -72,6 +72,18 @@ def _split(tx: Transition, jobs: list[WlmJob], tasks: tuple[int, ...] | None) ->
                 yield split_task(tx, tx.state.jobs[job.number], task)
 
 
+def open_jobs(tx: Transition, caller: Caller, selection: JobSelection, done: str) -> list[WlmJob]:
+    """Return the jobs of `selected_jobs` that have not ended.
+
+    Raises Conflict if all have, with what cannot be `done`.
+    """
+    jobs = selected_jobs(tx, caller, selection)
+    open_ones = [job for job in jobs if not job.state.has_ended]
+    if not open_ones:
+        raise _wrong_state(jobs[0], done, "pending or running")
+    return open_ones
+
+
 def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
     """Hold jobs; a running one is held when it has been requeued.
 
@@ -79,9 +91,7 @@ def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
     """
     by_owner = body.by_owner or not is_operator(tx.state.settings, caller)
     held_by = HeldBy.USER if by_owner else HeldBy.ADMIN
-    for job in selected_jobs(tx, caller, body.jobs):
-        if job.state.has_ended:
-            raise _wrong_state(job, "held", "pending or running")
+    for job in open_jobs(tx, caller, body.jobs, "held"):
         # A hold by an administrator or by the bank is not replaced by the owner's.
         if job.held_by in (None, HeldBy.USER, HeldBy.RESERVATION):
             tx.put_job(job, held_by=held_by)
@@ -89,9 +99,7 @@ def hold(tx: Transition, caller: Caller, body: HoldJob) -> None:
 
 def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
     """Release held jobs, so that the next pass tests them."""
-    for job in selected_jobs(tx, caller, body.jobs):
-        if job.state.has_ended:
-            raise _wrong_state(job, "released", "pending or running")
+    for job in open_jobs(tx, caller, body.jobs, "released"):
         own = job.held_by in (None, HeldBy.USER, HeldBy.RESERVATION)
         if not own and not is_operator(tx.state.settings, caller):
             raise Forbidden(
@@ -114,13 +122,15 @@ _REQUEUE_EVENTS = {
 
 
 def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
-    """Requeue jobs that run or have ended."""
+    """Requeue jobs that run or have ended, and of arrays only such tasks."""
     event = _REQUEUE_EVENTS[body.held, body.special]
     # As in Slurm, also after a request of an operator the owner may release the job.
     holder = HeldBy.USER if body.held or body.special else None
-    for job in selected_jobs(tx, caller, body.jobs):
-        if job.state.base == "PENDING":
-            raise _wrong_state(job, "requeued", "running, or has ended")
+    jobs = selected_jobs(tx, caller, body.jobs)
+    started = [job for job in jobs if job.state.base != "PENDING"]
+    if not started:
+        raise _wrong_state(jobs[0], "requeued", "running, or has ended")
+    for job in started:
         if not job.submission.may_requeue:
             raise Conflict(
                 f"job {job.name} was submitted with --no-requeue",
@@ -160,14 +170,15 @@ def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
 
 
 def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
-    """Move jobs before the other pending jobs of their user, whose order among them stays.
+    """Move pending jobs before the others of their user, whose order among them stays.
 
     The jobs exchange their priorities, so that no other user's job is overtaken.
     """
-    chosen = selected_jobs(tx, caller, body.jobs)
+    jobs = selected_jobs(tx, caller, body.jobs)
+    chosen = [job for job in jobs if job.state.base == "PENDING"]
+    if not chosen:
+        raise _wrong_state(jobs[0], "moved", "pending")
     for job in chosen:
-        if job.state.base != "PENDING":
-            raise _wrong_state(job, "moved", "pending")
         if job.held_by is not None:
             raise Conflict(
                 f"job {job.name} is held ({job.hold_reason}), and has no place in the queue",

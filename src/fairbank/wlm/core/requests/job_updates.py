@@ -18,7 +18,7 @@ from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.acceptance import check_limits, check_request
-from fairbank.wlm.core.requests.job_requests import selected_jobs
+from fairbank.wlm.core.requests.job_requests import open_jobs
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.requests.submission import check_least_time, requested_tres
 from fairbank.wlm.core.starts import arm_limit
@@ -54,7 +54,7 @@ _BY_OPERATORS = frozenset({"priority", "admin_comment"})
 
 
 def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
-    """Change jobs: all fields of all of them, or nothing.
+    """Change a job, or the tasks of an array whose states allow it: all fields of all, or nothing.
 
     Args:
         tx: the transition.
@@ -68,29 +68,28 @@ def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
     changes = {
         name: value for name, value in fields.items() if name != "jobs" and value is not UNSET
     }
-    for job in selected_jobs(tx, caller, body.jobs):
-        _check_state(job, changes)
+    jobs = open_jobs(tx, caller, body.jobs, "changed")
+    refusals = [_refusal(job, changes) for job in jobs]
+    if None not in refusals:
+        raise next(filter(None, refusals))
+    for job in (job for job, refusal in zip(jobs, refusals, strict=True) if refusal is None):
         _check_rights(tx, caller, job, changes)
         _apply(tx, caller, job, changes)
     tx.request_plan()
 
 
-def _check_state(job: WlmJob, changes: dict[str, Any]) -> None:
-    """Check that a job can change like this: an ended one never, as its accounting is written."""
-    if job.state.has_ended:
-        raise Conflict(
-            f"job {job.name} is {job.state.shown} and cannot change",
-            field="ended",
-            remedy="submit it again",
-        )
-    for name in changes:
-        if job.state.base != "PENDING" and name not in _WHILE_RUNNING:
-            possible = ", ".join(sorted(KEYWORDS[field] for field in _WHILE_RUNNING))
-            raise Conflict(
-                f"{KEYWORDS[name]} of job {job.name} cannot change: the job is {job.state.shown}",
-                field="started",
-                remedy=f"of such a job, only these can: {possible}",
-            )
+def _refusal(job: WlmJob, changes: dict[str, Any]) -> Conflict | None:
+    """Return why the state of a job forbids a change; None if it allows all of them."""
+    refused = changes.keys() - _WHILE_RUNNING
+    if job.state.base == "PENDING" or not refused:
+        return None
+    fields = ", ".join(sorted({KEYWORDS[field] for field in refused}))
+    possible = ", ".join(sorted(KEYWORDS[field] for field in _WHILE_RUNNING))
+    return Conflict(
+        f"{fields} of job {job.name} cannot change: the job is {job.state.shown}",
+        field="started",
+        remedy=f"of such a job, only these can: {possible}",
+    )
 
 
 def _check_rights(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any]) -> None:
