@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from fairbank.cli.commands.bank.jobs import COLUMNS
+from fairbank.cli.commands.bank.job_rows import COLUMNS
 from fairbank.report.columns import DisplayFormat
 from tests.cli.conftest import Run
 from tests.cli.output_values import job_numbers

@@ -11,7 +11,8 @@ import pytest
 
 from fairbank.bank.refusals import Reason
 from fairbank.cli import main
-from fairbank.cli.commands.bank import jobs, sproject
+from fairbank.cli.commands.bank import sproject
+from fairbank.cli.commands.bank.job_rows import REFUSED
 from fairbank.core.time import parse_instant
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.tables import JsonSource, envelope, table
@@ -29,9 +30,7 @@ def test_shortfall_is_the_same_everywhere() -> None:
     rounded difference in minutes.
     """
     row = {"requested": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
-    columns = [
-        column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
-    ]
+    columns = [column for column in (*REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"]
     assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.07"] * 2
     (shown,) = envelope("x", JsonSource(), [row], (), DisplayFormat())["data"]
     assert shown["display"] == {
@@ -53,7 +52,7 @@ def test_reason_of_a_refusal_is_shown_in_80_columns() -> None:
         "available": 98_765_432 * 60 + 7,
         "reason": reason,
     }
-    made = table(jobs.REFUSED, [row], DisplayFormat(), 80)
+    made = table(REFUSED, [row], DisplayFormat(), 80)
     assert made.lines[1].endswith(reason.lower().replace("_", " "))
     assert len(made.lines[1]) <= 80
     assert made.dropped == ["RESOURCE", "AVAILABLE"]

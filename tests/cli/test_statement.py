@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.commands.bank import jobs
+from fairbank.cli.commands.bank import job_rows
 from fairbank.cli.commands.bank.statement import COLUMNS
 from fairbank.report.columns import DisplayFormat, with_minutes
 from tests.cli.conftest import Run
@@ -158,7 +158,7 @@ def test_charge_is_the_same_figure_as_in_jobs() -> None:
     )
     shown = {column.head: column.cell(entry, DisplayFormat()) for column in COLUMNS}
     assert (shown["IN"], shown["REASON"]) == ("0.67", "0.33 used of 1 held")
-    (charged,) = (column for column in jobs.COLUMNS if column.head == "SU")
+    (charged,) = (column for column in job_rows.COLUMNS if column.head == "SU")
     assert charged.cell({"cost": 20}, DisplayFormat()) == "0.33"
 
 

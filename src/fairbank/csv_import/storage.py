@@ -131,44 +131,38 @@ def import_storage(
     projects, allocations = bank.projects_without_members(), bank.allocations()
     funds = BankFunds(projects, allocations)
     days = [use.day for use in uses] or [0]
-    charges = list(bank.runs(None, min(days), max(days) + DAY, measured=True))
-    runs = {
-        (run.account, run.submitted): run for run in charges if run.reported.run.cluster == system
-    }
-    others = [run for run in charges if run.reported.run.cluster != system]
+    runs = list(bank.runs(None, min(days), max(days) + DAY, measured=True))
+    own = {(run.account, run.submitted): run for run in runs if run.reported.run.cluster == system}
+    others = [run for run in runs if run.reported.run.cluster != system]
     resources = {allocation.id: allocation.terms.resource for allocation in allocations}
-    reports, left, known = [], [], 0
+    new, left, known = list[StorageUse](), list[tuple[StorageUse, str]](), 0
     for use in uses:
-        run = runs.get((use.account, use.day))
+        run = own.get((use.account, use.day))
+        if run is None and not use.amount:
+            continue
         if run is not None:
             objection = _objection(use, run, resources[run.allocation], resource)
-            if objection is None:
-                known += 1
-            else:
-                left.append((use, objection))
-        elif not use.amount:
-            continue
-        elif (missing := funds.missing_payer(use.account, resource, use.day)) is not None:
-            left.append((use, missing.message))
         else:
-            project = funds.by_account[use.account]
-            reports.append((use, _report(use, project.id, system, resource)))
+            missing = funds.missing_payer(use.account, resource, use.day)
+            objection = None if missing is None else missing.message
+        if objection is not None:
+            left.append((use, objection))
+        elif run is not None:
+            known += 1
+        else:
+            new.append(use)
     results: Sequence[BookedAmounts | ReportObjection]
     if dry_run:
-        planned = [PlannedCharge(use.account, resource, use.day, use.amount) for use, _ in reports]
+        planned = [PlannedCharge(use.account, resource, use.day, use.amount) for use in new]
         results = [BookedAmounts(written_off=part) for part in funds.beyond_credit(planned)]
     else:
-        results = bank.report([report for _, report in reports])
-    charged, booked = [], []
-    for (use, _), result in zip(reports, results, strict=True):
-        if isinstance(result, BookedAmounts):
-            charged.append(use)
-            booked.append(result)
-        else:
-            left.append((use, str(result)))
+        results = bank.report([_report(use, funds, system, resource) for use in new])
+    answered = list(zip(new, results, strict=True))
+    left += [(use, str(result)) for use, result in answered if isinstance(result, ReportObjection)]
+    charged = [(use, booked) for use, booked in answered if isinstance(booked, BookedAmounts)]
     return StorageResult(
-        charged=charged,
-        booked=BookedAmounts.total(booked),
+        charged=[use for use, _ in charged],
+        booked=BookedAmounts.total(booked for _, booked in charged),
         known=known,
         left=left,
         quotas=_quotas(uses, funds, resource, others),
@@ -223,10 +217,10 @@ def _quotas(
     return quotas
 
 
-def _report(use: StorageUse, project: int, system: str, resource: str) -> CompleteReport:
+def _report(use: StorageUse, funds: BankFunds, system: str, resource: str) -> CompleteReport:
     return CompleteReport(
         cluster=system,
-        job_id=project,
+        job_id=funds.by_account[use.account].id,
         submitted=use.day,
         owner_uid=OVERFLOW_UID,
         account=use.account,

@@ -14,7 +14,7 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
 from fairbank.core.time_zone import zone_offsets
-from fairbank.core.usage_groups import UsageBy
+from fairbank.core.usage_groups import OTHERS, UsageBy
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
     PERIOD,
@@ -43,6 +43,7 @@ from fairbank.rest.schemas.share import (
 )
 from fairbank.rest.schemas.usage import CentreCard, UsageResponse, centre_card, usage_row
 from fairbank.service.access.identity import check_cluster
+from fairbank.service.runs import Runs
 
 if TYPE_CHECKING:
     By = str
@@ -103,20 +104,13 @@ def show_usage(
         until=until,
         offsets=(zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()),
     )
-    runs = request.services.runs
-    if page.largest:
-        rows, next_ = runs.usage(query, group_by, page), None
-    else:
-        rows, next_ = split_page(limit, runs.usage(query, group_by, page.and_one), _cursor)
+    rows, units, next_ = _usage(request.services.runs, query, group_by, page)
     projects_of = request.services.project_cache
     names = {
         row.group: projects_of.by_id(int(row.group)).account
-        for row in (rows if group_by is UsageBy.PROJECT else ())
+        for row in rows
+        if group_by is UsageBy.PROJECT and row.group != OTHERS
     }
-    # Further pages may be many, and each sum reads all runs.
-    units = [] if after else runs.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
-    if page.largest:
-        rows = [*rows, *filter(None, (unit.left_over(rows) for unit in units))]
     return UsageResponse(
         **envelope("usage", request.context),
         data=[usage_row(row, names.get(row.group, row.group)) for row in rows],
@@ -126,6 +120,28 @@ def show_usage(
         since=None if period.since is None else iso(period.since),
         until=iso(until),
     )
+
+
+def _usage(
+    runs: Runs, query: UsageQuery, by: UsageBy, page: GroupPage
+) -> tuple[list[Usage], list[Usage], str | None]:
+    """Return the rows of a page, the sums of each unit, and the cursor of the next page.
+
+    Args:
+        runs: use case that reads them.
+        query: selects the runs.
+        by: kind of the groups.
+        page: of groups; of the largest ones there is only one, with the others in a row.
+    """
+    if page.largest:
+        rows, next_ = runs.usage(query, by, page), None
+    else:
+        rows, next_ = split_page(page.limit, runs.usage(query, by, page.and_one), _cursor)
+    # Further pages may be many, and each sum reads all runs.
+    units = [] if page.after else runs.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
+    if page.largest:
+        rows = [*rows, *filter(None, (unit.left_over(rows) for unit in units))]
+    return rows, units, next_
 
 
 _GroupNumber = Annotated[int, msgspec.Meta(ge=0, le=ids.ID_MAX)]

@@ -110,12 +110,8 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     several_prices: bool
 
 
-class ClusterSizeRow(Struct, frozen=True, kw_only=True):
+class ClusterSizeRow(ClusterSize, frozen=True):
     """Processors and GPUs of all nodes of a cluster; null if the settings do not have them."""
-
-    cluster: str
-    cpus: int | None
-    gpus: int | None
 
 
 class CentreCard(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.bank.jobs import caption_of_jobs, jobs, with_units
+from fairbank.cli.commands.bank.job_rows import caption_of_jobs, jobs, with_units
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, NOT_FOUND
 from fairbank.cli.framework.options import add_clusters, add_option, job_ids

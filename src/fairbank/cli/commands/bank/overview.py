@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.balance import balances, row_warnings
 from fairbank.cli.commands.bank.balance import columns as balance_columns
-from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
-from fairbank.cli.commands.bank.jobs import columns, jobs, refusals, with_units
+from fairbank.cli.commands.bank.job_rows import REFUSED as REFUSALS
+from fairbank.cli.commands.bank.job_rows import columns, jobs, refusals, with_units
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option
 from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour, missing_columns

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.commands.bank.jobs import SHORTFALL, caption_of_jobs, jobs, refusals, with_units
+from fairbank.cli.commands.bank.job_rows import (
+    SHORTFALL,
+    caption_of_jobs,
+    jobs,
+    refusals,
+    with_units,
+)
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of, user_name

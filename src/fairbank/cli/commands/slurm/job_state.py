@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.bank.jobs import jobs
+from fairbank.cli.commands.bank.job_rows import jobs
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
 from fairbank.cli.framework.host import user_name, with_user_names
 from fairbank.cli.framework.output import source_line

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.history import of_resources
+from fairbank.cli.commands.slurm.slurm_options import GRACE_MINUTES, period_of, slurm_and_bank
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.host import user_name
@@ -23,13 +24,9 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import DisplayFormat, Row
-    from fairbank.rest.client.bank_client import BankClient
-    from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
     from fairbank.slurm.reconcile.reconciler import ReconcileResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
-
-GRACE_MINUTES = 60
 
 REPAIRS = {
     "MISSING": ("would charge", "charged"),
@@ -110,32 +107,6 @@ def run(context: Context, options: Namespace) -> int:
         )
     show_differences(context, result, fix=options.fix)
     return 0 if result.is_clean else FOUND
-
-
-def slurm_and_bank(context: Context) -> tuple[SlurmCommands, BankClient]:
-    """Return the Slurm of this host and the bank.
-
-    Raises Forbidden for users who may not see all runs: the others would seem to be missing.
-    """
-    from fairbank.rest.client.bank_client import BankClient
-    from fairbank.slurm.commands import SlurmCommands
-
-    bank = BankClient(context.client)
-    bank.require_full_view()
-    return SlurmCommands(), bank
-
-
-def period_of(context: Context, default: str) -> tuple[int, int]:
-    """Return -S and -E as seconds since 1970, by default until now. Raises InvalidInput."""
-    period = context.period(default)
-    since, until = int(period["since"] or 0), int(period["until"] or context.now())
-    if until <= since:
-        raise InvalidInput(
-            "the period ends before it begins",
-            field="--endtime",
-            remedy="a period goes from -S up to, without, -E",
-        )
-    return since, until
 
 
 def show_differences(context: Context, result: ReconcileResult, *, fix: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.reconcile import period_of, slurm_and_bank
+from fairbank.cli.commands.slurm.slurm_options import period_of, slurm_and_bank
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_option, add_period
 from fairbank.cli.framework.output import Listing, caption, show

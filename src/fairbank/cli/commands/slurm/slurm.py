@@ -15,7 +15,7 @@ from fairbank.cli.commands.slurm.history import (
     history_warnings,
     show_history,
 )
-from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES, slurm_and_bank
+from fairbank.cli.commands.slurm.slurm_options import GRACE_MINUTES, slurm_and_bank
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_forms, add_option, add_writing

@@ -1,4 +1,4 @@
-"""Options and output that `share`, `prio` and `why` share."""
+"""Options, sources and output that commands of Slurm share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
+    from fairbank.rest.client.bank_client import BankClient
+    from fairbank.slurm.commands import SlurmCommands
 
+GRACE_MINUTES = 60
 LINES_MAX = 10
 """Unreadable lines that are printed one by one."""
 
@@ -126,3 +129,29 @@ def print_json(
             )
         )
     )
+
+
+def slurm_and_bank(context: Context) -> tuple[SlurmCommands, BankClient]:
+    """Return the Slurm of this host and the bank.
+
+    Raises Forbidden for users who may not see all runs: the others would seem to be missing.
+    """
+    from fairbank.rest.client.bank_client import BankClient
+    from fairbank.slurm.commands import SlurmCommands
+
+    bank = BankClient(context.client)
+    bank.require_full_view()
+    return SlurmCommands(), bank
+
+
+def period_of(context: Context, default: str) -> tuple[int, int]:
+    """Return -S and -E as seconds since 1970, by default until now. Raises InvalidInput."""
+    period = context.period(default)
+    since, until = int(period["since"] or 0), int(period["until"] or context.now())
+    if until <= since:
+        raise InvalidInput(
+            "the period ends before it begins",
+            field="--endtime",
+            remedy="a period goes from -S up to, without, -E",
+        )
+    return since, until
