@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationTerms
+from fairbank.bank.centre import ClusterSize, centre_use
 from fairbank.bank.project import Project
-from fairbank.bank.query import Balance
+from fairbank.bank.query import Balance, Usage
 from fairbank.bank.run import UserSums
 from fairbank.cli.commands.bank import bank_figures
 from fairbank.cli.commands.bank.bank_figures import projected_term
@@ -24,6 +28,7 @@ from fairbank.report.plots import canvas
 from fairbank.report.plots.bank import Term, burn_down, calendar_names, usage_by_group
 from fairbank.report.plots.figures import Caption, GroupFigure
 from fairbank.rest.schemas.alloc import balance_row
+from fairbank.rest.schemas.usage import centre_card
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, GPU
 
@@ -105,48 +110,64 @@ def test_allocation_that_was_ended_early_was_granted_what_it_could_use(changing:
     assert granted() == {"cpu": 100_000, "gpu": 16_738, "disk": 7}
 
 
-TOTALS = {
-    **dict.fromkeys(("projects", "allocations", "runs"), 1),
-    "core_seconds": 720 * 3_600,
-    "gpu_seconds": 36 * 3_600,
-    **dict.fromkeys(("cpus", "gpus", "cpu_used_permille", "gpu_used_permille")),
-}
+HOURS = 360
+"""Duration of the period in tests of a centre without a server."""
+USED = Usage("cpu", "cpu", "alpha", 1, 0, 0, 0, core_seconds=720 * 3_600, gpu_seconds=36 * 3_600)
+
+
+def card(
+    units: Mapping[tuple[str, str], int | None],
+    *,
+    granted: int = 0,
+    days: tuple[float, float] = (0, HOURS / 24),
+    used: Sequence[Usage] = (),
+    sizes: Sequence[ClusterSize] = (ClusterSize("alpha", None, None),),
+) -> dict[str, Any]:
+    """Return the answer of `/centre`.
+
+    Args:
+        units: what each resource and its clusters can charge in the period, in SU-minutes.
+        granted: credit of cpu in SU-minutes.
+        days: days from the start of the period in which the term of this credit begins and ends.
+        used: the usage.
+        sizes: processors and GPUs of the clusters.
+    """
+    start, end = (Instant(int(day * DAY)) for day in (days[0] + 9, days[1] + 9))
+    since, until = Instant(9 * DAY), Instant(9 * DAY + HOURS * 3_600)
+    terms = AllocationTerms(project=1, resource="cpu", category="research", start=start, end=end)
+    grant = Allocation(id=1, terms=terms, deposited=SuMinutes(granted))
+    per_hour = {
+        unit: None if capacity is None else Fraction(capacity, HOURS * 60)
+        for unit, capacity in units.items()
+    }
+    members = {clusters: clusters.split("+") for _, clusters in units}
+    use = centre_use(per_hour, members, sizes, [grant], used, since, until)
+    answer: dict[str, Any] = msgspec.to_builtins(centre_card(use, since, until))
+    return answer
+
+
+def two_prices(alpha: int | None, beta: int | None, granted: int) -> dict[str, Any]:
+    """Return the answer for clusters with these capacities, and credit for both."""
+    return card({("cpu", "alpha"): alpha, ("cpu", "beta"): beta}, granted=granted)
 
 
 def test_utilisation_is_shown_beside_the_hours() -> None:
-    totals = {**TOTALS, "cpu_used_permille": 250, "gpu_used_permille": 100}
-    first, *_ = centre.notes([], totals, DisplayFormat())
+    """8 CPUs for 360 hours are 2,880 CPU-hours, of which 720 were used; a GPU was used for 36."""
+    answer = card({}, used=[USED], sizes=[ClusterSize("alpha", 8, 1)])
+    first, *_ = centre.notes([], answer, DisplayFormat())
     assert "720 CPU-hours (utilisation 25.0%), 36 GPU-hours (utilisation 10.0%)." in first
 
 
 def test_unknown_utilisation_names_the_settings_that_it_needs() -> None:
-    first, *_, last = centre.notes([], TOTALS, DisplayFormat())
+    first, *_, last = centre.notes([], card({}, used=[USED]), DisplayFormat())
     assert "720 CPU-hours, 36 GPU-hours." in first
     assert last.startswith("Utilisation not known: set cpus and gpus of each [clusters.NAME]")
 
 
-def of_two_prices(alpha: int | None, beta: int | None, granted: int) -> list[dict[str, object]]:
-    """Return the rows of the bank for clusters with these capacities, and credit for both."""
-    nothing = {"resource": "cpu", "granted": None, "runs": 0, "core_seconds": 0, "gpu_seconds": 0}
-    whole = None if alpha is None or beta is None else alpha + beta
-    credit: dict[str, object] = {
-        "clusters": "",
-        "cluster_names": [],
-        "capacity": whole,
-        "granted": granted,
-        "used": None,
-    }
-    nothing["granted_at_end"] = None
-    clusters: list[dict[str, object]] = [
-        {"clusters": name, "cluster_names": [name], "capacity": capacity, "used": 0}
-        for name, capacity in (("alpha", alpha), ("beta", beta))
-    ]
-    return [{**nothing, **row, "several_prices": row is credit} for row in (credit, *clusters)]
-
-
 def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_can_charge() -> None:
     """An SU pays on either cluster: 9,000 SU are granted, and both can charge 2,000 and 4,000."""
-    rows = centre.centre_rows(of_two_prices(2_000 * 60, 4_000 * 60, 9_000 * 60), {})
+    answer = two_prices(2_000 * 60, 4_000 * 60, 9_000 * 60)
+    rows = centre.centre_rows(answer["resources"], {})
     assert [(row["resource_name"], row["capacity"]) for row in rows] == [
         ("cpu", 360_000),
         ("cpu@alpha", 120_000),
@@ -161,7 +182,7 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     assert centre.warnings(rows, form) == [
         "! cpu: 9,000 SU are granted for this time, 150.0% of the 6,000 SU that exist."
     ]
-    notes = " ".join(centre.notes(rows, TOTALS, form))
+    notes = " ".join(centre.notes(rows, answer, form))
     assert "cpu: an SU pays on each of its clusters, at their own prices, so CAPACITY is" in notes
     assert "Capacity not known" not in notes
     cells = {column.head: column.cell(rows[0], form) for column in centre.COLUMNS}
@@ -178,7 +199,8 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
 
 def test_figure_shows_resources_without_known_capacity() -> None:
     """Of two clusters with different prices one has no capacity, so both together have none."""
-    rows = centre.centre_rows(of_two_prices(2_000 * 60, None, 9_000 * 60), {})
+    answer = two_prices(2_000 * 60, None, 9_000 * 60)
+    rows = centre.centre_rows(answer["resources"], {})
     drawn = centre.figure(rows, Caption("Use", "", "", ""))
     assert [(group.name, group.values, group.line) for group in drawn.groups] == [
         ("cpu", [9_000, None, None], None),
@@ -192,51 +214,50 @@ def test_figure_shows_resources_without_known_capacity() -> None:
 
 def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -> None:
     """A host has the nodes of one of them, so asking there would not help."""
-    row = {"resource": "cpu", "clusters": "alpha+beta", "several_prices": False, "used": 0}
-    row |= {
-        "cluster_names": ["alpha", "beta"],
-        "granted": 0,
-        "granted_at_end": 0,
-        "runs": 0,
-        "core_seconds": 0,
-        "gpu_seconds": 0,
-    }
     for capacity, expected in (
         (None, "Capacity not known: cpu. Set [clusters.NAME.capacity] of each of its clusters."),
         (6_000, "cpu: DOWN of its clusters together is not known; IDLE includes it."),
     ):
-        rows = centre.centre_rows([{**row, "capacity": capacity}], {})
-        shown = centre.notes(rows, TOTALS, DisplayFormat())
+        answer = card({("cpu", "alpha+beta"): capacity})
+        rows = centre.centre_rows(answer["resources"], {})
+        shown = centre.notes(rows, answer, DisplayFormat())
         assert [line for line in shown if line.startswith(("cpu:", "Capacity"))] == [expected]
 
 
 def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
-    """30 days of 1 SU an hour are 720 SU. Of 1,000 SU a month, 33 SU are of the day that passed."""
-    row = {
-        "resource_name": "gpu",
-        "capacity": 720 * 60,
-        "granted": 33 * 60,
-        "granted_at_end": 1_000 * 60,
-    }
-    assert centre.warnings([row], DisplayFormat()) == [
-        "! gpu: the allocations of its end grant 1,000 SU for a time of this length, 138.9% of the"
-        " 720 SU that exist."
-    ]
-    assert centre.warnings([{**row, "granted_at_end": 720 * 60}], DisplayFormat()) == []
+    """15 days of 1 SU an hour are 360 SU. Of 1,000 SU for 30 days, 33 SU are of the day that
+    passed, and 15 days of them are 500.
+    """
+    for granted, expected in (
+        (
+            1_000 * 60,
+            [
+                "! cpu: the allocations of its end grant 500 SU for a time of this length, 138.9%"
+                " of the 360 SU that exist."
+            ],
+        ),
+        (720 * 60, []),
+    ):
+        answer = card({("cpu", "alpha"): 360 * 60}, granted=granted, days=(14, 44))
+        rows = centre.centre_rows(answer["resources"], {})
+        assert rows[0]["granted"] == granted // 30
+        assert centre.warnings(rows, DisplayFormat()) == expected
 
 
 def test_sum_of_unknown_capacities_is_not_known() -> None:
-    rows = centre.centre_rows(of_two_prices(60, None, 181), {})
+    answer = two_prices(60, None, 181)
+    rows = centre.centre_rows(answer["resources"], {})
     assert [row["capacity"] for row in rows] == [None, 60, None]
     assert centre.warnings(rows, DisplayFormat()) == []
-    notes = centre.notes(rows, TOTALS, DisplayFormat())
+    notes = centre.notes(rows, answer, DisplayFormat())
     assert any(note.startswith("Capacity not known: cpu@beta.") for note in notes)
     assert not any(note.startswith("cpu: an SU pays") for note in notes)
 
 
 def test_nodes_that_are_down_are_not_idle() -> None:
     """Alpha can charge 2,000 SU, of which 500 SU are down."""
-    rows = centre.centre_rows(of_two_prices(120_000, 240_000, 0), {("cpu", "alpha"): 30_000})
+    answer = two_prices(120_000, 240_000, 0)
+    rows = centre.centre_rows(answer["resources"], {("cpu", "alpha"): 30_000})
     assert [(row["down"], row["idle"]) for row in rows] == [
         (None, None),
         (30_000, 90_000),
