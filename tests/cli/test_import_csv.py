@@ -274,6 +274,21 @@ def test_tasks_of_an_array_are_runs_of_their_own(changing: Run, directory: Path)
     assert "3 lines have errors" in fold(changed.err)
 
 
+ACCEPTED = {
+    "job_id": ("a whole number from 1 to 4294967295", "give each part a number of its own"),
+    "user": ("every job needs a value",),
+    "account": ("1 to 255 bytes of printable text without , = or quotes",),
+    "partition": ("the cluster has gpu-v100, idle-std",),
+    "start": ("write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970",),
+    "end": ("list only jobs that have ended", "check start and end", "give one of them"),
+    "qos": ("one of debug, standby; or have it added",),
+    "elapsed": ("check start, end and elapsed",),
+    "submitted": ("a job is submitted before it starts, or then",),
+    "cpus": ("a whole number from 1 to 10000000", "give one: 8, or cpu=8,mem=16G"),
+    "memory": ("MiB such as 16384, or with K, M, G, T: 16G",),
+    "exit_code": ("a whole number from 0 to 383",),
+}
+"""What the remedy says of a wrong cell of each field."""
 GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True))
 
 
@@ -326,6 +341,7 @@ def test_wrong_cell_is_named_with_its_line_and_nothing_is_written(
     error = fold(output_of(changing("import", "csv", "jobs.csv"), WRONG_USAGE))
     assert f"line 3, column {field}: " in error
     assert message in error
+    assert any(f"field: {field} try: {accepted}" in error for accepted in ACCEPTED[field])
     assert available(changing, CPU) == before
 
 
@@ -503,6 +519,38 @@ def test_file_of_columns_may_have_a_byte_order_mark(changing: Run, directory: Pa
     (directory / "map.toml").write_text('job_id = "Job"', encoding="utf-8-sig")
     planned = changing("import", "csv", "jobs.csv", "--columns", "map.toml", "--dry-run")
     assert output_of(planned).startswith("history: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"job_id = [", "(at end of document) field: --columns try: fix the line named"),
+        ('qos = "Güte"'.encode("latin-1"), "byte 8 is 0xfc field: --columns try: save it as text"),
+        (
+            b"job_id = 5",
+            "map.toml: job_id is not the name of a column field: --columns try: a name in quotes:"
+            ' job_id = "NAME"',
+        ),
+        (
+            b'job_id = "Id"\njob_id = "Job"\n',
+            "Cannot overwrite a value (at line 2, column 15) field: --columns try: fix the line",
+        ),
+        (
+            b'jobid = "Id"',
+            "map.toml: 'jobid' is not a field field: --columns try: one of job_id, user, account,",
+        ),
+        (b'job_id = ""', "no column '' for the field job_id; it has job_id, user"),
+    ],
+)
+def test_wrong_file_of_columns_is_refused_with_its_accepted_form(
+    changing: Run, directory: Path, content: bytes, message: str
+) -> None:
+    (directory / "jobs.csv").write_text(JOBS)
+    (directory / "map.toml").write_bytes(content)
+    before = available(changing, CPU)
+    error = fold(output_of(changing("import", "csv", "jobs.csv", "--columns", "map.toml"), 2))
+    assert message in error
+    assert available(changing, CPU) == before
 
 
 def test_member_may_not_import(changing: Run, directory: Path) -> None:

@@ -171,40 +171,116 @@ def test_measured_storage_counts_in_its_day_and_month(
         assert sorted(days.splitlines()) == ["2026-10-30|1", "2026-10-31|10", "2026-11-01|3"]
 
 
+FILE = "field: FILE try: "
+DAY = "field: day try: write 2026-11-21"
+NUMBER = "field: tib_days try: a decimal number from 0 to 999999999, such as 12.5"
+SYSTEM = (
+    "is not the name of a storage field: --system try: 1 to 255 bytes of printable text without"
+    " blanks , = / : @ or quotes"
+)
+RESOURCE = (
+    "is not a resource field: -r try: a lower-case letter, then letters, digits, _ or -; at most"
+    " 32 characters"
+)
+
+
+def check_refused(changing: Run, message: str, *options: str) -> None:
+    """Check the message, and that nothing was written although there is credit for the lines."""
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 730, "--reason", "x")
+    changing("alloc", "create", "-A", "chem_qmc", "-r", "pool", *term)  # once, then refused
+    command = ("storage", "import", "usage.csv", "--system", "pool", "-r", "pool", *options)
+    assert message in fold(output_of(changing(*command, "--yes"), WRONG_USAGE))
+    left = changing("balance", "-A", "chem_qmc", "-r", "pool", "-P", "-n", "-o", "USED,AVAILABLE")
+    assert left.out == "0|730\n"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "the file is empty"),
-        (" \n\n", "the file is empty"),
-        ("account,day,tib_days\n\n", "the file has no line after its header"),
+        (b"", f"the file is empty {FILE}its first line names the columns"),
+        (b" \n\n", f"the file is empty {FILE}its first line names the columns"),
+        (
+            b"account,day,tib_days\n\n",
+            f"the file has no line after its header {FILE}export the lines",
+        ),
+        (
+            USAGE.replace("tib_days", "day").encode(),
+            f"the file has 2 columns 'day' {FILE}rename one of them in its first line",
+        ),
+        (
+            USAGE.replace("tib_days", "TiB").encode(),
+            "the file has no column 'tib_days' for the field tib_days; it has account, day, TiB"
+            " field: --column try: name the column: --column tib_days=NAME",
+        ),
+        (USAGE.replace(",", ";").encode(), f"'account;day;tib_days' {FILE}name the delimiter: "),
+        (USAGE.encode("utf-16"), f"is in UTF-16 {FILE}convert it: iconv -f UTF-16 -t UTF-8"),
+        (
+            USAGE.replace("chem", "chäm").encode("latin-1"),
+            f"line 2 is not UTF-8: it has the byte 0xe4 {FILE}convert it, for example: iconv",
+        ),
+        (
+            USAGE.replace(",3", "").encode(),
+            f"line 3 has 2 cells, the header has 3 {FILE}quote cells that contain the delimiter",
+        ),
+        (USAGE.replace(",3", ',"3').encode(), f"line 3 is not CSV: unexpected end of data {FILE}"),
     ],
 )
-def test_empty_file_is_refused(changing: Run, directory: Path, content: str, message: str) -> None:
-    (directory / "usage.csv").write_text(content)
-    assert message in output_of(changing("storage", "import", "usage.csv"), WRONG_USAGE)
+def test_wrong_file_is_refused_and_nothing_is_written(
+    changing: Run, directory: Path, content: bytes, message: str
+) -> None:
+    (directory / "usage.csv").write_bytes(content)
+    check_refused(changing, message)
+
+
+def test_file_may_have_a_byte_order_mark(changing: Run, directory: Path) -> None:
+    (directory / "usage.csv").write_text(USAGE.replace("chem", "nosuch"), encoding="utf-8-sig")
+    left = fold(changing("storage", "import", "usage.csv").err)
+    assert "no active project has the account 'nosuch_qmc'" in left
 
 
 @pytest.mark.parametrize(
-    ("line", "field", "message"),
+    ("options", "message"),
     [
-        ("chem_qmc,19.11.2026,1", "day", "'19.11.2026' is not a day"),
-        ("chem_qmc,2026-11-31,1", "day", "'2026-11-31' is not a time"),
-        ("chem_qmc,2999-01-01,1", "day", "has not ended"),
-        ("chem_qmc,2026-11-19,1", "day", "chem_qmc has this day on another line"),
-        ('chem_qmc,2026-11-17,"1,250"', "tib_days", "'1,250' is not a number of TiB-days"),
-        ("chem_qmc,2026-11-17,nan", "tib_days", "'nan' is not a number of TiB-days"),
-        ("chem_qmc,2026-11-17,-1", "tib_days", "'-1' is not a number"),
-        ("chem_qmc,2026-11-17,9999999999", "tib_days", "is not a number"),
-        ("chem_qmc,2026-11-17,", "tib_days", "the cell is empty"),
+        (("--system", ""), SYSTEM),
+        (("--system", "x" * 256), SYSTEM),
+        (("--system", "tape 1"), SYSTEM),
+        (("-r", ""), RESOURCE),
+        (("-r", "x" * 33), RESOURCE),
+        (("-r", "CPU"), RESOURCE),
     ],
 )
-def test_wrong_line_is_named(
-    changing: Run, directory: Path, line: str, field: str, message: str
+def test_wrong_name_of_storage_is_refused_and_nothing_is_written(
+    changing: Run, options: tuple[str, str], message: str
+) -> None:
+    check_refused(changing, message, *options)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("chem_qmc,19.11.2026,1", f"column day: '19.11.2026' is not a day {DAY}"),
+        ("chem_qmc,2026-11-31,1", f"column day: '2026-11-31' is not a day {DAY}"),
+        (
+            "chem_qmc,2999-01-01,1",
+            "column day: 2999-01-01 has not ended field: day try: list only days in the past",
+        ),
+        (
+            "chem_qmc,2026-11-19,1",
+            "column day: chem_qmc has this day on another line field: day try: add them up",
+        ),
+        ('chem_qmc,2026-11-17,"1,250"', f"tib_days: '1,250' is not a number of TiB-days {NUMBER}"),
+        ("chem_qmc,2026-11-17,nan", f"tib_days: 'nan' is not a number of TiB-days {NUMBER}"),
+        ("chem_qmc,2026-11-17,-1", f"tib_days: '-1' is not a number of TiB-days {NUMBER}"),
+        ("chem_qmc,2026-11-17,9999999999", f"'9999999999' is not a number of TiB-days {NUMBER}"),
+        ("chem_qmc,2026-11-17,", "column tib_days: the cell is empty field: tib_days try: every"),
+    ],
+)
+def test_wrong_line_is_named_and_nothing_is_written(
+    changing: Run, directory: Path, line: str, message: str
 ) -> None:
     (directory / "usage.csv").write_text(f"{USAGE}{line}\n")
-    error = fold(output_of(changing("storage", "import", "usage.csv"), WRONG_USAGE))
-    assert f"line 4, column {field}: " in error
-    assert message in error
+    check_refused(changing, message)
+    assert "line 4, column " in fold(changing("storage", "import", "usage.csv").err)
 
 
 def test_import_names_what_was_charged_and_what_was_written_off(

@@ -436,3 +436,39 @@ def test_wrong_grant_is_set_right_and_removed(changing: Run) -> None:
     assert "active" in output_of(changing("alloc", "show", made))
     assert changing("alloc", "set", made, "--new-resource", "Not A Name", *X).code == 2
     assert changing("alloc", "remove", made, "--yes", "--as", JORGE).code in (3, 4)
+
+
+NO_PARTITION = (
+    "bills 'gpu' field: --partition try: these do: gpu-v100; add it to the bank's settings"
+)
+NO_RESERVATION = (
+    "is not the name of a reservation field: --reservation try: 1 to 255 bytes of printable text"
+    " without blanks , = or quotes"
+)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        *(
+            ("--partition", name, f"no partition {name!r} {NO_PARTITION}")
+            for name in ("", "nowhere", "idle-std", "gpu-v100,idle-std")
+        ),
+        *(
+            ("--reservation", name, f"{name!r} {NO_RESERVATION}")
+            for name in ("", "course 5", "course,lab", '"course"')
+        ),
+        *(
+            (option, "x" * 256, f"255 characters field: {option} try: at most 255 characters")
+            for option in ("--partition", "--reservation")
+        ),
+    ],
+)
+def test_wrong_terms_of_a_short_term_allocation_are_refused(
+    changing: Run, option: str, value: str, message: str
+) -> None:
+    words = ("-A", "chem_qmc", "-r", "gpu", "--start", "2090-01-01", "--end", "2091-01-01")
+    before = changing("alloc", "list", "-a", "--json").out
+    made = changing("alloc", "create", *words, "--amount", 5, "--reason", "x", option, value)
+    assert message in fold(output_of(made, 2))
+    assert changing("alloc", "list", "-a", "--json").out == before

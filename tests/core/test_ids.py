@@ -152,7 +152,11 @@ FIELD_REMEDIES = {
         "1 to 255 bytes of printable text without , = or quotes, no blank at its ends, no + or -"
         " at its start",
     ),
-    ("cluster", "a name without blanks, / : or @"),
+    (
+        "cluster",
+        "1 to 255 bytes of printable text without blanks , = / : @ or quotes, no + or - at its"
+        " start",
+    ),
     ("resource", "a lower-case letter, then letters, digits, _ or -; at most 32 characters"),
     ("key", "1 to 128 printable ASCII characters without blanks"),
     ("comment", "one line of printable text, at most 500 characters"),

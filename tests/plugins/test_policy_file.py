@@ -257,7 +257,10 @@ PRINTABLE = (
     " no + or - at its start"
 )
 REMEDIES = {
-    "cluster": "a name without blanks, / : or @",
+    "cluster": (
+        "1 to 255 bytes of printable text without blanks , = / : @ or quotes, no + or - at its"
+        " start"
+    ),
     "projects.group": PRINTABLE,
     "projects.gid": "list it once",
     "projects.wg_astro.account": PRINTABLE,

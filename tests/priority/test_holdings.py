@@ -188,7 +188,7 @@ def test_requeue_partition_of_gpu_nodes_charges_half_for_gpus_and_grants_nothing
         (
             {"partitions": partitions('nodes = "n1"').replace("p0", "")},
             "partitions[0].name",
-            "expected text, at least 1 long",
+            "expected text, at least 1 character",
         ),
         (
             {"partitions": partitions('nodes = "n1"', 'nodes = "n2"').replace("p1", "p0")},

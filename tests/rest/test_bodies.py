@@ -73,13 +73,13 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
             "POST",
             "/token",
             {"label": "x", "scopes": []},
-            "scopes is [], expected a list, at least 1 long",
+            "scopes is [], expected a list, at least 1 element",
         ),
         (
             "POST",
             "/project",
             {"gname": "x" * 256, "gid": 5},
-            f'gname is "{"x" * 39}..., expected text, at most 255 long',
+            f'gname is "{"x" * 39}..., expected text, at most 255 characters',
         ),
     ],
 )

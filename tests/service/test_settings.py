@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.bank.policy import GrantCategory
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
@@ -106,6 +107,24 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
             "policy.categories.big.resources.cpu.highest",
             "5 or more; or leave it out for any amount",
         ),
+        *(
+            (
+                f"[policy.categories.big]\ngranters = [{uid}]",
+                "policy.categories.big.granters[0]",
+                "accepted: whole number from 0 to 4294967294",
+            )
+            for uid in ("-5", "4294967295", "2.5", "nan", "'root'")
+        ),
+        (
+            "[policy.categories.big]\ngranters = 5",
+            "policy.categories.big.granters",
+            "accepted: list of whole numbers from 0 to 4294967294",
+        ),
+        (
+            "[policy.categories.big]\nresources = 'cpu'",
+            "policy.categories.big.resources",
+            "accepted: tables by name",
+        ),
         ("[policy.categories]\nBig = {}", "policy.categories.Big", "a lower-case letter, then"),
         ("[policy.categories]\nbig = {purpose = 5}", "policy.categories.big.purpose", "text"),
         (
@@ -130,6 +149,11 @@ def test_invalid_setting_of_a_named_table_is_named(
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
     assert (error.value.field, remedy in (error.value.remedy or "")) == (field, True)
+
+
+def test_category_without_resources_grants_any(file: Path) -> None:
+    file.write_text(f"{WRITTEN}\n[policy.categories.big]\nresources = {{}}\n")
+    assert read_settings(file).policy.categories == {"big": GrantCategory()}
 
 
 def test_visible_jobs_are_set_for_the_server(file: Path) -> None:
@@ -170,6 +194,8 @@ counter = "threads"
     [
         ('journal = "delete"', "store.journal", "one of: truncate, wal"),
         ("port = 0", "server.port", "accepted: whole number from 1 to 65535"),
+        ('munge_plain = "yes"', "server.munge_plain", "accepted: true or false"),
+        ("munge_plain = 1", "server.munge_plain", "accepted: true or false"),
         # An empty host would listen on all addresses.
         ('host = ""', "server.host", "accepted: one word of printable ASCII characters"),
         ('host = "::1\\n"', "server.host", "accepted: one word of printable ASCII characters"),

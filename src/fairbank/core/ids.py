@@ -59,17 +59,15 @@ def is_name(text: str) -> bool:
     )
 
 
-def cluster(text: str, *, field: str = "cluster") -> str:
-    """Check the name of a cluster: a name without blanks, / : or @.
+def cluster(text: str, *, field: str = "cluster", noun: str = "cluster") -> str:
+    """Check the name of a cluster, or as `noun` says of a storage: a name without blanks, / : or @.
 
     slurmdbd has tables of this name, run ids (`cluster/job@submitted`) and scopes
     (`agent:cluster`) contain it.
     """
     if is_name(text) and not set(text) & set(" /@:"):
         return text
-    raise _refuse(
-        f"{text[:64]!r} is not the name of a cluster", field, "a name without blanks, / : or @"
-    )
+    raise _refuse(f"{text[:64]!r} is not the name of a {noun}", field, _one_word(", = / : @"))
 
 
 def reservation(text: str, *, field: str = "reservation") -> str:
@@ -78,7 +76,15 @@ def reservation(text: str, *, field: str = "reservation") -> str:
     """
     if is_name(text) and " " not in text:
         return text
-    raise _refuse(f"{text[:64]!r} is not the name of a reservation", field, "a name without blanks")
+    raise _refuse(f"{text[:64]!r} is not the name of a reservation", field, _one_word(", ="))
+
+
+def _one_word(without: str) -> str:
+    """Return the form of a name without blanks and these characters."""
+    return (
+        f"1 to {NAME_MAX} bytes of printable text without blanks {without} or quotes,"
+        " no + or - at its start"
+    )
 
 
 def kind(text: str, *, field: str = "resource", noun: str = "resource") -> str:

@@ -80,9 +80,7 @@ class ValidationFault(NamedTuple):
             _pattern_words, self.text.replace("Invalid decimal string", "Expected `float`")
         )
         words = _TYPES.sub(_type_words, text)
-        words = _LENGTH.sub(
-            lambda m: f", {'at least' if m[1] == '>=' else 'at most'} {m[2]} long", words
-        )
+        words = _LENGTH.sub(lambda length: f", {self._length_words(length)}", words)
         words = _COMPARISON.sub(
             lambda m: f" of at {'least' if m[1] == '>=' else 'most'} {m[2]}", words
         )
@@ -99,10 +97,16 @@ class ValidationFault(NamedTuple):
         if expected == "Expected `bool`":
             return "true or false"
         if length := _LENGTH.search(self.text):
-            return f"make it {'at least' if length[1] == '>=' else 'at most'} {length[2]} long"
+            return self._length_words(length)
         if bound := _BOUND.fullmatch(self.text):
             return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
         return None
+
+    def _length_words(self, length: re.Match[str]) -> str:
+        """Return the accepted length: "at most 255 characters"."""
+        unit = "character" if "`str`" in self.text else "element"
+        plural = "" if length[2] == "1" else "s"
+        return f"at {'least' if length[1] == '>=' else 'most'} {length[2]} {unit}{plural}"
 
 
 def _pattern_words(match: re.Match[str]) -> str:

@@ -96,9 +96,12 @@ def _use(row: CsvRow, now: int) -> StorageUse:
         if field not in row.cells:
             raise InvalidInput("the cell is empty", field=field, remedy="every line needs a value")
     account, date, number = (row.cells[field] for field in STORAGE_FIELDS.required)
-    if not _DATE.fullmatch(date):
-        raise InvalidInput(f"{date[:40]!r} is not a day", field="day", remedy="write 2026-11-21")
-    day = parse_instant(date, field="day")
+    try:
+        day = parse_instant(date if _DATE.fullmatch(date) else "", field="day")
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{date[:40]!r} is not a day", field="day", remedy="write 2026-11-21"
+        ) from error
     if day + DAY > now:
         raise InvalidInput(
             f"{date} has not ended", field="day", remedy="list only days in the past"

@@ -193,7 +193,7 @@ def test_only_the_agent_of_a_cluster_may_store_values(
 @pytest.mark.parametrize(
     ("changed", "field", "remedy"),
     [
-        ({"rows": []}, "rows", "make it at least 1 long"),
+        ({"rows": []}, "rows", "at least 1 element"),
         (
             {"rows": [CHEM, CHEM]},
             "rows",

@@ -58,7 +58,7 @@ def read_csv(options: Namespace, fields: TableFields) -> CsvTable:
 
     with _opened(options.file, "FILE") as file:
         content = file.read(BYTES_MAX + 1)
-    columns = {**_column_file(options.columns), **_typed_columns(options.column)}
+    columns = {**_column_file(options.columns, fields), **_typed_columns(options.column)}
     return read_table(content, fields, columns, delimiter=options.delimiter)
 
 
@@ -91,18 +91,26 @@ def _typed_columns(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     return columns
 
 
-def _column_file(name: str | None) -> dict[str, str]:
+def _column_file(name: str | None, fields: TableFields) -> dict[str, str]:
+    """Return the columns by field of the file that --columns names. Raises InvalidInput."""
     if name is None:
         return {}
     from fairbank.core.settings_file import parse_toml, read_whole
 
     with _opened(name, "--columns") as file:
         table = parse_toml(read_whole(file, name, field="--columns"), name, field="--columns")
+    known = (*fields.required, *fields.optional)
     for field, column in table.items():
+        if field not in known:
+            raise InvalidInput(
+                f"{name}: {field[:64]!r} is not a field",
+                field="--columns",
+                remedy=f"one of {', '.join(known)}",
+            )
         if not isinstance(column, str):
             raise InvalidInput(
                 f"{name}: {field} is not the name of a column",
                 field="--columns",
-                remedy='write for example: job_id = "Job Id"',
+                remedy=f'a name in quotes: {field} = "NAME"',
             )
     return table

@@ -41,7 +41,7 @@ def _import(context: Context, options: Namespace) -> int:
     from fairbank.csv_import.storage import STORAGE_FIELDS, import_storage, parse_storage_table
     from fairbank.rest.client.bank_client import BankClient
 
-    system = ids.cluster(options.system, field="--system")
+    system = ids.cluster(options.system, field="--system", noun="storage")
     resource = ids.kind(options.resource, field="--resource")
     bank = BankClient(context.client)
     bank.require_full_view()
