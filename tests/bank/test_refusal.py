@@ -54,7 +54,7 @@ def refused(line: str) -> Refusal:
             ),
             (
                 "a shorter time limit: -t 06:40:00",
-                "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT",
+                "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 12",
             ),
             RefusalKind.PAYMENT_REQUIRED,
         ),
@@ -335,8 +335,16 @@ def test_thousands_are_separated_in_every_message_and_remedy(reason: Reason) -> 
         known = RemedyFacts(nearest=NEAREST)
         for text in (sentence(refusal, known), *remedies(refusal, known)):
             # An amount that a command takes has no commas.
-            spoken = re.sub(r"(fairbank (?:deposit|withdraw) \S+) \d+", r"\1", text)
+            spoken = re.sub(r"(fairbank (?:deposit|withdraw|alloc cap) [\S ]+) \d+", r"\1", text)
             assert re.findall(r"\d{5}", spoken) == []
+
+
+def test_refused_job_that_the_credit_pays_by_now_is_submitted_again() -> None:
+    no = refused("hold 1 alice physics/cpu 160 billing 4 seconds 144000")
+    assert remedies(no, RemedyFacts(available=160 * 60)) == (
+        "submit the job again: 160 SU are available now",
+    )
+    assert remedies(no, RemedyFacts(available=160 * 60 - 1)) == remedies(no)
 
 
 def test_unknown_account_is_named() -> None:

@@ -117,6 +117,19 @@ def test_imported_jobs_are_listed_by_their_starts(changing: Run, directory: Path
         assert shown.split()[:4] == ["193", "191", "194", "192"][:shown_jobs]
 
 
+def test_run_of_another_account_is_left_as_it_is(changing: Run, directory: Path) -> None:
+    line = f"101,{AYLA},{{}},idle-std,2026-11-20T08:00Z,2026-11-20T09:30Z,4,16G,0\n"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line.format('chem_qmc')}")
+    output_of(changing("import", "csv", "jobs.csv", "--yes"))
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line.format('bio')}")
+    again = changing("import", "csv", "jobs.csv", "--yes")
+    assert again.code == FOUND
+    assert "job 101 of bio: its run belongs to chem_qmc in the bank; left as it is" in fold(
+        again.out + again.err
+    )
+    assert "0 runs charged, 0 SU; 0 known already" in fold(again.out)
+
+
 def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) -> None:
     """4 CPUs for an hour are 4 SU of cpu, 2 GPUs 2 SU of gpu."""
     times = "2026-11-20T08:00Z,2026-11-20T09:00Z"
@@ -557,6 +570,7 @@ def test_member_may_not_import(changing: Run, directory: Path) -> None:
     (directory / "jobs.csv").write_text(JOBS)
     error = output_of(changing("import", "csv", "jobs.csv", "--as", JORGE), 4)
     assert "you do not see everybody's runs" in fold(error)
+    assert "field: --as" in fold(error)
 
 
 JOB = st.tuples(st.integers(0, 86_400), st.integers(1, 300), st.integers(0, 300))

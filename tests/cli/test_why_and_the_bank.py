@@ -72,7 +72,7 @@ CASES = {
     "CAPPED": (
         (("alloc", "cap", CPU, AYLA, "10"), ("alloc", "cap", CPU, AYLA, "none")),
         "the user's cap in this allocation is reached",
-        f"a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {CPU} {AYLA} AMOUNT",
+        f"a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {CPU} {AYLA} ",
     ),
     "INSUFFICIENT_CREDIT": (
         (("withdraw", CPU, "59300", *WHY, "--yes"), ("deposit", CPU, "59300", *WHY)),

@@ -153,7 +153,7 @@ def test_statement_page_takes_constant_sql_statements(counter: StatementCounter)
     ("path", "most"),
     [
         ("/job", 2),  # and the resources of their allocations
-        ("/failure", 2),  # and the later runs of their jobs
+        ("/failure", 4),  # and the later runs of their jobs, what their allocations have and hold
         ("/activity", 2),
         ("/credit", 1),
         ("/predebit", 2),

@@ -129,6 +129,7 @@ class BankFunds:
         if not self.payers(project.id, resource, at):
             return InvalidInput(
                 f"there was no allocation of {resource} that could pay",
+                field="resource",
                 remedy="fairbank alloc create, for the time when it ran",
             )
         return None

@@ -173,12 +173,22 @@ class Runs(UseCases):
             )
         grace = self._context.policy.hold_grace_seconds
         projects = {allocation.id: allocation.terms.project for allocation in payers}
+        available = {
+            allocation.id: allocation.available
+            for allocation in payers
+            if allocation.shown_state(now) is ShownState.ACTIVE
+        }
         return [
             RemedyFacts(
                 account=None if job is None else self._account(job.project_chain[0]),
                 nearest=(nearest := None if job is None else near.get(job)),
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
                 active=refusal.allocation in active,
+                available=(
+                    available.get(refusal.allocation)
+                    if refusal.reason is Reason.INSUFFICIENT_CREDIT and refusal.allocation
+                    else None
+                ),
                 holds=_holds_of(
                     refusal,
                     holds,

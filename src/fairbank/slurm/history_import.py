@@ -178,6 +178,8 @@ def import_jobs(
     comparison, runs = _compare_jobs(bank, cluster, jobs, now)
     # What only the bank has may be of another file.
     findings = [finding for finding in comparison.findings if finding.job is not None]
+    differing = [finding.job for finding in findings]
+    moved = _with_other_account([job for job in jobs if job not in differing], runs)
     projects, existing = bank.projects(), bank.allocations()
     allocations: list[HistoryAllocation] = []
     if cover:
@@ -202,7 +204,28 @@ def import_jobs(
         outcomes = _with_lacking_credit(repairer.predict(findings), funds)
     else:
         outcomes = repairer.repair(findings, progress)
-    return _history_result(allocations, outcomes, comparison.matched)
+    return _history_result(allocations, [*outcomes, *moved], comparison.matched - len(moved))
+
+
+def _with_other_account(
+    jobs: Iterable[AccountingJob], runs: Iterable[BankRun]
+) -> list[RepairOutcome]:
+    """Return the jobs whose run the ledger has, but of another account."""
+    known: dict[tuple[int, int | None], BankRun] = {
+        (run.job_id, run.reported.start): run for run in runs
+    }
+    findings = (
+        (job, run)
+        for job in jobs
+        if (run := known.get((job.job_id, job.start))) is not None and run.account != job.account
+    )
+    return [
+        RepairOutcome(
+            finding=ReconcileFinding(category=Category.MATCHED, job=job, run=run),
+            problem=f"its run belongs to {run.account} in the bank; left as it is",
+        )
+        for job, run in findings
+    ]
 
 
 def _with_lacking_credit(

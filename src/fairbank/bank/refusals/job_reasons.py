@@ -18,6 +18,11 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'",
         shorter_limit_helps=True,
         specific=SHORTFALL,
+        details={
+            Detail.PAID_NOW: Case(
+                remedy="submit the job again: {available_now:su} SU are available now"
+            )
+        },
         has_figures=True,
     ),
     "CAPPED": ReasonInfo(
@@ -27,7 +32,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         " and holds of the user leave too little of that part.",
         ("owner_uid", "entry"),
         "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {allocation} {owner}"
-        " AMOUNT",
+        " {higher}",
         shorter_limit_helps=True,
         specific=SHORTFALL,
         has_figures=True,

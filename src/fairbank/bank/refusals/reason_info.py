@@ -44,6 +44,7 @@ class Detail(Enum):
     # allocations
     ALREADY = "already"
     WRONG_STEP = "wrong-step"
+    PAID_NOW = "paid-now"
     THAWED = "thawed"
     STATE = "state"
     PERIOD_OVER = "period-over"
@@ -105,6 +106,7 @@ _JOB_ADVICE = "a shorter time limit: -t TIME; or another project: -A PROJECT; or
 _PLACEHOLDERS = {
     "allocation": "ALLOC",
     "begin": "...",
+    "higher": "AMOUNT",
     "job": "JOBID",
     "missing": "AMOUNT",
     "most": "AMOUNT",

@@ -213,7 +213,8 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
     are the present ones on the refusing allocation, or of the owner there if a cap refuses.
-    `active` is True if an allocation that was frozen is active again.
+    `active` is True if an allocation that was frozen is active again. `available` is what the
+    refusing allocation has now, in SU-minutes; None if it is not known.
     """
 
     alternatives: tuple[Alternative, ...] = ()
@@ -222,6 +223,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     since: StateSince | None = None
     holds: OpenHolds | None = None
     active: bool = False
+    available: int | None = None
 
 
 NOTHING_KNOWN = RemedyFacts()
@@ -335,7 +337,7 @@ def longest_that_fits(refusal: Refusal) -> int:
 def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str, ...]:
     """Return what the user can do, the best first, each with the command or option to type."""
     advice = []
-    seconds = longest_that_fits(refusal)
+    seconds = 0 if _is_paid_now(refusal, known) else longest_that_fits(refusal)
     if refusal.limit_seconds and 0 < seconds < refusal.limit_seconds:
         advice.append(f"a shorter time limit: -t {show_duration(seconds)}")
     advice += [
@@ -345,6 +347,10 @@ def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str,
     ]
     template = _case(refusal, known).remedy or refusal.reason.info.remedy
     return (*advice, _format(template, (), values_of(refusal, known)))
+
+
+def _is_paid_now(refusal: Refusal, known: RemedyFacts) -> bool:
+    return known.available is not None and known.available >= refusal.requested
 
 
 def _case(refusal: Refusal, known: RemedyFacts) -> Case:
@@ -365,6 +371,8 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
         return refusal.detail
     if refusal.reason is Reason.FROZEN and known.active:
         return Detail.THAWED
+    if refusal.reason is Reason.INSUFFICIENT_CREDIT and _is_paid_now(refusal, known):
+        return Detail.PAID_NOW
     if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
         if known.nearest is None:
             return Detail.STARTED
@@ -381,6 +389,8 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         "short": show_shortfall(refusal.requested, refusal.available),
         # An argument of a command has no commas: `parse_su` would not know their meaning.
         "missing": str(-(-refusal.shortfall // MINUTES_IN_SU)),
+        "higher": _higher_cap(refusal),
+        "available_now": known.available or 0,
         "most": show_su(max(0, refusal.available)),
         "most_typed": show_su(max(0, refusal.available), IN_SU),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
@@ -398,3 +408,9 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
     if near is not None:
         values |= {"near": near.id, "near_start": near.terms.start, "near_end": near.terms.end}
     return values | dict(refusal.facts or {})
+
+
+def _higher_cap(refusal: Refusal) -> str:
+    """Return the least cap that would pay the job, in whole SU."""
+    cap = (refusal.facts or {}).get("granted")
+    return "AMOUNT" if cap is None else str(-(-(cap + refusal.shortfall) // MINUTES_IN_SU))

@@ -334,8 +334,15 @@ class Context(Terminal):
             return None
         return f"{parse_moment(word, self.now(), self.zone, field=field)}"
 
-    def period(self, since: str | None = None) -> dict[str, str | None]:
-        """Return -S and -E for the bank; `since` is the default of -S. Raises InvalidInput."""
+    def period(
+        self, since: str | None = None, *, begins_later: bool = False
+    ) -> dict[str, str | None]:
+        """Return -S and -E for the bank. Raises InvalidInput.
+
+        Args:
+            since: default of -S.
+            begins_later: accept a period in the future.
+        """
         options = self.options
         begins, ends = (
             self.moment(options.starttime, "--starttime", since),
@@ -353,7 +360,7 @@ class Context(Terminal):
             raise InvalidInput(
                 f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
             )
-        if begins is not None and int(begins) > self.now():
+        if begins is not None and int(begins) > self.now() and not begins_later:
             raise InvalidInput(
                 f"the period begins in the future: {self.format.moment(int(begins))}",
                 field="--starttime",

@@ -83,7 +83,9 @@ class BankClient:
         if not (me["superuser"] or me["admin"]):
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
             raise Forbidden(
-                "you do not see everybody's runs and projects", field="server", remedy=remedy
+                "you do not see everybody's runs and projects",
+                field="server" if self._client.acting_as is None else "--as",
+                remedy=remedy,
             )
 
     def cluster(self, name: str | None) -> BankCluster:

@@ -48,7 +48,7 @@ class Client:
         """
         self.address = address
         self._signer = signer or Signer()
-        self._acting_as = acting_as
+        self.acting_as = acting_as
         self._timeout_seconds, self._bank_file = timeout_seconds, bank_file
         self._on_answer = on_answer
 
@@ -83,7 +83,7 @@ class Client:
             content = body
         else:
             content = b"" if body is None else json.dumps(body).encode("ascii")
-        acting_as = self._acting_as
+        acting_as = self.acting_as
         try:
             signed = self._signer.authorization(method, target, content, acting_as, key)
         except Unavailable:

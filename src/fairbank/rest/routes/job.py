@@ -327,10 +327,12 @@ def list_failures(
     refusals, next_ = split_page(
         page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
     )
-    later = request.services.runs.later_states(refusal for _, refusal in refusals)
+    refused = [refusal for _, refusal in refusals]
+    later = request.services.runs.later_states(refused)
+    facts = request.services.runs.facts_about(request.identity, refused)
     rows = [
-        failure_row(entry, refusal, _account(request, refusal), later=state)
-        for (entry, refusal), state in zip(refusals, later, strict=True)
+        failure_row(entry, refusal, _account(request, refusal), known, later=state)
+        for (entry, refusal), known, state in zip(refusals, facts, later, strict=True)
     ]
     return list_response("failure", request.context, rows, next_)
 

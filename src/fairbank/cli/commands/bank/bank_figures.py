@@ -60,7 +60,7 @@ def _add_centre(parser: Parser) -> None:
 
 
 def _centre(context: Context, options: Namespace) -> int:
-    card = context.get("/centre", context.period(PERIOD))["data"]
+    card = context.get("/centre", context.period(PERIOD, begins_later=True))["data"]
     since, until = instant_of(card["since"]), instant_of(card["until"])
     card, down = _with_slurm(context, card, since, until)
     rows = centre.centre_rows(card["resources"], down)
