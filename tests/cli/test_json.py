@@ -158,7 +158,7 @@ def test_whole_numbers_are_known_to_be_amounts_or_not() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "problem", "remedy"),
     [
-        ("balance --bogus", 2, ("invalid input", 400, None), "fairbank balance --help"),
+        ("balance --bogus", 2, ("invalid input", 400, "--bogus"), "fairbank balance --help"),
         ("nosuch", 2, ("invalid input", 400, None), "fairbank --help"),
         ("alloc show 999", 3, ("not found", 404, "ALLOC"), "list yours with: fairbank alloc list"),
         ("deposit 1 5 --reason x --as 61002", 4, ("forbidden", 403, None), "ask a superuser"),
@@ -194,6 +194,31 @@ def test_errors_under_json_are_problem_documents_on_stdout(
     # The sentence for people stays on stderr.
     assert document["detail"].split()[0] in result.err
     assert document["remedy"].startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ("jobs --limit x", "--limit"),
+        ("jobs -M", "--clusters"),
+        ("jobs --csv", "--json"),
+        ("jobs --nosuch", "--nosuch"),
+        ("eff", "JOBID"),
+        ("eff x", "JOBID"),
+        ("alloc freeze 2", "--reason"),
+        ("deposit x 5 --reason test", "ALLOC"),
+        ("queue --watch 1", "--watch"),
+        ("usage --by nothing", "--by"),
+    ],
+)
+def test_option_that_cannot_be_read_is_the_field_of_its_problem(
+    fairbank: Run, words: str, field: str
+) -> None:
+    result = fairbank(*words.split(), "--json")
+    problem = json_of(result.out)
+    assert (result.code, problem["title"], problem["field"]) == (2, "invalid input", field)
+    assert problem["remedy"].endswith(" --help")
+    assert f"\n  field: {field}\n" in result.err
 
 
 def test_refusal_under_json_has_its_amounts(fairbank: Run) -> None:

@@ -22,6 +22,7 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
             allow_abbrev=False,
             formatter_class=_formatter,
+            exit_on_error=False,
         )
         self.examples = examples
         self._greedy: set[str] = set()
@@ -65,7 +66,12 @@ class Parser(argparse.ArgumentParser):
         return joined
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(plain(message), remedy=f"{self.prog} --help")
+        # Only missing arguments and options arrive here; argparse names them in its sentence.
+        missing = _MISSING.match(message)
+        raise self._invalid(message, missing and missing[1])
+
+    def _invalid(self, message: str, field: str | None) -> InvalidInput:
+        return InvalidInput(plain(message), field=field, remedy=f"{self.prog} --help")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the parsed options. Raises InvalidInput with the nearest names, or Shown."""
@@ -82,6 +88,10 @@ class Parser(argparse.ArgumentParser):
         except HelpRequested:
             # Only now: while it parses, argparse sets `nargs` of the arguments to another value.
             raise Shown(self.format_help()) from None
+        except argparse.ArgumentError as error:
+            # The long name is the last: -M/--clusters.
+            field = (error.argument_name or "").rpartition("/")[2]
+            raise self._invalid(error.message, field or None) from None
         if not unknown and words.count("--") > 1:
             # argparse takes the second one for a value, and then removes it.
             unknown = ["--"]
@@ -89,11 +99,12 @@ class Parser(argparse.ArgumentParser):
             word = unknown[0]
             is_option = word.startswith("-") and word != "--"
             known = list(self._option_string_actions) if is_option else []
-            meant = did_you_mean(word.partition("=")[0], known)
+            name = word.partition("=")[0]
+            meant = did_you_mean(name, known)
             what = "option" if is_option else "argument"
-            raise InvalidInput(
+            raise self._invalid(
                 f"{self.prog} has no {what} {plain(word[:40])!r}{meant}",
-                remedy=f"{self.prog} --help",
+                name[:40] if is_option else None,
             )
         return options
 
@@ -185,6 +196,8 @@ def _is_typed(flag: str, word: str) -> bool:
     """Return whether a word is this option, perhaps with its value: --end=TIME, -ATIME."""
     return word == flag or word.startswith(f"{flag}=" if flag.startswith("--") else flag)
 
+
+_MISSING = re.compile(r"(?:the following arguments are required:|one of the arguments) ([^\s,/]+)")
 
 _TITLES = {"positional arguments": "Arguments", "options": "Options"}
 
