@@ -53,6 +53,36 @@ def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, n
     assert (again.code, "field: DIRECTORY" in again.err) == (7, True)
 
 
+def test_json_of_a_new_bank_and_of_its_backups_names_bank_settings_and_store(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("FAIRBANK_CONFIG", str(tmp_path / "nosuch.toml"))
+    own = tmp_path / "state/fairbank"
+    user = pwd.getpwuid(os.getuid()).pw_name
+    for directory, folder, bank in (((), own, user), ((tmp_path / "b",), tmp_path / "b", "b")):
+        places = {
+            "bank": bank,
+            "settings": str(folder / "fairbank.toml"),
+            "store": f"sqlite:///{folder}/fairbank.sqlite",
+        }
+        made = json.loads(fairbank("init", *directory, "--json").out)
+        assert {name: made[name] for name in places} == places
+        assert made["data"]["done"][-1] == f"made {places['store']}"
+        file = str(tmp_path / f"{bank}.fbk")
+        config = ("--config", folder / "fairbank.toml")
+        for words in (
+            ("backup", "create", file, *config),
+            ("restore", file, *config, "--replace", "--yes"),
+        ):
+            backup = json.loads(fairbank(*words, "--json").out)
+            assert {name: backup[name] for name in places} == places, words
+            assert backup["data"] == {"file": file, "rows": 1}
+        verified = json.loads(fairbank("backup", "verify", file, "--json").out)
+        # It reads only the file.
+        assert (verified["bank"], verified["data"]) == (None, backup["data"])
+
+
 def test_empty_directory_makes_no_bank_elsewhere(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

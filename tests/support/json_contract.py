@@ -25,7 +25,7 @@ NO_AMOUNTS = frozenset(
     no_limit no_time node_cpus node_memory nodes now of of_entry on_disk_only operations
     over_limit owner owner_uid parent position present priority processors project projects
     prologs_waiting ran raw_usage recorded refused refused_jobs registry_seq releases reported
-    reported_time reports restart retry_later revoked run run_id runs same_number seconds seed
+    reported_time reports restart retry_later revoked rows run run_id runs same_number seconds seed
     seq set_by share_permille shares sign simulated_runs since site size soonest_seconds start
     start_in_seconds started status submitted tasks time_limit to token tolerance uid undoes
     unpaid_jobs until used_percent used_permille users values wait_95_seconds waited waiting

@@ -98,6 +98,11 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
         add_option(group, "--watch SECS", about, type=_watch)
 
 
+def add_json(parser: Parser) -> None:
+    """Add --json to a command that prints no list."""
+    add_forms(parser, {"--json": "print JSON, with the name of its schema"})
+
+
 def add_nothing(parser: Parser) -> None:
     """Add no options."""
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Noun, host_command
 from fairbank.cli.framework.exit_codes import NOT_DONE
-from fairbank.cli.framework.options import add_config, add_option
+from fairbank.cli.framework.options import add_config, add_json, add_option
 from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -24,6 +25,7 @@ def _add_create(parser: Parser) -> None:
     add_option(parser, "file FILE", "the file to write; whole, or not at all")
     add_option(parser, "--force", "put it in the place of a file that is there already")
     add_config(parser)
+    add_json(parser)
     add_progress(parser)
 
 
@@ -33,18 +35,37 @@ def _create(context: Context, options: Namespace) -> int:
 
     config = options.config
     settings = settings_of(config)
-    context.note_places(bank_places(config, settings))
+    places = bank_places(config, settings)
+    _note_bank(context, settings.server.name, places)
     with ProgressBar("backup", options) as progress, opened_store(config, settings) as store:
         first = partial(progress.wait, "first whether the store's file is sound")
         rows = Backups(store, SystemClock()).create(
             Path(options.file), progress, at_work=first, replace=options.force
         )
-    context.print_text(f"{plain(options.file)}: {counted(rows, 'row')}")
+    _print(context, rows, counted(rows, "row"), places)
     return 0
+
+
+def _note_bank(context: Context, bank: str, places: Mapping[str, str]) -> None:
+    context.note_places(places)
+    # The text has no further line for it: settings and store say more than its name.
+    context.bank, context.bank_is_named = bank, True
+
+
+def _print(
+    context: Context, rows: int, result: str, places: Mapping[str, str] | None = None
+) -> None:
+    """Print the backup and its rows. JSON also has the settings and the store, if one was used."""
+    file = context.options.file
+    if context.options.form:
+        context.print_json("fairbank.backup/1", {"file": file, "rows": rows}, more=places)
+    else:
+        context.print_text(f"{plain(file)}: {result}")
 
 
 def _add_verify(parser: Parser) -> None:
     add_option(parser, "file FILE", "a backup")
+    add_json(parser)
     add_progress(parser)
 
 
@@ -53,7 +74,7 @@ def _verify(context: Context, options: Namespace) -> int:
 
     with ProgressBar("backup", options) as progress:
         rows = verify_file(Path(options.file), progress)
-    context.print_text(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
+    _print(context, rows, f"whole, {counted(rows, 'row')}")
     return 0
 
 
@@ -85,6 +106,7 @@ def _add_restore(parser: Parser) -> None:
     about = "do not ask before --replace; required with it if there is no terminal to ask on"
     add_option(parser, "--yes", about)
     add_config(parser)
+    add_json(parser)
     add_progress(parser)
 
 
@@ -97,7 +119,7 @@ def _restore(context: Context, options: Namespace) -> int:
         return _verify(context, options)
     name, settings = plain(options.file), settings_of(options.config)
     places = bank_settings.bank_places(options.config, settings)
-    context.note_places(places)
+    _note_bank(context, settings.server.name, places)
     if bank_settings.is_served(settings):
         context.note(
             f"! the bank's server is running at unix:{settings.server.socket}: jobs and users use"
@@ -112,7 +134,7 @@ def _restore(context: Context, options: Namespace) -> int:
             rows = Backups(store, SystemClock()).restore(
                 Path(options.file), replace=options.replace, progress=progress
             )
-    context.print_text(f"{name}: {counted(rows, 'row')} restored")
+    _print(context, rows, f"{counted(rows, 'row')} restored", places)
     which = f" --config {quote(options.config)}" if options.config else ""
     context.note(f"Check the ledger with: fairbank audit verify{which}")
     return 0

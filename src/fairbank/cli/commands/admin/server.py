@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import host_command
-from fairbank.cli.framework.options import add_config, add_option, at_least_one
+from fairbank.cli.framework.options import add_config, add_json, add_option, at_least_one
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -26,14 +26,25 @@ def _add_init(parser: Parser) -> None:
     add_option(parser, "directory DIRECTORY", about, nargs="?")
     about = "sqlite:///FILE (default: in DIRECTORY) or postgresql://HOST/DATABASE"
     add_option(parser, "--store URL", about)
+    add_json(parser)
 
 
 def _init(context: Context, options: Namespace) -> int:
+    from fairbank.setup.bank_settings import bank_places, default_directory, settings_of
     from fairbank.setup.init import init
 
-    for line in init(options.directory, options.store):
-        context.print_text(plain(line))
-    where = f" --config {quote(f'{options.directory}/fairbank.toml')}" if options.directory else ""
+    config = f"{options.directory}/fairbank.toml" if options.directory else None
+    steps = init(options.directory, options.store)
+    if options.form:
+        # Not the default file: FAIRBANK_CONFIG may name that of another bank.
+        file = config or f"{default_directory()}/fairbank.toml"
+        settings = settings_of(file)
+        context.bank = settings.server.name
+        context.print_json("fairbank.init/1", {"done": steps}, more=bank_places(file, settings))
+    else:
+        for step in steps:
+            context.print_text(plain(step))
+    where = f" --config {quote(config)}" if config else ""
     context.note(f"Look through the settings, then start the bank with: fairbank serve{where}")
     return 0
 
