@@ -105,7 +105,7 @@ def test_credit_of_clusters_with_different_prices_has_its_own_row() -> None:
         (row.clusters, row.billing_units, row.capacity, row.granted, row.used)
         for row in summary.resources
     ] == [
-        ("", Fraction(3), 30_240, 700, 0),
+        ("", Fraction(3), 30_240, 700, None),
         ("anvil", Fraction(1), 10_080, None, 0),
         ("bell", 2, 20_160, None, 5_000),
     ]
@@ -185,7 +185,7 @@ def test_nodes_of_a_cluster_are_counted_where_its_settings_have_none() -> None:
     nodes = {"cpu": Fraction(2), "gpu": Fraction(1)}
     whole = with_nodes(known, ClusterSize("bell", 8, 1), nodes, WEEK)
     assert [(row.clusters, row.capacity, row.granted, row.used) for row in whole.resources] == [
-        ("", 30_240, 700, 0),
+        ("", 30_240, 700, None),
         ("anvil", 10_080, None, 0),
         ("bell", 20_160, None, 5_000),
         ("anvil+bell", None, 0, 0),  # the nodes are a part of it

@@ -350,7 +350,7 @@ def test_bars_of_what_is_not_known_are_left_out() -> None:
 
 
 def test_period_that_has_not_ended_is_named(fairbank: Run) -> None:
-    to_come = "CAPACITY, DOWN, IDLE and utilisation are also of time to come."
+    to_come = "The period ends in the future: CAPACITY, DOWN, IDLE and utilisation are of all"
     assert to_come not in fairbank("report", "centre", *JULY).err
     assert to_come in fairbank("report", "centre", "-S", "2026-07-01", "-E", "2027-07-01").err
 
@@ -431,3 +431,13 @@ def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:
         assert fairbank("report", "usage", folder, *words).code == 3
     assert fairbank("report", "usage").code == 2
     assert not folder.exists()
+
+
+def test_burn_down_needs_an_allocation_that_has_begun(changing: Run, tmp_path: Path) -> None:
+    """The error names no option: which of them leaves planned allocations only is not known."""
+    term = ("--start", "2027-01-01", "--end", "2028-01-01", "--amount", 5, "--reason", "x")
+    assert changing("alloc", "create", "-A", "bio_fold", "-r", "disk2", *term).code == 0
+    result = changing("report", "balance", tmp_path / "figures", "-r", "disk2")
+    assert result.code == 3
+    assert "no allocation that you may see has begun" in result.err
+    assert "--account" not in result.err

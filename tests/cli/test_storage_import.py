@@ -264,6 +264,7 @@ def test_wrong_name_of_storage_is_refused_and_nothing_is_written(
             "chem_qmc,2999-01-01,1",
             "column day: 2999-01-01 has not ended field: day try: list only days in the past",
         ),
+        ("chem_qmc,2026-11-21,1", "column day: 2026-11-21 has not ended"),  # at the bank
         (
             "chem_qmc,2026-11-19,1",
             "column day: chem_qmc has this day on another line field: day try: add them up",

@@ -1026,6 +1026,21 @@ def test_terms_of_the_priority_stand_beside_those_of_the_job_just_ahead(
     assert len(first["priority_terms"]) == 1
 
 
+def test_terms_of_the_priority_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    copytree(QUEUE, folder)
+    sprio = (GOLDEN / "slurm-22.05" / "waiting" / "sprio.txt").read_text()
+    (folder / "sprio.txt").write_text(sprio + "9|many\n")
+    result = run(17, "--no-likely", "--no-advice", folder=folder)
+    assert (result.code, "together" in result.out) == (8, True)
+    assert "! not read: sprio, line " in result.err
+    path = folder / "config.txt"
+    path.write_text(re.sub("(PriorityMaxAge *=).*", r"\1 soon", path.read_text()))
+    result = run(17, "--no-likely", "--no-advice", folder=folder)
+    assert (result.code, "together" in result.out) == (0, False)
+    assert "the terms of the priority are not known: " in result.err
+
+
 # --- errors ---
 
 

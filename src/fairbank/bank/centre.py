@@ -30,8 +30,8 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
 
     A resource with several prices also has a row without clusters (`several_prices`). Its credit
     pays at each price, so it is there, with the sum of what the clusters can charge, and theirs is
-    None. Its `used` is 0: charges at different prices are not added. Measured use of a resource
-    that no cluster bills has no clusters too.
+    None. Its `used` is None: charges at different prices are not added. Measured use of a resource
+    that no cluster bills has no clusters either, and is this row's `used`.
     """
 
     resource: str
@@ -41,7 +41,7 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     capacity: int | None
     granted: int | None
     granted_at_end: int | None
-    used: int
+    used: int | None
     runs: int
     core_seconds: int
     gpu_seconds: int
@@ -232,9 +232,12 @@ def _with_credit(
     """Return the rows of a resource with its credit: in a row of its own, unless there is one."""
     if len(own) == 1:
         return [replace(own[0], granted=granted, granted_at_end=at_end)]
-    whole = _resource_use((resource, ""), [], None, None, 0)
     if own and own[0].clusters == "":
         whole, *own = own
+    else:
+        whole = _resource_use((resource, ""), [], None, None, 0)
+        if own:
+            whole = replace(whole, used=None)
     credit = replace(whole, granted=granted, granted_at_end=at_end, several_prices=bool(own))
     return [_sum_of_prices(credit, own), *own]
 

@@ -119,7 +119,7 @@ def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
 def read_priorities(directory: str | None, now: int) -> Priorities:
     """Return the priorities of pending jobs.
 
-    Raises InvalidInput if Slurm does not use multifactor.
+    Raises NoFactors if Slurm does not use multifactor, NotFound for a missing file.
     """
     source = output_of(directory)
     source.require(("config", "sprio"))

@@ -154,7 +154,6 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
             billing_units=None
             if resource.billing_units is None
             else exact_decimal(resource.billing_units),
-            used=None if resource.several_prices and not resource.used else resource.used,
         )
         for resource in use.resources
     ]

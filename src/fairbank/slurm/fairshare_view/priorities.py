@@ -100,11 +100,15 @@ def _is_same_part(weighted: float, normal: float, weight: float, digits: int) ->
     return abs(normal * weight - weighted) <= lost * _DOUBLES
 
 
+class NoFactors(InvalidInput):
+    """Jobs start in their order, without factors, as under priority/basic."""
+
+
 def require_multifactor(settings: PrioritySettings) -> None:
-    """Raise InvalidInput if jobs start in their order, as under priority/basic."""
+    """Raise NoFactors if jobs start in their order, as under priority/basic."""
     if not settings.by_factors:
         remedy = "it is priority/multifactor that has factors"
-        raise InvalidInput(
+        raise NoFactors(
             "this Slurm starts jobs in their order, without factors",
             field="PriorityType",
             remedy=remedy,

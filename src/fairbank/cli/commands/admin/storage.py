@@ -45,7 +45,7 @@ def _import(context: Context, options: Namespace) -> int:
     resource = ids.kind(options.resource, field="--resource")
     bank = BankClient(context.client)
     bank.require_full_view()
-    uses = parse_storage_table(read_csv(options, STORAGE_FIELDS), int(context.now()))
+    uses = parse_storage_table(read_csv(options, STORAGE_FIELDS), context.bank_time)
     result = import_storage(bank, uses, system=system, resource=resource, dry_run=True)
     if result.charged and not options.dry_run:
         price = charged_amounts(result.booked, _price(result))

@@ -69,7 +69,9 @@ def _centre(context: Context, options: Namespace) -> int:
     span = window(context, since, until)
     notes = centre.notes(rows, totals, form)
     if until > context.bank_time:
-        notes.append("CAPACITY, DOWN, IDLE and utilisation are also of time to come.")
+        notes.append(
+            "The period ends in the future: CAPACITY, DOWN, IDLE and utilisation are of all of it."
+        )
     if options.directory:
         about = "Granted, used, down and idle capacity of each resource"
         shown = _caption(context, "Use of the centre", about, span)
@@ -208,9 +210,8 @@ def _balance(context: Context, options: Namespace) -> int:
     check_resources(context, options.resource, {row["resource"] for row in rows})
     if not rows:
         raise NotFound(
-            "there is no active allocation that you may see",
-            field="--account",
-            remedy="list all with: fairbank alloc list",
+            "no allocation that you may see has begun",
+            remedy="list all, also planned ones, with: fairbank alloc list",
         )
     drawn = write_pictures(
         options.directory, (_burn_down(context, row) for row in rows), as_png=options.png

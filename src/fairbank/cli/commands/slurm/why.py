@@ -12,7 +12,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_forms, add_option, count, file_read
 from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.core.submission.arrays import parse_array
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.scheduling.explain.answer import Explanation
+    from fairbank.slurm.rankings import Priorities
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7}|\+\d{1,4})?", re.ASCII)
@@ -104,13 +105,19 @@ def _at_slurm(context: Context, options: Namespace) -> int:
 
         return show_state(context, options, other)
     commands = "scontrol show job, node, partition, reservation"
-    code = print_unreadable(context, explanation.unreadable, commands)
-    row = explanation.row
+    row, notes = explanation.row, [*explanation.notes]
+    unreadable: list[object] = [*explanation.unreadable]
     if row.why.position is not None:
-        row = row._replace(priority=_priority_terms(options, row))
-    _show_explanation(
-        context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)]
-    )
+        try:
+            priorities = _read_priorities(options, row.as_of)
+        except FairbankError as error:
+            notes.append(f"the terms of the priority are not known: {error.message}")
+        else:
+            if priorities is not None:
+                row = row._replace(priority=_priority_terms(priorities, row))
+                unreadable += priorities.unreadable
+    code = print_unreadable(context, [*dict.fromkeys(map(str, unreadable))], commands)
+    _show_explanation(context, row, explanation.cluster, [*notes, *missing_range(row.why)])
     return code
 
 
@@ -135,9 +142,22 @@ def _whole_array(name: str) -> str:
     return number
 
 
-def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAhead | None:
+def _read_priorities(options: Namespace, now: int) -> Priorities | None:
+    """Return the priorities of pending jobs; None under priority/basic, and for a directory without
+    sprio.txt.
+    """
+    from fairbank.slurm.fairshare_view.priorities import NoFactors
+    from fairbank.slurm.rankings import read_priorities
+
+    try:
+        return read_priorities(options.directory, now)
+    except (NoFactors, NotFound):
+        return None
+
+
+def _priority_terms(priorities: Priorities, row: JobExplanation) -> TermsBesideJobAhead | None:
     """Return the terms of the job's priority beside those of the job just ahead in its partition;
-    None if Slurm has none, or does not tell them.
+    None if sprio does not list the job.
     """
     from fairbank.jobqueue.arrays import record_number
     from fairbank.report.priorities import as_data as row_data
@@ -147,12 +167,7 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
         terms_side_by_side,
         with_job_ahead,
     )
-    from fairbank.slurm.rankings import read_priorities
 
-    try:
-        priorities = read_priorities(options.directory, row.as_of)
-    except FairbankError:  # no factors (priority/basic), or no sprio.txt in the directory
-        return None
     number = record_number(row.why.number)  # all tasks of an array have the priority of the array
     own = [candidate for candidate in best_rows(priorities.rows) if candidate.job == number]
     if not own:
