@@ -182,9 +182,9 @@ def _bought(partition: Partition) -> str:
         if weight <= 0:
             continue
         if name == "mem":
-            parts.append(f"{exact_decimal(round(1 / (1024 * weight), 2))} GiB")
+            parts.append(f"{exact_decimal(round(1 / (1024 * weight), 3))} GiB")
             continue
-        count = round(1 / weight, 2)
+        count = round(1 / weight, 3)
         one, many = _UNITS.get(name, (name, name))
         parts.append(f"{exact_decimal(count)} {one if count == 1 else many}")
     if len(parts) < 2:

@@ -192,6 +192,10 @@ overrun = "write_off"     # or "record": usage beyond what is left is charged al
 {_example_cluster() if clusters is None else clusters}"""
 
 
+GPU_WEIGHTS = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
+"""Prices of the partition of GPUs in the example."""
+
+
 def _example_cluster() -> str:
     return f"""\
 [clusters.local]
@@ -207,7 +211,7 @@ weights = "CPU=1.0,Mem=0.5G"
 
 [clusters.local.partitions.gpu]
 resource = "gpu"
-weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
+weights = "{GPU_WEIGHTS}"
 """
 
 

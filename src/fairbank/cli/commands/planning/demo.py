@@ -88,7 +88,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     quarter.
     """
     from fairbank.service.ops.atomic_file import atomic_write
-    from fairbank.setup.init import init
+    from fairbank.setup.init import GPU_WEIGHTS, init
     from fairbank.simulator.traces.swf import write
     from fairbank.simulator.traces.synthetic import SyntheticSite, month
 
@@ -115,11 +115,13 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     )
     init(str(folder), None, "demo")
     cpu, gpu = centre.pools
-    # A replay bills 1 SU for an hour of a processor, also of those beside a GPU.
+    # A replay bills 1 SU for an hour of a processor, also of those beside a GPU. The prices of the
+    # settings and the capacity are the same.
     capacity = f"cpu = {cpu.processors}\ngpu = {gpu.processors}\n"
     size = f"cpus = {cpu.processors + gpu.processors}\ngpus = {gpu.processors // gpu.unit}\n"
     settings, table = folder / "fairbank.toml", "[clusters.local]\n"
     text = settings.read_text(encoding="utf-8").replace(table, f"{table}{size}")
+    text = text.replace(GPU_WEIGHTS, f"CPU=1.0,GRES/gpu={gpu.unit}.0")
     settings.write_text(f"{text}\n[clusters.local.capacity]\n{capacity}", encoding="utf-8")
     plan = Namespace(
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
