@@ -8,7 +8,6 @@ from typing import Protocol
 
 from benchmarks import (
     agent,
-    changed_cluster,
     charged_usage,
     cluster,
     commands,
@@ -57,7 +56,6 @@ CLAIMS: Mapping[str, Measure] = {
     "priority": priority.measure,
     "usage": usage.measure,
     "passes": passes.measure,
-    "changed_cluster": changed_cluster.measure,
     "step_daemon": step_daemon.measure,
     "workload_manager": workload_manager.measure,
 }

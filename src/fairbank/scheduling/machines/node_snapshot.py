@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
-from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.queue_order import NodeQueue
 from fairbank.scheduling.snapshot import Snapshot
@@ -100,65 +97,7 @@ def copy_snapshot(snapshot: OnNodes) -> OnNodes:
     return _with(snapshot, snapshot.queue.jobs())
 
 
-class ChangedCluster(NamedTuple):
-    """Snapshot on a changed cluster, and the running jobs that it has no more: some of their nodes
-    are gone. The limits still count them.
-    """
-
-    snapshot: OnNodes
-    lost: list[Active]
-
-
-def change_cluster(snapshot: OnNodes, cluster: NodeTable) -> ChangedCluster:
-    """Carry a snapshot over to a changed cluster. Jobs on nodes that are down stay.
-
-    Args:
-        snapshot: snapshot before the change; it stays as it is.
-        cluster: nodes and partitions from now on. If it differs in the states of nodes only
-            (`NodeTable.with_states`), no placement changes, and nothing is allocated again.
-
-    Raises:
-        InvalidInput: running jobs use more than a node has now.
-    """
-    before = snapshot.machine.cluster
-    if cluster.differs_in_states_only(before):
-        return ChangedCluster(_with(snapshot, snapshot.queue.jobs(), cluster), [])
-    reservations = (reservation for reservation, _ in snapshot.machine.reservations)
-    nodes = Nodes(
-        cluster,
-        reservations=reservations,
-        preemption=snapshot.machine.preemption,
-        limits=snapshot.machine.limits.copy(),
-    )
-    running: list[Active] = []
-    lost: list[Active] = []
-    for job in snapshot.running:
-        placement = _move(job.placement, before, cluster)
-        if placement is None:
-            lost.append(job)
-        else:
-            running.append(job._replace(placement=placement))
-    return ChangedCluster(
-        node_snapshot(nodes, pending=snapshot.queue.jobs(), running=running), lost
-    )
-
-
-def _move(placement: Placement, before: NodeTable, after: NodeTable) -> Placement | None:
-    """Return the placement on the same nodes of another table; None if one of them is gone."""
-    places = [after.place.get(before.nodes[share.place].name) for share in placement.shares]
-    present = [place for place in places if place is not None]
-    if len(present) < len(places):
-        return None
-    shares = tuple(
-        share._replace(place=place) for share, place in zip(placement.shares, present, strict=True)
-    )
-    return placement._replace(nodes=node_set.of(present), shares=shares)
-
-
-def _with(
-    snapshot: OnNodes, jobs: Iterable[PendingJob], cluster: NodeTable | None = None
-) -> OnNodes:
-    nodes = snapshot.machine.copy(cluster)
-    other: OnNodes = Snapshot(nodes, NodeQueue(jobs))
+def _with(snapshot: OnNodes, jobs: Iterable[PendingJob]) -> OnNodes:
+    other: OnNodes = Snapshot(snapshot.machine.copy(), NodeQueue(jobs))
     other.running = list(snapshot.running)
     return other

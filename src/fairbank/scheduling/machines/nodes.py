@@ -239,14 +239,10 @@ class Nodes:
         self.preemption = preemption or Preemption()
         self.limits = limits or StartLimits()
 
-    def copy(self, cluster: NodeTable | None = None) -> Nodes:
-        """Return a copy that can be changed by itself.
-
-        `cluster`: table of the copy, which may differ in the states of nodes.
-        """
-        search = self.search if cluster is None else self.search.with_states(cluster)
-        other = Nodes(search.cluster, preemption=self.preemption, search=search)
-        other.free, other.limits = self.free.copy(search.cluster), self.limits.copy()
+    def copy(self) -> Nodes:
+        """Return a copy that can be changed by itself."""
+        other = Nodes(self.cluster, preemption=self.preemption, search=self.search)
+        other.free, other.limits = self.free.copy(), self.limits.copy()
         other.reservations = self.reservations
         return other
 

@@ -135,13 +135,10 @@ class FreeResources:
         self._cache: dict[NodeDemand, _CachedCounts] = {}
         self._changes: list[int] = []
 
-    def copy(self, cluster: NodeTable | None = None) -> FreeResources:
-        """Return a copy that can be changed by itself. It begins without a cache.
-
-        `cluster`: table of the copy, which may differ in the states of nodes.
-        """
+    def copy(self) -> FreeResources:
+        """Return a copy that can be changed by itself. It begins without a cache."""
         other = object.__new__(FreeResources)
-        other.cluster = cluster or self.cluster
+        other.cluster = self.cluster
         other.cpus, other.shared = self.cpus.copy(), self.shared.copy()
         other.memory, other.jobs = self.memory.copy(), self.jobs.copy()
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}

@@ -81,10 +81,6 @@ class NodeTable:
         other.__dict__.pop("by_weight", None)
         return other
 
-    def differs_in_states_only(self, other: NodeTable) -> bool:
-        """Return True if one of the tables is the other one with other states."""
-        return self.place is other.place
-
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
         """Return the set of these nodes. Raises NotFound, naming `field`."""
         nodes = node_set.NO_NODES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from typing import NamedTuple, Protocol
 
 from fairbank.cluster.node import Gpus
@@ -84,14 +83,6 @@ class PlacementSearch:
         self.empty = FreeResources(cluster)
         self._known: dict[tuple[ResourceRequest, str, frozenset[str]], PlacementRequest] = {}
         self._ever: dict[PlacementRequest, bool] = {}
-
-    def with_states(self, cluster: NodeTable) -> PlacementSearch:
-        """Return a search in a table that differs in the states of nodes only. It shares the cache,
-        which does not depend on states.
-        """
-        other = copy(self)
-        other.cluster = cluster
-        return other
 
     def request(
         self, wanted: ResourceRequest, partition: str, qos_flags: frozenset[str] = frozenset()
