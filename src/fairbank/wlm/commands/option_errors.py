@@ -9,7 +9,7 @@ import re
 import sys
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.core.submission import values as v
 from fairbank.core.submission.options import Option, options_by_flag
 from fairbank.wlm.commands.slurm_errors import slurm_sentence
@@ -86,6 +86,9 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
     line = f"Invalid {option.flag} specification"
     if reader is v.nice and _WHOLE_NUMBER.fullmatch(text):
         line = f"Invalid {option.flag} value, out of range (+/- {NICE_MAX})"
+    if reader is v.priority and _WHOLE_NUMBER.fullmatch(text):
+        most = f"Priority must be < {PRIORITY_MAX - 1}"
+        line = "Priority must be >= 0" if text.startswith("-") else most
     if reader is v.nodes:
         sizes = _NODE_RANGE.fullmatch(shown)
         line = f'"{shown}" is not a valid node count'
