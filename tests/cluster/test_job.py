@@ -46,7 +46,7 @@ def test_part_out_of_range_is_named(run: Run, field: str) -> None:
         check_run(run)
     assert no.value.field == field
     assert re.fullmatch(
-        r"a whole number from [01] to (65535|4294967295|9007199254740991)|a name without .*",
+        r"a whole number from [01] to (65535|4294967295|9007199254740991)|1 to 255 bytes .*",
         no.value.remedy or "",
     )
 

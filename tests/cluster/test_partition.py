@@ -31,6 +31,7 @@ def test_partition_bills_one_resource_by_the_dearest_tres() -> None:
         # 1 / 0.0625 = 16 cores, 1 / 0.03125 = 32 GiB.
         ("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", BillingRule.MAX_TRES, "1 GPU, 16 cores or 32 GiB"),
         ("CPU=2.0,GRES/gpu=0.5", BillingRule.SUM, "0.5 cores or 2 GPUs, added up"),
+        ("CPU=1.0,GRES/gpu=8.0", BillingRule.MAX_TRES, "0.125 GPUs or 1 core"),
         ("CPU=0.3", BillingRule.MAX_TRES, "3.33 cores"),
         ("CPU=0", BillingRule.MAX_TRES, "nothing"),
     ],

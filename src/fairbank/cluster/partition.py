@@ -182,14 +182,19 @@ def _bought(partition: Partition) -> str:
         if weight <= 0:
             continue
         if name == "mem":
-            parts.append(f"{exact_decimal(round(1 / (1024 * weight), 3))} GiB")
+            parts.append(f"{exact_decimal(_rounded(1 / (1024 * weight)))} GiB")
             continue
-        count = round(1 / weight, 3)
+        count = _rounded(1 / weight)
         one, many = _UNITS.get(name, (name, name))
         parts.append(f"{exact_decimal(count)} {one if count == 1 else many}")
     if len(parts) < 2:
         return "".join(parts) or "nothing"
     return f"{', '.join(parts[:-1])} or {parts[-1]}{_COMBINED.get(partition.billing_rule, '')}"
+
+
+def _rounded(count: Fraction) -> Fraction:
+    """Return a count with two decimals, or three if it is below 1, as 0.125."""
+    return round(count, 3 if count < 1 else 2)
 
 
 def _weights(partition: Partition) -> Mapping[str, Fraction]:
