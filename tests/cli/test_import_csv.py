@@ -24,6 +24,7 @@ from fairbank.cli import main
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.cli.framework.host import Local
 from fairbank.core.errors import InvalidInput
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import iso
 from fairbank.csv_import.jobs import JobFileRules, parse_job_table
 from fairbank.csv_import.table import CsvRow, CsvTable
@@ -243,6 +244,10 @@ def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directo
     assert f"! {warning}" in fold(done.err)
     again = changing(*words)
     assert ("1 known already" in output_of(again), again.err) == (True, "")
+    # Measured use has no user at all: null.
+    assert row_of(changing, 123)["owner_uid"] == OVERFLOW_UID
+    used = json.loads(output_of(changing("usage", "--by", "user", "-S", "2026-11-01", "--json")))
+    assert OVERFLOW_UID in [row["group"] for row in used["data"]]
 
 
 def test_run_is_charged_no_longer_than_from_its_start_to_its_end(

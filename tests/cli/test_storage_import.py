@@ -121,6 +121,10 @@ def test_measured_storage_has_no_user(changing: Run) -> None:
     assert output_of(changing("alloc", "users", number, *cells, "USER,USED")) == "|3\n"
     entries = output_of(changing("statement", number, *cells, "KIND,OWNER")).splitlines()
     assert "charge|" in entries
+    used = json.loads(output_of(changing("usage", "--by", "user", *period, "--json")))
+    assert [(row["group"], row["name"]) for row in used["data"]] == [(None, "-")]
+    stated = json.loads(output_of(changing("statement", number, "--json")))["data"]
+    assert {row["owner_uid"] for row in stated if row["kind"] == "charge"} == {None}
 
 
 def test_storage_systems_are_one_unit(changing: Run) -> None:

@@ -16,8 +16,10 @@ from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState, UserSums
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import NO_DETAILS, JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.tres import BillingRule
+from fairbank.rest.schemas.activity import activity_row
 from fairbank.rest.schemas.alloc import (
     AllocationRow,
     ProjectRow,
@@ -28,6 +30,8 @@ from fairbank.rest.schemas.alloc import (
 )
 from fairbank.rest.schemas.job import JobRow, job_row, run_record
 from fairbank.rest.schemas.server import ClusterRow, cluster_record, cluster_row
+from fairbank.rest.schemas.statement import entry_row
+from tests.bank.test_entry import ENTRY
 
 Row = TypeVar("Row")
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -151,6 +155,20 @@ def received(row: Row) -> Row:
 def test_run_survives_its_row(record: RunRecord) -> None:
     row: JobRow = received(job_row(record, "chem", "cpu"))
     assert (run_record(row), row.account) == (record, "chem")
+
+
+@given(runs)
+def test_measured_use_has_no_user(record: RunRecord) -> None:
+    """It has neither partition nor user; a job whose user has no uid here has a partition."""
+    reported = msgspec.structs.replace(record.reported, partition="")
+    job = msgspec.structs.replace(record, owner=OVERFLOW_UID)
+    measured = msgspec.structs.replace(job, reported=reported)
+    for run, user in ((job, OVERFLOW_UID), (measured, None)):
+        row: JobRow = received(job_row(run, "chem", "tape"))
+        assert (row.owner_uid, run_record(row)) == (user, run)
+        entry = msgspec.structs.replace(ENTRY, run=run.id, owner=run.owner)
+        assert activity_row(entry, run).owner_uid == user
+        assert entry_row(entry, run).owner_uid == user
 
 
 @given(allocations, projects, instants)

@@ -106,6 +106,11 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fals
         """
         return self.reported.partition == "" and self.owner == OVERFLOW_UID
 
+    @property
+    def user(self) -> int | None:
+        """Uid of the user; None for measured use. OVERFLOW_UID: a user who has no uid here."""
+        return None if self.is_measured else self.owner
+
 
 class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Charges and holds of one user in one allocation, and the user's cap (None: no cap)."""

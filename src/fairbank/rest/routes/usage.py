@@ -105,21 +105,25 @@ def show_usage(
         offsets=(zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()),
     )
     rows, units, next_ = _usage(request.services.runs, query, group_by, page)
-    projects_of = request.services.project_cache
-    names = {
-        row.group: projects_of.by_id(int(row.group)).account
-        for row in rows
-        if group_by is UsageBy.PROJECT and row.group != OTHERS
-    }
+    named = rows if group_by in (UsageBy.PROJECT, UsageBy.USER) else ()
+    names = {row.key: _group_name(request, row, group_by) for row in named}
     return UsageResponse(
         **envelope("usage", request.context),
-        data=[usage_row(row, names.get(row.group, row.group)) for row in rows],
+        data=[usage_row(row, names.get(row.key, row.group)) for row in rows],
         next=next_,
         totals=[usage_row(unit, unit.group) for unit in units],
         zone=str(period.zone),
         since=None if period.since is None else iso(period.since),
         until=iso(until),
     )
+
+
+def _group_name(request: ApiRequest, row: Usage, by: UsageBy) -> str | int | None:
+    """Return the account of a project, or the uid of a user: None for measured use."""
+    if by is UsageBy.PROJECT and row.group != OTHERS:
+        return request.services.project_cache.by_id(int(row.group)).account
+    # Jobs of users who have no uid here have the same group, but are counted.
+    return None if row.group == ids.OVERFLOW_UID and not row.runs else row.group
 
 
 def _usage(

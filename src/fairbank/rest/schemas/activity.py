@@ -67,7 +67,7 @@ def activity_row(entry: Entry, run: RunRecord | None) -> ActivityRow:
         at=iso(entry.at),
         kind=entry.kind.value,
         job_id=None if run is None or run.is_measured else run.reported.run.job_id,
-        owner_uid=entry.owner,
+        owner_uid=run.user if run else entry.owner,
     )
 
 

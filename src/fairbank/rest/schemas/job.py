@@ -12,6 +12,7 @@ from fairbank.bank.pricing import Quote
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState
 from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split_status
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts
@@ -31,8 +32,8 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
     `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. Processors
     were busy for `cpu_seconds` of `cpu_given`, if both are known; `wasted` are the SU-minutes
-    charged for the idle rest. Unknown values are null, such as `cpus` and `tres` of an ended run
-    whose processors or GPUs changed.
+    charged for the idle rest. Measured use has no `owner_uid`. Unknown values are null, such as
+    `cpus` and `tres` of an ended run whose processors or GPUs changed.
     """
 
     id: int
@@ -44,7 +45,7 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     account: str
     allocation: int
     resource: str
-    owner_uid: int
+    owner_uid: int | None
     partition: str
     state: Literal["held", "charged", "released", "lapsed"]
     status: Status
@@ -87,7 +88,7 @@ def job_row(record: RunRecord, account: str, resource: str) -> JobRow:
         project=reported.project,
         account=account,
         resource=resource,
-        owner_uid=record.owner,
+        owner_uid=record.user,
         partition=reported.partition,
         state=record.state.value,
         status=hadm_status(record),
@@ -131,8 +132,9 @@ def run_record(row: JobRow) -> RunRecord:
     end = None
     if row.outcome is not None and row.elapsed is not None and row.ended is not None:
         end = RunEnd(row.outcome, row.elapsed, parse_instant(row.ended, field="ended"))
+    owner = OVERFLOW_UID if row.owner_uid is None else row.owner_uid
     return convert_to(
-        RunRecord, row, reported=reported, owner=row.owner_uid, state=RunState(row.state), end=end
+        RunRecord, row, reported=reported, owner=owner, state=RunState(row.state), end=end
     )
 
 

@@ -134,6 +134,6 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
         sign=EFFECTS[entry.kind].sign if entry.kind in EFFECTS else None,
         cluster=cluster,
         job_id=job_id,
-        owner_uid=entry.owner,
+        owner_uid=run.user if run else entry.owner,
         details=with_texts(details),
     )

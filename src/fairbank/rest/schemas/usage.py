@@ -18,8 +18,9 @@ from fairbank.rest.schemas.envelope import convert_to, set_texts
 class UsageRow(Amounts, frozen=True, kw_only=True):
     """Usage of a group of runs of one resource, on clusters with the same prices.
 
-    `group` is the uid, the account of the project, the allocation, the day, ISO week or month (in
-    the zone of the request), the job as `cluster/number`, or a name (`-`: the QOS is not known).
+    `group` is the uid (null: only measured use, which has no user), the account of the project, the
+    allocation, the day, ISO week or month (in the zone of the request), the job as
+    `cluster/number`, or a name (`-`: the QOS is not known).
     `resource` and `clusters` are the unit of the amounts; `clusters` is empty for measured use of a
     resource that no cluster bills. `runs` are those that ended, also those that cost nothing, such
     as after a node failure, but not measured use, such as that of storage.
@@ -32,7 +33,7 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
     is their common exit code, null if it differs or is not known.
     """
 
-    group: str | int
+    group: str | int | None
     resource: str
     clusters: str
     runs: int
@@ -61,7 +62,7 @@ class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
     until: str | None
 
 
-def usage_row(usage: Usage, group: str | int) -> UsageRow:
+def usage_row(usage: Usage, group: str | int | None) -> UsageRow:
     """Return the usage of a group of runs with its name: charged in SU-minutes, times in
     seconds.
     """

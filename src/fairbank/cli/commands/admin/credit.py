@@ -33,7 +33,6 @@ from fairbank.cli.framework.write import (
     write,
 )
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
-from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.units import WORTH, parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import instant_of
@@ -188,8 +187,7 @@ def _add_refund(parser: Parser) -> None:
 def _of_run(job: Row) -> str:
     """Return `of job 17 of cluster darwin`. Measured use has no job: its number is the project."""
     cluster = plain(job["cluster"])
-    # As `RunRecord.is_measured` has it.
-    if job["partition"] == "" and job["owner_uid"] == OVERFLOW_UID:
+    if job["owner_uid"] is None:
         return f"of use of {cluster} measured on {job['submitted'][:10]}"
     return f"of job {job['job_id']} of cluster {cluster}"
 
