@@ -228,17 +228,24 @@ static void limit_waits(int fd, double seconds)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 }
 
-/* Return a connection, or -1 after `seconds`. */
-static int connect_agent(const char *path, double seconds)
+/* Read the address of a socket. Return false for a path that is too long for one: cut short, it
+ * would be another's. */
+static bool read_address(const char *path, struct sockaddr_un *address)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
+	return (size_t) snprintf(address->sun_path, sizeof(address->sun_path), "%s", path)
+		< sizeof(address->sun_path);
+}
+
+/* Return a connection, or -1 after `seconds`. */
+static int connect_agent(const struct sockaddr_un *address, double seconds)
+{
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (fd < 0)
 		return -1;
 	limit_waits(fd, seconds);
-	if (!connect(fd, (struct sockaddr *) &address, sizeof(address)))
+	if (!connect(fd, (const struct sockaddr *) address, sizeof(*address)))
 		return fd;
 	close(fd);
 	return -1;
@@ -288,16 +295,38 @@ static int status_of(const verdict_t *verdict)
 	return (int) verdict->action;
 }
 
+/* Read a number of seconds from 0 to 10,000,000, such as 30 or 0.5. */
+static bool read_seconds(const char *word, double *seconds)
+{
+	char *rest;
+
+	*seconds = strtod(word, &rest);
+	return *word >= '0' && *word <= '9' && !*rest && *seconds <= 1e7;
+}
+
 int main(int count, char **words)
 {
 	job_t job;
 	frame_t hello, request;
 	answer_t answer;
+	struct sockaddr_un address;
 	double end;
 
-	if (count != 3)
+	if (count != 3) {
+		fprintf(stderr, "usage: prolog_client SOCKET SECONDS\n");
 		return UNDECIDED;
-	end = now(CLOCK_MONOTONIC) + atof(words[2]);
+	}
+	if (!read_address(words[1], &address)) {
+		fprintf(stderr, "prolog_client: %s is too long for a socket: at most %zu bytes\n",
+			words[1], sizeof(address.sun_path) - 1);
+		return UNDECIDED;
+	}
+	if (!read_seconds(words[2], &end)) {
+		fprintf(stderr, "prolog_client: '%s' is not a number of seconds, such as 30\n",
+			words[2]);
+		return UNDECIDED;
+	}
+	end += now(CLOCK_MONOTONIC);
 	if (!find_job(words[1], &job) || !write_request(&request, &job)) {
 		fprintf(stderr, "prolog_client: facts of the job are missing\n");
 		return UNDECIDED;
@@ -308,7 +337,7 @@ int main(int count, char **words)
 	write_variable(&hello, "cluster", "SLURM_CLUSTER_NAME");
 	frame_end(&hello);
 	for (double left; (left = end - now(CLOCK_MONOTONIC)) > 0;) {
-		int fd = connect_agent(words[1], left);
+		int fd = connect_agent(&address, left);
 		bool done = fd >= 0 && request_verdict(fd, &hello, &request, end, &answer);
 
 		if (fd >= 0)

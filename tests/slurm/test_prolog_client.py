@@ -137,6 +137,35 @@ def test_job_without_facts_is_undecided(program: Path, tmp_path: Path, facts: st
         assert agent.requests() == []
 
 
+@pytest.mark.parametrize("seconds", ["", "abc", "30s", "-1", "nan", "inf", "1e99", " 5"])
+def test_wrong_number_of_seconds_is_named(program: Path, tmp_path: Path, seconds: str) -> None:
+    process = subprocess.run(
+        [program, tmp_path / "s", seconds],
+        env=squeue(tmp_path, FACTS),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    message = f"prolog_client: '{seconds}' is not a number of seconds, such as 30\n"
+    assert (process.returncode, process.stderr) == (UNDECIDED, message)
+
+
+def test_path_that_is_too_long_for_a_socket_is_named(program: Path, tmp_path: Path) -> None:
+    """Cut short it would be the path of another agent."""
+    path = str(tmp_path).ljust(108, "s")
+    with SimulatedAgent(Path(path[:107])).running() as agent:
+        process = subprocess.run(
+            [program, path, "10"],
+            env=squeue(tmp_path, FACTS),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert agent.requests() == []
+    message = f"prolog_client: {path} is too long for a socket: at most 107 bytes\n"
+    assert (process.returncode, process.stderr) == (UNDECIDED, message)
+
+
 def squeue_calls(folder: Path) -> int:
     log = folder / "calls"
     return log.read_text().count("call") if log.exists() else 0
