@@ -12,7 +12,7 @@ from pathlib import Path
 from tools.dependencies.graph import Graph, Module
 
 # Modules that no product code imports, and their next user.
-NEXT_USERS: Mapping[str, str] = {"priority.multifactor.accrual": "the workload manager"}
+NEXT_USERS: Mapping[str, str] = {}
 
 
 def unreachable_modules(graph: Graph, scripts: Iterable[str]) -> Iterator[str]:

@@ -29,11 +29,13 @@ from fairbank.slurm.fairshare_view.priorities import (
 )
 from fairbank.slurm.fairshare_view.shares import ranking_rule, recovery_times, share_rows
 from fairbank.slurm.output import RecordedOutput, SlurmOutput
-from fairbank.slurm.parsers.config import TRES, read_tracked_tres
+from fairbank.slurm.parsers.config import TRES, Version, read_tracked_tres
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import AssociationFactors, ParsedRows, QosFactors
 
+ALL_OF_QOS_SINCE = Version(23, 2, 0)
+"""First release of Slurm in which all limits of a QOS on the age of jobs count, not only one."""
 _OF_SHARES = ("sshare", "config")
 _OF_FACTORS = ("partitions", "nodes", "qos", "associations")
 """Files of output that priorities are computed from, beside the shares."""
@@ -163,6 +165,7 @@ def read_factor_notes(directory: str | None) -> tuple[FactorNotes, Sequence[str]
         jobs.rows,
         qos.rows,
         associations.rows,
+        first_of_qos=source.version < ALL_OF_QOS_SINCE,
     )
     unreadable = (*_unreadable(jobs), *_unreadable(qos), *_unreadable(associations))
     return FactorNotes(inputs), unreadable

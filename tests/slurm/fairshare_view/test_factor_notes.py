@@ -61,17 +61,24 @@ def notes(
     settings: MultifactorSettings = MULTIFACTOR,
     fair_share: FairShare | None = None,
     limits: bool = True,
+    first_of_qos: bool = False,
 ) -> dict[str, str]:
     """Return the sentences on the first job."""
     inputs = FactorInputs(
-        settings, fair_share or FairShare(), limits, jobs, [NORMAL, HIGH, LOW], ACCOUNTS
+        settings,
+        fair_share or FairShare(),
+        limits,
+        jobs,
+        [NORMAL, HIGH, LOW],
+        ACCOUNTS,
+        first_of_qos,
     )
     by_factor = FactorNotes(inputs).of(PriorityRow(jobs[0].job_id, "cpu"), NOON, iso)
     return {name: note.text for name, note in by_factor.items()}
 
 
-def age_of(*jobs: PendingFactors, limits: bool = True) -> str:
-    return notes(*jobs, limits=limits)["age"]
+def age_of(*jobs: PendingFactors, limits: bool = True, first_of_qos: bool = False) -> str:
+    return notes(*jobs, limits=limits, first_of_qos=first_of_qos)["age"]
 
 
 def test_limit_of_a_user_in_a_qos_stops_the_age() -> None:
@@ -94,6 +101,37 @@ def test_limit_of_a_user_in_a_qos_stops_the_age() -> None:
         " (MaxJobsAccruePerAccount), and 1 of wg_bio does; QOS high lets 2 jobs of a user age at"
         " once (MaxJobsAccruePerUser), and 0 of bob do)"
     )
+
+
+def test_only_the_first_limit_of_a_qos_counts_in_22_05() -> None:
+    """Of the limits of an account (3) and of a user (2) in QOS high, it is that of the account."""
+    ageing = job(2, qos=["high"], since=NOON, tasks="1-2")
+    assert age_of(job(1, qos=["high"]), ageing, first_of_qos=True) == (
+        "begins with the scheduler's next pass (QOS high lets 3 jobs of an account age at once"
+        " (MaxJobsAccruePerAccount), and 2 of wg_bio do)"
+    )
+
+
+def test_group_limit_of_an_association_counts_before_that_of_its_jobs() -> None:
+    own = AssociationFactors("wg_bio", "dan", "", "", 0, 5, 1)
+    inputs = FactorInputs(
+        MULTIFACTOR, FairShare(), True, [job(1, "dan")], [NORMAL], [*ACCOUNTS, own]
+    )
+    note = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)["age"]
+    assert note.text == (
+        "begins with the scheduler's next pass (association dan in wg_bio lets 5 jobs age at once"
+        " (GrpJobsAccrue), and 0 do)"
+    )
+
+
+def test_accounts_above_themselves_are_read_once() -> None:
+    accounts = [
+        AssociationFactors("wg_bio", "", "", "bio", 0, None, None),
+        AssociationFactors("bio", "", "", "wg_bio", 0, None, None),
+    ]
+    inputs = FactorInputs(MULTIFACTOR, FairShare(), True, [job(1)], [NORMAL], accounts)
+    note = FactorNotes(inputs).of(PriorityRow(1, "cpu"), NOON, iso)["age"]
+    assert note.text == "begins with the scheduler's next pass"
 
 
 def test_limit_of_the_best_of_several_qos_counts() -> None:

@@ -2,12 +2,12 @@
 "Priority factors").
 
 Without them all of a thousand jobs of a user would age while they wait for each other (RCAC,
-"Age"). Next user: the embedded workload manager.
+"Age").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -106,6 +106,39 @@ def accrue(
     return started
 
 
+class LimitInUse(NamedTuple):
+    """Limit of one kind, with an element for each job: its amount (NONE: it does not count for the
+    job), what it counts, and how many tasks of that age already.
+    """
+
+    limit: Integers
+    number: Indexes
+    used: Integers
+
+
+def limits_in_use(
+    queue: AccrualQueue, limits: AccrualLimits, *, first_of_qos: bool = False
+) -> Sequence[LimitInUse]:
+    """Return the limits that count for the age of each job: of its QOS those of the group, an
+    account and a user, then that of an association, whose row is `number`.
+
+    Args:
+        queue: the queue.
+        limits: limits of associations and QOS.
+        first_of_qos: as `accrue` takes it.
+    """
+    scopes = list(_scopes(queue, limits, first_of_qos))
+    taken = _taken(queue.accrued_at != NOT_YET, queue, scopes, limits.parent)
+    return [
+        LimitInUse(
+            scope.limit,
+            scope.number,
+            np.array([counted.get(number, 0) for number in scope.number.tolist()], dtype=np.int64),
+        )
+        for scope, counted in zip(scopes, taken, strict=True)
+    ]
+
+
 def _all(which: npt.NDArray[np.bool_], since: Integers, queue: AccrualQueue) -> AgedJobs:
     return AgedJobs(np.where(which, since, NOT_YET), np.where(which, queue.tasks, 0))
 
@@ -167,8 +200,7 @@ def _in_turn(
     parent: Indexes,
 ) -> Iterator[tuple[int, int]]:
     """Yield the rows that get a place, with the number of tasks."""
-    taken = [_by_number(scope.number[ageing], queue.tasks[ageing]) for scope in scopes[:-1]]
-    taken.append(_up_to_root(queue.association[ageing], queue.tasks[ageing], parent))
+    taken = _taken(ageing, queue, scopes, parent)
     rows = rows[_may_have_a_place(rows, scopes, taken)]
     numbers = [scope.number[rows].tolist() for scope in scopes]
     limits = [scope.limit[rows].tolist() for scope in scopes]
@@ -188,6 +220,14 @@ def _in_turn(
         while leaf != NONE:
             taken[-1][leaf] = taken[-1].get(leaf, 0) + tasks
             leaf = int(parent[leaf])
+
+
+def _taken(
+    ageing: npt.NDArray[np.bool_], queue: AccrualQueue, scopes: list[_Scope], parent: Indexes
+) -> list[dict[int, int]]:
+    """Return the tasks that age by number of their scope, for each kind of scope."""
+    taken = [_by_number(scope.number[ageing], queue.tasks[ageing]) for scope in scopes[:-1]]
+    return [*taken, _up_to_root(queue.association[ageing], queue.tasks[ageing], parent)]
 
 
 def _by_number(numbers: Indexes, tasks: Integers) -> dict[int, int]:

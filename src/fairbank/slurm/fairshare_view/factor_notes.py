@@ -4,20 +4,16 @@ priorities its association and QOS have (slurm-rules.md, "Priority factors").
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import InvalidInput
-from fairbank.core.submission.arrays import parse_array
 from fairbank.core.time import iso, show_duration
-from fairbank.priority.associations import account_chain, own_association
+from fairbank.priority.associations import own_association
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.settings import FairShare, Flag, MultifactorSettings
-from fairbank.report.cells import counted
-from fairbank.report.fair_share import association_name
 from fairbank.report.priorities import FactorNote
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.slurm.fairshare_view.accrual_limits import accrual_limits, owner_name
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors
 
@@ -28,7 +24,9 @@ FIRST_PASS_SECONDS = 60
 
 
 class FactorInputs(NamedTuple):
-    """Output of Slurm from which factors are explained. `limits`: slurmctld enforces limits."""
+    """Output of Slurm from which factors are explained. `limits`: slurmctld enforces limits.
+    `first_of_qos`: of those of a QOS on the age only the first counts (`accrual_limits`).
+    """
 
     settings: MultifactorSettings
     fair_share: FairShare
@@ -36,51 +34,13 @@ class FactorInputs(NamedTuple):
     jobs: Sequence[PendingFactors]
     qos: Sequence[QosFactors]
     associations: Sequence[AssociationFactors]
-
-
-JobGroup = tuple[str, ...]
-"""Jobs that a limit counts together, such as those of a user in a QOS."""
-
-
-class AccrualLimit(NamedTuple):
-    """Limit on how many jobs of a group age at once; `most` None: no limit. It counts the jobs of
-    one `user` or `account` alone, if it names one.
-    """
-
-    setting: str
-    owner: str
-    most: int | None
-    group: JobGroup
-    account: str | None = None
-    user: str | None = None
-
-    def text(self, used: int) -> str:
-        """Return a sentence with the number of jobs of the group that age."""
-        of = " of a user" if self.user else " of an account" if self.account else ""
-        if not self.most:
-            return f"{self.owner} lets no jobs{of} age ({self.setting}=0)"
-        whose = f" of {self.user or self.account}" if of else ""
-        return (
-            f"{self.owner} lets {counted(self.most, 'job')}{of} age at once ({self.setting}), and"
-            f" {used:,}{whose} {'does' if used == 1 else 'do'}"
-        )
-
-    def facts(self, used: int) -> Mapping[str, object]:
-        """Return the limit for programs, with the number of jobs of the group that age."""
-        return {
-            "setting": self.setting,
-            "owner": self.owner,
-            "account": self.account,
-            "user": self.user,
-            "maximum": self.most,
-            "jobs": used,
-        }
+    first_of_qos: bool = False
 
 
 class FactorNotes:
     """Notes on the factors of pending jobs.
 
-    Invariant: `_ageing` has the number of jobs that age, and of tasks of arrays, in each group.
+    Invariant: `_limits` has the limits on the age for each job, in the order of the jobs.
     """
 
     def __init__(self, inputs: FactorInputs) -> None:
@@ -92,12 +52,13 @@ class FactorNotes:
             (association.account, association.user, association.partition): association
             for association in inputs.associations
         }
-        self._ageing = Counter[JobGroup]()
-        for job in inputs.jobs:
-            if job.accrued is not None:
-                tasks = _tasks(job)
-                for group in self._groups(job):
-                    self._ageing[group] += tasks
+        self._limits = (
+            accrual_limits(
+                inputs.jobs, inputs.qos, inputs.associations, first_of_qos=inputs.first_of_qos
+            )
+            if inputs.limits and inputs.settings.accounted
+            else {}
+        )
 
     def of(self, row: PriorityRow, now: int, moment: Callable[[int], str]) -> dict[str, FactorNote]:
         """Return the notes on a job by factor; none if its priority is fixed.
@@ -140,80 +101,15 @@ class FactorNotes:
 
     def _not_ageing(self, job: PendingFactors) -> FactorNote:
         """Return why a job has no age. It gets one when a job that has one leaves the queue."""
-        limits = self._limits(job) if self._inputs.limits else []
-        used = [(limit, self._ageing[limit.group]) for limit in limits]
-        texts = "; ".join(limit.text(jobs) for limit, jobs in used)
+        limits = self._limits.get(job.job_id, ())
+        texts = "; ".join(limit.text() for limit in limits)
         text = f"begins with the scheduler's next pass{f' ({texts})' if texts else ''}"
-        for limit, jobs in used:
-            if jobs >= (limit.most or 0):
+        for limit in limits:
+            if limit.used >= limit.most:
                 begins = "; it begins when one of these leaves the queue" if limit.most else ""
-                text = f"does not age: {limit.text(jobs)}{begins}"
+                text = f"does not age: {limit.text()}{begins}"
                 break
-        return _age_note(text, limits=[limit.facts(jobs) for limit, jobs in used])
-
-    def _limits(self, job: PendingFactors) -> list[AccrualLimit]:
-        """Return the limits that count for a job: those of its QOS, and only if that has none,
-        those of the first one that has any on the way from its association to the root.
-        """
-        qos = self._highest_qos(job)
-        if qos is not None:
-            owner, account, user = f"QOS {qos.name}", job.account, job.user
-            limits = [
-                AccrualLimit("GrpJobsAccrue", owner, qos.group, ("QOS", qos.name)),
-                AccrualLimit(
-                    "MaxJobsAccruePerAccount",
-                    owner,
-                    qos.per_account,
-                    ("QOS", qos.name, "account", account),
-                    account=account,
-                ),
-                AccrualLimit(
-                    "MaxJobsAccruePerUser",
-                    owner,
-                    qos.per_user,
-                    ("QOS", qos.name, "user", user),
-                    user=user,
-                ),
-            ]
-            if limits := [limit for limit in limits if limit.most is not None]:
-                return limits
-        for association in self._upwards(job):
-            name = (association.account, association.user, association.partition)
-            owner = _owner(association)
-            limits = [
-                AccrualLimit("GrpJobsAccrue", owner, association.group, ("association", *name)),
-                # That of an account is handed down to its users.
-                AccrualLimit(
-                    "MaxJobsAccrue",
-                    owner,
-                    association.each if association.user else None,
-                    ("association", *name),
-                ),
-            ]
-            if limits := [limit for limit in limits if limit.most is not None]:
-                return limits
-        return []
-
-    def _groups(self, job: PendingFactors) -> Iterator[JobGroup]:
-        """Yield the groups among whose jobs a job is counted."""
-        if (qos := self._highest_qos(job)) is not None:
-            yield "QOS", qos.name
-            yield "QOS", qos.name, "account", job.account
-            yield "QOS", qos.name, "user", job.user
-        for association in self._upwards(job):
-            yield "association", association.account, association.user, association.partition
-
-    def _highest_qos(self, job: PendingFactors) -> QosFactors | None:
-        """Return the QOS whose limits slurmctld takes for age: that of the highest priority."""
-        there = [self._quality[name] for name in job.qos if name in self._quality]
-        return max(there, key=lambda qos: qos.priority, default=None)
-
-    def _upwards(self, job: PendingFactors) -> Iterator[AssociationFactors]:
-        """Yield the association that pays, and the accounts above it up to the root."""
-        own = self._payer(job, job.partitions[0])
-        if own is not None:
-            yield own
-        yield from account_chain(self._associations, job.account)
+        return _age_note(text, limits=[limit.facts() for limit in limits])
 
     def _payer(self, job: PendingFactors, partition: str) -> AssociationFactors | None:
         """Return the association that pays in a partition."""
@@ -241,7 +137,7 @@ class FactorNotes:
         if own is None or best is None:
             return None
         return self._divided(
-            own.priority, _owner(own), best.priority, _owner(best), Flag.NO_NORMAL_ASSOC
+            own.priority, owner_name(own), best.priority, owner_name(best), Flag.NO_NORMAL_ASSOC
         )
 
     def _qos(self, name: str) -> FactorNote | None:
@@ -285,16 +181,3 @@ def _age_note(
     """Return a note on the age: since when it counts, when it is full, and how fast it rises."""
     facts = {"since": since, "full": full, "per_hour": per_hour, "limits": [*limits]}
     return FactorNote(text, facts)
-
-
-def _owner(record: AssociationFactors) -> str:
-    name = association_name(record.account, record.user, record.partition)
-    return f"{'association' if record.user else 'account'} {name}"
-
-
-def _tasks(job: PendingFactors) -> int:
-    """Return the number of tasks, 1 for a single job."""
-    try:
-        return len(parse_array(job.tasks, field="ArrayTaskId").numbers) if job.tasks else 1
-    except InvalidInput:  # a list that slurmctld cut off
-        return 1
