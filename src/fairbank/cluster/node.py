@@ -55,6 +55,7 @@ class Gpus(NamedTuple):
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """Node of the cluster. `memory` and `tmp` are in MiB, `threads` is the number of CPUs per core.
+    `sockets` are only shown.
     `reason` is why it has its state, as an administrator or Slurm wrote it, and `reason_since` from
     when in seconds since 1970; None if unknown.
 
@@ -65,6 +66,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     cpus: int = 1
     threads: int = 1
+    sockets: int = 1
     memory: int = 1
     tmp: int = 0
     gpus: tuple[Gpus, ...] = ()
@@ -84,6 +86,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         for field, value, low, high in (
             ("cpus", self.cpus, 1, COUNT_MAX),
             ("threads", self.threads, 1, self.cpus),
+            ("sockets", self.sockets, 1, self.cpus),
             ("memory", self.memory, 1, COUNT_MAX),
             ("tmp", self.tmp, 0, COUNT_MAX),
             ("weight", self.weight, 0, WEIGHT_MAX),

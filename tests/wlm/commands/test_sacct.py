@@ -37,6 +37,9 @@ RUN = ALIGN._replace(
     allocated_nodes=1,
     allocated_tres="cpu=16,mem=64G,node=1,billing=24,gres/gpu=2",
     requested_tres="cpu=16,mem=64G,node=1,billing=24,gres/gpu=2",
+    batch_cpus=16,
+    batch_tres="cpu=16,mem=64G,node=1,gres/gpu=2",
+    batch_exit_code=(0, 0),
     total_cpu=59_250,
     resident=TaskUsage(2**20, "g01", 0, 2**20),
     tasks=1,
@@ -79,7 +82,10 @@ def test_usage_is_that_of_the_batch_step_and_the_run_adds_it_up(run: Run) -> Non
 def test_batch_step_ends_as_its_script_whatever_the_run_is(
     controller: RecordingController, run: Run, state: str, exit_code: tuple[int, int], shown: str
 ) -> None:
-    answer_with(controller, accounting=[RUN._replace(state=state, exit_code=exit_code)])
+    answer_with(
+        controller,
+        accounting=[RUN._replace(state=state, exit_code=exit_code, batch_exit_code=exit_code)],
+    )
     assert run("sacct", "-n", "-P", "-o", "jobid,state,exitcode").split("\n")[:2] == shown.split()
 
 

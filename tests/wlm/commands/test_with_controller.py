@@ -85,14 +85,48 @@ def test_wait_ends_with_the_exit_code_of_the_job(command: RunCommand) -> None:
     assert command("sbatch", "-W", OUTPUT, "-a", "0-2", "--wrap", script).code == 2
 
 
-@pytest.mark.parametrize("script", ["#!/bin/sh\n#SBATCH -o /\n", "#!/no/interpreter\n"])
+@pytest.mark.parametrize(
+    ("script", "status", "shown"),
+    [("#!/bin/sh\n#SBATCH -o /\n", 1, "FAILED|0:53"), ("#!/no/interpreter\n", 2, "FAILED|2:0")],
+)
 def test_job_whose_files_cannot_be_opened_fails_as_in_slurm(
-    command: RunCommand, script: str
+    command: RunCommand, script: str, status: int, shown: str
 ) -> None:
     Path("job.sh").write_text(script)
     code, out, _ = command("sbatch", "--wait", "job.sh")
-    assert code == 1
-    assert command("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out == "FAILED|0:53\n"
+    assert code == status
+    assert command("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out == f"{shown}\n"
+
+
+def test_accounting_has_the_submission_the_reason_and_single_steps(command: RunCommand) -> None:
+    Path("job.sh").write_text("#!/bin/sh\n")
+    job = command("sbatch", "--hold", OUTPUT, "job.sh", "a b").out.split()[-1]
+    assert (
+        f"Command={Path('job.sh').resolve()} a b\n"
+        in command("scontrol", "show", f"jobid={job}").out
+    )
+    columns = "-oJobID,AllocCPUS,Reason,Eligible,SubmitLine"
+    assert command("sacct", "-nPj", job, columns).out == (
+        f"{job}|1|JobHeldUser|Unknown|sbatch --hold {OUTPUT} job.sh a b\n"
+    )
+    command("scontrol", "release", job)
+    wait_until(lambda: "COMPLETED" in command("sacct", "-nXPj", job, "-oState").out, "the end")
+    assert (
+        command("sacct", "-nPj", f"{job}.batch", "-oJobID,State").out == f"{job}.batch|COMPLETED\n"
+    )
+    assert command("sacct", "-nXPj", job, "-oReason").out == "JobHeldUser\n"
+    assert command("scancel", "-v", job).err.endswith("Job/step already completing or completed\n")
+
+
+def test_held_job_that_is_cancelled_shows_why_it_waited(command: RunCommand) -> None:
+    job = command("sbatch", "--hold", "--wrap", "true").out.split()[-1]
+    assert command("scancel", "-s", "USR1", job).code == 228
+    assert command("scancel", job).code == 0
+    shown = command("scontrol", "-o", "show", "job", job).out
+    for field in ("Priority=0", "JobState=CANCELLED Reason=JobHeldUser", "NumTasks=N/A"):
+        assert f"{field} " in shown
+    start, end = command("sacct", "-nXPj", job, "-oStart,End").out.split("|")
+    assert start == end.strip()
 
 
 def test_export_chooses_the_environment(

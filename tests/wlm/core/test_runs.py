@@ -10,7 +10,7 @@ from msgspec import structs
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Forbidden
+from fairbank.core.errors import Conflict, Forbidden
 from fairbank.core.submission.values import WarningSignal
 from fairbank.core.time import Instant
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
@@ -61,6 +61,33 @@ def test_chain_of_dependencies_starts_one_after_the_other() -> None:
     world.settle()
     assert world.state(third) == "CANCELLED"
     assert world.state(fourth) == "RUNNING CONFIGURING"
+
+
+def test_job_is_eligible_when_nothing_holds_it_and_keeps_why_it_waited() -> None:
+    world = World()
+    first = world.submit()
+    waiting = world.submit(dependency=f"afterok:{first}")
+    held = world.submit(held=True)
+    world.settle()
+    world.begin_all()
+    jobs = world.core.state.jobs
+    assert jobs[first].eligible_since == world.now.wall
+    assert (jobs[waiting].eligible_since, jobs[waiting].waited_for) == (0, "Dependency")
+    assert (jobs[held].eligible_since, jobs[held].waited_for) == (0, "JobHeldUser")
+    world.advance(10)
+    world.end(first)
+    world.settle()
+    assert jobs[waiting].eligible_since == world.now.wall
+    assert (jobs[first].waited_for, jobs[waiting].waited_for) == ("None", "Dependency")
+    world.request(ev.CancelJob(named(held)))
+    assert (jobs[held].state.base, jobs[held].reason) == ("CANCELLED", "JobHeldUser")
+
+
+def test_cancellation_of_an_ended_job_is_refused() -> None:
+    world = World()
+    number = world.submit()
+    world.request(ev.CancelJob(named(number)))
+    assert isinstance(world.request(ev.CancelJob(named(number))), Conflict)
 
 
 def test_job_waits_for_all_tasks_of_an_array() -> None:

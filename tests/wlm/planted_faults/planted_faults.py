@@ -198,7 +198,7 @@ CORE = (
         "signal that counts as success",
         "core",
         "core/job_states.py",
-        'return (E.FAILED, "RaisedSignal") if signal else (E.COMPLETED, "None")',
+        'return (E.FAILED, RAISED_SIGNAL) if signal else (E.COMPLETED, "None")',
         'return E.COMPLETED, "None"',
     ),
     PlantedFault(

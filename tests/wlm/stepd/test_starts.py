@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -138,27 +139,32 @@ def test_directory_on_a_disk_mounted_noexec_is_named(
 ) -> None:
     with small_disk(tmp_path / "disk", "256k") as disk:
         subprocess.run(["mount", "-o", "remount,noexec", str(disk)], check=True)
-        end = StartedStep(launcher, disk / "step", "echo never").wait()
-    assert end.failure.endswith("its file system may be mounted noexec")
+        step = StartedStep(launcher, disk / "step", "echo never", output=str(tmp_path / "out"))
+        assert step.wait().status == errno.EACCES << 8
+    hint = "Permission denied (its file system may be mounted noexec)\n"
+    assert (tmp_path / "out").read_text().endswith(hint)
 
 
 @pytest.mark.parametrize(
-    ("script", "failure"),
+    ("script", "number", "what"),
     [
-        (b"#!/bin/sh\r\necho never\r\n", "the interpreter in the script's #! line does not exist"),
-        (b"echo never\n", "the script has no #! line, or is no program for this machine"),
-        (b"", "the script has no #! line, or is no program for this machine"),
-        (b"\x7fELF\x02\x01", "the script has no #! line, or is no program for this machine"),
-        (b"#!/tmp\n", "the script, or the interpreter in its #! line, may not be executed"),
+        (b"#!/bin/sh\r\necho never\r\n", errno.ENOENT, "bad interpreter(/bin/sh): No such file"),
+        (b"#!/no/such -e\n", errno.ENOENT, "bad interpreter(/no/such -e): No such file"),
+        (b"echo never\n", errno.ENOEXEC, "script: Exec format error"),
+        (b"", errno.ENOEXEC, "script: Exec format error"),
+        (b"\x7fELF\x02\x01", errno.ENOEXEC, "script: Exec format error"),
+        (b"#!/tmp\n", errno.EACCES, "script: Permission denied"),
     ],
-    ids=["crlf", "no-interpreter", "empty", "binary", "directory"],
+    ids=["crlf", "missing", "no-interpreter", "empty", "binary", "directory"],
 )
-def test_script_that_cannot_be_executed_is_a_failure(
-    start_step: StartStep, script: bytes, failure: str
+def test_script_that_cannot_be_executed_ends_with_the_error_as_in_slurm(
+    start_step: StartStep, script: bytes, number: int, what: str
 ) -> None:
-    end = start_step(script).wait()
-    assert end.failure.startswith(f"cannot execute the script: {failure}")
-    assert end.status == NO_START_STATUS
+    step = start_step(script)
+    assert step.wait().status == number << 8
+    line = step.lines()[0]
+    assert line.startswith("slurmstepd: error: execve(): ")
+    assert what in line
 
 
 def test_environment_is_that_of_the_caller(start_step: StartStep) -> None:
@@ -181,11 +187,10 @@ def test_100_000_variables_reach_the_script(start_step: StartStep) -> None:
     assert int(step.lines()[0]) >= 100_000
 
 
-def test_environment_beyond_the_system_limit_is_a_failure(start_step: StartStep) -> None:
-    end = start_step("echo never", environment={b"LONG": b"x" * 131_072}).wait()
-    assert end.failure == (
-        "cannot execute the script: the environment and the arguments are too long for this system"
-    )
+def test_environment_beyond_the_system_limit_is_named(start_step: StartStep) -> None:
+    step = start_step("echo never", environment={b"LONG": b"x" * 131_072})
+    assert step.wait().status == errno.E2BIG << 8
+    assert step.lines()[0].endswith("Argument list too long")
 
 
 def test_nothing_of_the_daemons_is_inherited(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ Ids of jobs, names of nodes, hosts and users, times and paths are not compared; 
 job are, although `scontrol` shows them as `ReqTRES` and `AllocTRES`, as Slurm 24.11 does, and not
 as `TRES`.
 """
-_PARTS = {"decided": ("Decided", "These stay."), "fault": ("Faults", "These are to be corrected.")}
+_HEAD = "| What | Slurm | Here | Reason |\n| --- | --- | --- | --- |"
 
 
 def wlm_differences_page() -> str:
@@ -30,14 +30,7 @@ def wlm_differences_page() -> str:
         for line in file.read_text().splitlines()
     )
     rows = tomllib.loads(TABLE.read_text())["difference"]
-    parts = [_INTRODUCTION.format(count=scenarios)]
-    for kind, (title, sentence) in _PARTS.items():
-        lines = [
-            f"| {row['what']} | {row['slurm']} | {row['here']} | {row['reason']} |"
-            for row in rows
-            if row["kind"] == kind
-        ]
-        if lines:
-            head = "| What | Slurm | Here | Reason |\n| --- | --- | --- | --- |"
-            parts.append("\n".join([f"## {title}", "", sentence, "", head, *lines, ""]))
-    return "\n".join(parts)
+    lines = [
+        f"| {row['what']} | {row['slurm']} | {row['here']} | {row['reason']} |" for row in rows
+    ]
+    return "\n".join([_INTRODUCTION.format(count=scenarios), _HEAD, *lines, ""])

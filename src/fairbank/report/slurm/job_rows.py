@@ -116,6 +116,7 @@ class JobLine(NamedTuple):
     comment: str | None = None
     admin_comment: str | None = None
     extra: str | None = None
+    kill_invalid: str | None = None
     wckey: str | None = None
     mail_user: str | None = None
     mail_type: str | None = None

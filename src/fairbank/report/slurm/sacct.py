@@ -71,6 +71,7 @@ class AccountingLine(NamedTuple):
     `label` is the job as sacct names it, such as `12_1`. Instants are seconds since 1970, times
     seconds, processor times milliseconds, memory MiB. None stands for what is not known, or does
     not apply to a step. `limit` is NO_LIMIT without a limit; None is that of the partition.
+    `batch_tres`, `batch_cpus` and `batch_exit_code` are those of the batch step.
     `tres_usage` has the texts of TRESUsage by the rest of the name, such as `InMax`.
     """
 
@@ -120,6 +121,9 @@ class AccountingLine(NamedTuple):
     layout: str | None = None
     requested_tres: str | None = None
     allocated_tres: str | None = None
+    batch_tres: str | None = None
+    batch_cpus: int = 0
+    batch_exit_code: tuple[int, int] | None = None
     features: str | None = None
     licenses: str | None = None
     reservation: str | None = None

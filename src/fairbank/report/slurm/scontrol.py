@@ -101,6 +101,7 @@ JOB = (
     "<StdErr={std_err}>",
     "<StdIn={std_in}>",
     "<StdOut={std_out}>",
+    "<KillOInInvalidDependent={kill_invalid}>",
     "<TresPerJob={tres_per_job}>",
     "<TresPerNode={tres_per_node}>",
     "<TresPerSocket={tres_per_socket}>",

@@ -21,7 +21,8 @@ class JobToSubmit(NamedTuple):
 
     `options` are those of sbatch by long name, as text. `environment` has entries NAME=value.
     `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none.
-    `script_name` is the path of the script; empty for --wrap and standard input.
+    `script_name` is the path of the script; empty for --wrap and standard input. `submit_line` is
+    the command line, for sacct.
     """
 
     script: bytes
@@ -33,6 +34,7 @@ class JobToSubmit(NamedTuple):
     limits: Mapping[str, int] = {}
     host: str = ""
     script_name: str = ""
+    submit_line: str = ""
     command: str = "sbatch"
 
 
@@ -76,6 +78,7 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
         limits=dict(job.limits),
         host=job.host,
         script_name=job.script_name,
+        submit_line=job.submit_line,
         command=job.command,
     )
     known = {name: answer[name] for name in SubmissionAnswer._fields if name in answer}

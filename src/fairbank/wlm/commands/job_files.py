@@ -28,12 +28,12 @@ def batch_script(name: str | None, command: str | None) -> bytes:
         return _checked(os.fsencode(_WRAPPED.format(command)))
     if name is None:
         return _checked(sys.stdin.buffer.read(SCRIPT_MAX + 1))
-    return _checked(_read(_script_path(name), SCRIPT_MAX + 1))
+    return _checked(_read(script_path(name), SCRIPT_MAX + 1))
 
 
 def script_or_program(name: str) -> bytes | None:
     """Return a script for `srun --batch`; None for a program that is none, which runs by itself."""
-    path = _script_path(name)
+    path = script_path(name)
     script = _read(path, SCRIPT_MAX + 1)
     return _checked(script) if script.startswith(b"#!") else None
 
@@ -48,7 +48,7 @@ def hosts_in_file(path: str) -> str:
     return ",".join(_read(path, _HOSTS_MAX).decode(errors="replace").replace(",", " ").split())
 
 
-def _script_path(name: str) -> str:
+def script_path(name: str) -> str:
     """Return the path of a script: in the working directory, else on PATH."""
     if "/" not in name and not os.path.exists(name):
         for directory in os.environ.get("PATH", "").split(":"):

@@ -22,11 +22,14 @@ _ALTERNATIVES = (
 
 
 class SubmissionWords(NamedTuple):
-    """Command line of a submission: options by name, script or program, and its arguments."""
+    """Command line of a submission: options by name, script or program, its arguments, and all
+    words.
+    """
 
     options: Mapping[str, str]
     script: str | None
     arguments: Sequence[str]
+    words: Sequence[str]
 
 
 def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
@@ -36,7 +39,7 @@ def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
         given, script = parse_options(rest, command)
     except InvalidInput as error:
         raise missing_value(command, error) from error
-    return SubmissionWords(_texts(command, given), script, list(rest))
+    return SubmissionWords(_texts(command, given), script, list(rest), words)
 
 
 def script_options(script: bytes, name: str) -> dict[str, str]:

@@ -91,7 +91,8 @@ def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
         umask=_umask(),
         limits={limit: _soft_limit(limit) for limit in _LIMITS},
         host=os.uname().nodename,
-        script_name=line.script or "",
+        script_name=job_files.script_path(line.script) if line.script else "",
+        submit_line=" ".join((name, *line.words)),
         command=name,
     )
 

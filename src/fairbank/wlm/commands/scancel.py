@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.wlm.client import requests
@@ -16,8 +16,8 @@ from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
 from fairbank.wlm.commands.slurm_errors import print_failure
 
-_NO_ACCESS_CODE = 210
-"""Exit code of Slurm's scancel then: its error number 2002, of which the shell sees one byte."""
+_CODES = {Forbidden: 210, Conflict: 228}
+"""Exit codes: of the numbers of Slurm's errors, 2002 and 2020, the shell sees one byte."""
 _SIGNAL_MAX = 64
 _STATES = {"PENDING", "RUNNING", "SUSPENDED"}
 _SHORT_STATES = {"PD": "PENDING", "R": "RUNNING", "S": "SUSPENDED"}
@@ -165,12 +165,17 @@ def _report(name: str, line: CommandLine, results: Sequence[requests.JobResult])
         if error is None:
             continue
         # A job that is not known has perhaps ended: there is nothing to cancel.
-        is_over = isinstance(error, NotFound) and not _SENDS_SIGNAL & line.options.keys()
+        is_over = _is_over(error) and not _SENDS_SIGNAL & line.options.keys()
         if not is_over:
-            code = max(code, _NO_ACCESS_CODE if isinstance(error, Forbidden) else 1)
+            code = max(code, 1 if _is_over(error) else _CODES.get(type(error), 1))
         if not is_quiet and (is_verbose or not is_over):
             print_failure(name, error, f"{name}: error: Kill job error on job id {job}: ")
     return code
+
+
+def _is_over(error: FairbankError) -> bool:
+    """Return True if the job has ended, or is not known."""
+    return isinstance(error, NotFound) or error.field in ("ended", "completing")
 
 
 def _user() -> str:

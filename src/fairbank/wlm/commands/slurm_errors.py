@@ -28,6 +28,7 @@ _BY_FIELD = {
     (Conflict, "started"): "Job is no longer pending execution",
     (Conflict, "held"): "Job is in held state, pending scheduler release",
     (Conflict, "ended"): "Job has already finished",
+    (Conflict, "completing"): "Job/step already completing or completed",
     (Conflict, "requeue"): "Requested operation is presently disabled",
     (Conflict, "dependency"): "Job dependency problem",
     (InvalidInput, "field"): "Update of this parameter is not supported",

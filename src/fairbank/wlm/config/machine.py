@@ -117,6 +117,7 @@ def _node_fields(item: Item) -> dict[str, Any]:
     sockets, cores = fields.pop("sockets", None), fields.pop("cores", None)
     if sockets is None and per_board is not None:
         sockets = boards * per_board
+    fields["sockets"] = sockets or 1
     core_count, threads = (sockets or 1) * (cores or 1), fields.get("threads", 1)
     cpus = fields.setdefault("cpus", core_count * threads)
     if sockets is None and cores is None:

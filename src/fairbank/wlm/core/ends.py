@@ -47,11 +47,12 @@ def end_job(
     """
     run = job.active_run
     if run is not None:
-        job = _close_run(tx, job, run, event.name, reason, status, canceller)
-    job = tx.move(job, event, reason=reason, ended=tx.now, canceller=canceller, held_by=None)
+        job = _close_run(tx, job, run, event.name, status, canceller)
+    held_by = None if run is not None else job.held_by  # the queue shows it with its priority of 0
+    job = tx.move(job, event, reason=reason, ended=tx.now, canceller=canceller, held_by=held_by)
     if run is None:
         # It waited. The run that never began has a record of its own.
-        _record(tx, job, None, event.name, reason, canceller)
+        _record(tx, job, None, event.name, canceller)
     return _clear_if_done(tx, job)
 
 
@@ -78,7 +79,7 @@ def requeue_job(
     """
     run = job.active_run
     if run is not None:
-        job = _close_run(tx, job, run, "REQUEUED", reason, status, None)
+        job = _close_run(tx, job, run, "REQUEUED", status, None)
     after = next_state(job.state, event)
     held_by, eligible = job.held_by or held_by, job.request.eligible
     if (run is None or run.is_allowed) and eligible <= tx.now.wall:
@@ -101,6 +102,8 @@ def requeue_job(
         reason=reason,
         ended=None,
         canceller=None,
+        waited_for="None",
+        eligible_since=tx.now.wall,
     )
     tx.request_plan()
     return _clear_if_done(tx, job)
@@ -245,13 +248,7 @@ def _free_node(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
 
 
 def _close_run(
-    tx: Transition,
-    job: WlmJob,
-    run: WlmRun,
-    end: str,
-    reason: str,
-    status: int,
-    canceller: int | None,
+    tx: Transition, job: WlmJob, run: WlmRun, end: str, status: int, canceller: int | None
 ) -> WlmJob:
     """Decide the end of the active run: write its record, and let its nodes end it."""
     if run.started is not None and end in ENDED_BY_SIGNAL:
@@ -263,13 +260,13 @@ def _close_run(
     )
     for node in left:
         tx.send(node, EndRun(run.run))
-    _record(tx, job, closed, end, reason, canceller)
+    _record(tx, job, closed, end, canceller)
     count_end(tx, job, run)
     return tx.put_job(job, run=closed)
 
 
 def _record(
-    tx: Transition, job: WlmJob, run: WlmRun | None, end: str, reason: str, canceller: int | None
+    tx: Transition, job: WlmJob, run: WlmRun | None, end: str, canceller: int | None
 ) -> None:
     identity = job.identity(tx.state.settings.cluster) if run is None else run.run
     tx.record(
@@ -278,11 +275,12 @@ def _record(
             request=job.request,
             submission=job.submission,
             state=end,
-            reason=reason,
+            reason=job.waited_for,
             ended=tx.now.wall,
             tasks=job.tasks,
             canceller=canceller,
             run=run,
+            eligible_since=job.eligible_since,
         )
     )
 
@@ -356,10 +354,12 @@ def test_dependencies(tx: Transition, job: WlmJob) -> None:
         tx.set_timer(TimerKind.DEPENDENCY, job.number, at)
     if on is job.dependencies:
         return
-    job = tx.put_job(job, dependencies=on)
     if on.is_unmeetable and (job.submission.kill_invalid or tx.state.settings.kill_invalid):
+        job = msgspec.structs.replace(job, dependencies=on)
         end_job(tx, job, JobEvent.CANCELLED, "DependencyNeverSatisfied")
-    elif on.is_met:
+        return
+    tx.put_job(job, dependencies=on)
+    if on.is_met:
         tx.request_plan()
 
 

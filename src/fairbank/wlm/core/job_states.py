@@ -172,6 +172,9 @@ def next_state(state: JobState, event: JobEvent) -> JobState:
     return after
 
 
+RAISED_SIGNAL = "RaisedSignal"
+
+
 def end_of_script(status: int, *, is_late: bool) -> tuple[JobEvent, str]:
     """Return the event and Slurm's reason of a batch script that ended by itself.
 
@@ -184,4 +187,4 @@ def end_of_script(status: int, *, is_late: bool) -> tuple[JobEvent, str]:
     code, signal = divmod(status, 256)
     if code:
         return E.FAILED, "NonZeroExitCode"
-    return (E.FAILED, "RaisedSignal") if signal else (E.COMPLETED, "None")
+    return (E.FAILED, RAISED_SIGNAL) if signal else (E.COMPLETED, "None")

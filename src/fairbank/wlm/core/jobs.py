@@ -44,7 +44,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     the defaults. `may_requeue`: --requeue. `no_kill`: the job goes on when a node fails that does
     not run its script. `kill_invalid`: it is cancelled when its dependencies cannot be met.
     `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none. `command` is
-    the script as it was named.
+    the path of the script with its arguments, `submit_line` the command line.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, int] = {}
     nice: int = 0
     command: str = ""
+    submit_line: str = ""
     extra: str = ""
     wckey: str = ""
     mail_types: frozenset[str] = frozenset()
@@ -176,6 +177,10 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended.mono - self.started.mono
 
 
+_PASSING_REASONS = frozenset({"Cleaning", "None", "Priority", "Prolog", "Resources"})
+"""Reasons that sacct does not show of a job, since they block nothing but its turn."""
+
+
 class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     """Job, or the tasks of an array that have not started (`tasks`).
 
@@ -190,6 +195,8 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     run              its run with nodes, perhaps an earlier one that is being cleaned up
     ended            time of its end
     canceller        uid of the user who cancelled it
+    waited_for       reason for which it waited last, but for the passing ones
+    eligible_since   time since which it is neither held nor depends on others; 0: never yet
     """
 
     request: PendingJob
@@ -207,6 +214,8 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     run: WlmRun | None = None
     ended: Moment | None = None
     canceller: int | None = None
+    waited_for: str = "None"
+    eligible_since: int = 0
 
     @property
     def number(self) -> int:
@@ -252,6 +261,19 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
         begin = "BeginTime" if self.request.eligible > now else None
         return self.hold_reason or begin or self.reason
 
+    def with_wait(self, now: int) -> WlmJob:
+        """Return the job with why it waits and since when it may start, for accounting."""
+        if self.state.base != "PENDING":
+            return self
+        reason, since = self.shown_reason(now), self.eligible_since
+        if reason in _PASSING_REASONS:
+            reason = self.waited_for
+        if not since and self.hold_reason is None:
+            since = now
+        if (reason, since) == (self.waited_for, self.eligible_since):
+            return self
+        return msgspec.structs.replace(self, waited_for=reason, eligible_since=since)
+
     def for_dependencies(self) -> DependencyJob:
         """Return the job as other jobs depend on it."""
         request, run = self.request, self.run
@@ -276,7 +298,10 @@ def _progress(state: JobState) -> Progress:
 
 
 class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Accounting record of a run, which is written once. `run` is None if it never had nodes."""
+    """Accounting record of a run, which is written once. `run` is None if it never had nodes.
+
+    `reason` is why it waited last, `eligible_since` that of its job.
+    """
 
     identity: Run
     request: PendingJob
@@ -287,3 +312,4 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[int, ...] = ()
     canceller: int | None = None
     run: WlmRun | None = None
+    eligible_since: int = 0

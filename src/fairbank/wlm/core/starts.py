@@ -210,7 +210,8 @@ def connect_agent(tx: Transition, event: AgentConnected) -> None:
     """Release the jobs that were held for lack of an answer, and report the running ones."""
     for job in list(tx.state.jobs.values()):
         run = job.active_run
-        if job.held_by is HeldBy.BANK and job.reason == NO_ANSWER:
+        waits = job.state.base == "PENDING"
+        if waits and job.held_by is HeldBy.BANK and job.reason == NO_ANSWER:
             release_job(tx, job)
         elif run is not None and run.started is not None:
             tx.send_to_agent("limit", job, run)

@@ -64,6 +64,8 @@ def arm_all(tx: Transition) -> None:
         if job.state.is_final:
             arm_forgetting(tx, job)
         elif job.state.is_waiting:
+            if not job.eligible_since and job.hold_reason is None:  # of an earlier release
+                job = tx.put_job(job, eligible_since=job.request.submitted)
             arm_waiting(tx, job)
             test_dependencies(tx, job)
         elif run is not None and run.started is not None:

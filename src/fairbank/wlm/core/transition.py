@@ -58,6 +58,7 @@ class Transition:
         """Store a job with changes, and return it."""
         if changes:
             job = msgspec.structs.replace(job, **changes)
+        job = job.with_wait(self.now.wall)
         index = self.state.index
         before = index.with_number(job.number)
         self.put("jobs", job.number, job)

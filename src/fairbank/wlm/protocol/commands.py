@@ -48,7 +48,7 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
     `options` are the long names of options with their values as written. `environment` has entries
     NAME=value, separated by NUL. `limits` are soft limits by the names of setrlimit(2) without
     RLIMIT_, -1 for none. `host` is where the command runs, `script_name` the path of the script as
-    it was named; empty for --wrap and standard input.
+    it was named; empty for --wrap and standard input. `submit_line` is the command line.
     """
 
     script: bytes
@@ -60,6 +60,7 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
     limits: dict[str, int] = {}
     host: str = ""
     script_name: str = ""
+    submit_line: str = ""
     command: Literal["sbatch", "srun"] = "sbatch"
 
 

@@ -19,13 +19,6 @@ JOB_FAULT_CODE, _NODE_FAULT_CODE = 1, 2
 """Exit codes of a task that does not execute its script, by whose fault."""
 _FAILURE = 3
 """Descriptor of the pipe for failures, which closes when the script is executed."""
-_NO_SCRIPT = {
-    errno.ENOEXEC: "the script has no #! line, or is no program for this machine",
-    errno.ENOENT: "the interpreter in the script's #! line does not exist",
-    errno.EACCES: "the script, or the interpreter in its #! line, may not be executed; its file "
-    "system may be mounted noexec",
-    errno.E2BIG: "the environment and the arguments are too long for this system",
-}
 
 
 class TaskFailure(Exception):
@@ -161,8 +154,15 @@ def _read_environment(step_directory: str) -> dict[bytes, bytes]:
 
 
 def _execute(arguments: Sequence[str], environment: dict[bytes, bytes]) -> NoReturn:
+    """Execute the script. Without success, end as slurmstepd does: with a line and the error."""
     try:
         os.execve(arguments[0], [*arguments], environment)  # noqa: S606
     except OSError as error:
-        reason = _NO_SCRIPT.get(error.errno or 0, error.strerror)
-        raise TaskFailure(f"cannot execute the script: {reason}") from error
+        what = arguments[0]
+        if error.errno == errno.ENOENT:
+            with suppress(OSError), open(what, errors="replace") as script:
+                what = f"bad interpreter({script.readline().removeprefix('#!').strip()})"
+        hint = " (its file system may be mounted noexec)" if error.errno == errno.EACCES else ""
+        line = f"slurmstepd: error: execve(): {what}: {error.strerror}{hint}\n"
+        os.write(2, line.encode(errors="surrogateescape"))
+        os._exit(error.errno or JOB_FAULT_CODE)

@@ -116,7 +116,7 @@ def build(
         ({"licenses": "matlab@server"}, "error", "--licenses"),
         ({"clusters": "lab"}, "job", {}),
         ({"clusters": "other"}, "error", "--clusters"),
-        ({}, "submission", {"name": "train.sh", "gid": 100, "command": "bin/train.sh"}),
+        ({}, "submission", {"name": "train.sh", "gid": 100, "command": "/home/alice/bin/train.sh"}),
         (
             {"job-name": "x", "chdir": "runs"},
             "submission",

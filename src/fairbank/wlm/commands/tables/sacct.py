@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairbank.core.errors import InvalidInput
@@ -92,8 +92,8 @@ _OF_RUNS = (
 """Fields that only steps have, that a run adds up from its steps, and that only it has."""
 BATCH = "batch"
 _NEEDED = (
-    "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes", "cpus",
-    "exit_code",
+    "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes",
+    "batch_cpus", "batch_tres", "batch_exit_code",
 )  # fmt: skip
 _OWN_EXIT_CODE = frozenset({"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL"})
 """States of runs that have the exit code of their batch step; it is 0:0 with all others."""
@@ -138,7 +138,8 @@ def _show_accounting(
     listing = _runs(controller, line, names)
     rows = listing.rows
     if "allocations" not in line.options:
-        rows = [part for row in rows for part in _with_steps(row)]
+        chosen = _chosen_steps(line)
+        rows = [part for row in rows for part in _with_steps(row) if _is_chosen(part, chosen)]
     else:
         rows = [_without_usage(row, has_steps=False) for row in rows]
     if is_json:
@@ -257,10 +258,25 @@ def _truncated(row: Any, start: int | None, end: int | None) -> Any:
     return row._replace(**changes)
 
 
+def _chosen_steps(line: CommandLine) -> Mapping[str, set[str]]:
+    """Return the steps that --jobs names, by job; those of a job without a step are all."""
+    chosen: dict[str, set[str]] = {}
+    for text in split_jobs(line.options.get("jobs", "")):
+        job, _, step = text.partition(".")
+        chosen.setdefault(job, set()).add(step)
+    return {job: steps for job, steps in chosen.items() if "" not in steps}
+
+
+def _is_chosen(row: Any, steps: Mapping[str, set[str]]) -> bool:
+    """Return True if the row may be shown; a job is not if only steps of it are named."""
+    named = steps.get(row.label) or steps.get(row.label.partition("_")[0])
+    return named is None or row.step in named
+
+
 def _with_steps(row: Any) -> Iterator[Any]:
     """Yield a run and its batch step, which has the usage."""
     yield _without_usage(row)
-    if row.started is None or row.step:
+    if row.batch_exit_code is None or row.step:
         return
     values: dict[str, Any] = {name: None for name in _OF_RUNS if name in row._fields}
     values |= {name: _usage(getattr(row, name)) for name in _USAGES if name in row._fields}
@@ -268,13 +284,13 @@ def _with_steps(row: Any) -> Iterator[Any]:
         "step": BATCH,
         "name": BATCH,
         "state": _step_state(row),
-        "cpus": row.cpus // max(row.allocated_nodes, 1),
+        "cpus": row.batch_cpus,
+        "requested_cpus": row.batch_cpus,
+        "allocated_tres": row.batch_tres,
+        "exit_code": row.batch_exit_code,
         "node_count": 1,
         "allocated_nodes": 1,
     }
-    if "allocated_tres" in row._fields:  # only jobs are billed
-        tres = (row.allocated_tres or "").split(",")
-        values["allocated_tres"] = ",".join(t for t in tres if not t.startswith("billing="))
     step = row._replace(**values, **{k: v for k, v in changes.items() if k in row._fields})
     yield step
 
@@ -283,7 +299,7 @@ def _step_state(row: Any) -> str:
     """Return the state of the batch step: how its script ended, whatever the run is."""
     if row.state in ("PENDING", "RUNNING"):
         return str(row.state)
-    code, signal = row.exit_code
+    code, signal = row.batch_exit_code
     return "CANCELLED" if signal else "FAILED" if code else "COMPLETED"
 
 

@@ -23,6 +23,7 @@ from fairbank.wlm.commands.arguments import (
     read_command_line,
     split_jobs,
 )
+from fairbank.wlm.commands.scontrol_words import entity
 from fairbank.wlm.commands.tables.assoc_mgr import show_limits
 from fairbank.wlm.commands.tables.rows import ShownRows, fetch, notation
 
@@ -84,12 +85,12 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
     if not words:
         print("too few arguments for keyword:show", file=sys.stderr)
         return 1
-    entity, has_name, name = words[0].partition("=")
+    kind, has_name, name = words[0].partition("=")
     names = [name, *words[1:]] if has_name else list(words[1:])
-    if entity.lower() == "assoc_mgr":
+    if kind.lower() == "assoc_mgr":
         return show_limits(line, names)
     if len(names) > 1:
-        print(f"too many arguments for keyword:show:{entity}", file=sys.stderr)
+        print(f"too many arguments for keyword:show:{kind}", file=sys.stderr)
         return 1
     which = names[0] if names else ""
     simple: Mapping[str, Callable[[str], int]] = {
@@ -100,14 +101,16 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
         "hostnames": _show_hostnames,
         "licenses": partial(_show_licenses, line),
     }
-    word = entity.lower()
+    word = kind.lower()
     for full, run_simple in simple.items():
         if word and full.startswith(word) and len(word) >= _SHORTEST.get(full, 1):
             return run_simple(which)
     for full in ENTITIES:
         if word and f"{full}s".startswith(word):
             return _show_rows(line, ENTITIES[full], which)
-    print(f"invalid entity:{entity} for keyword:show", file=sys.stderr)
+    if (named := entity(f"{word}=")) is not None:
+        return _show_rows(line, ENTITIES[named], which)
+    print(f"invalid entity:{kind} for keyword:show", file=sys.stderr)
     return 1
 
 
@@ -199,14 +202,19 @@ def _show_daemons(which: str) -> int:
     return 0
 
 
+def _own_nodes() -> str:
+    """Return the nodes of the job in which the command runs."""
+    return os.environ.get("SLURM_NODELIST") or os.environ.get("SLURM_JOB_NODELIST", "")
+
+
 def _show_hostnames(which: str) -> int:
-    for name in expand(which or os.environ.get("SLURM_JOB_NODELIST", "")):
+    for name in expand(which or _own_nodes()):
         print(name)
     return 0
 
 
 def _show_hostlist(which: str, *, is_sorted: bool = False) -> int:
-    text = which or os.environ.get("SLURM_JOB_NODELIST", "")
+    text = which or _own_nodes()
     if text.startswith("/"):
         try:
             with open(text, encoding="utf-8") as file:

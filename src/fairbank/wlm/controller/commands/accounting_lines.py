@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from fairbank.cluster.job import Run
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
-from fairbank.wlm.controller.commands.job_lines import COMMON_FIELDS, GroupName, ShownRequest
+from fairbank.wlm.controller.commands.job_lines import (
+    COMMON_FIELDS,
+    GroupName,
+    ShownRequest,
+    exit_code,
+    tres_text,
+)
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunUsage
@@ -19,11 +27,14 @@ _KIBIBYTE = 1_024
 
 
 class Accounted(NamedTuple):
-    """Run for accounting. `is_over` is False for one that waits or runs."""
+    """Run for accounting. `is_over` is False for one that waits or runs. `status` is that of its
+    script as the node reports it: the end of a run may have been decided before.
+    """
 
     record: EndedRun
     is_over: bool
     usage: RunUsage | None = None
+    status: int | None = None
     admin_comment: str = ""
 
     @property
@@ -43,7 +54,8 @@ def live_run(job: WlmJob, cluster: str, usage: Mapping[Run, RunUsage]) -> Accoun
         request=job.request,
         submission=job.submission,
         state=job.state.base,
-        reason=job.reason,
+        reason=job.waited_for,
+        eligible_since=job.eligible_since,
         ended=0,
         tasks=job.tasks,
         run=None if waits else job.run,
@@ -64,8 +76,37 @@ class ShownRun(ShownRequest):
         self.allocated = {} if self.allocation is None else self.allocation.tres
 
     @property
-    def eligible(self) -> int:
-        return max(self.request.eligible, self.record.identity.submitted)
+    def of_batch(self) -> Mapping[str, int]:
+        """TRES of the first node, which the batch step has."""
+        if self.allocation is None:
+            return {}
+        return msgspec.structs.replace(self.allocation, grants=self.allocation.grants[:1]).tres
+
+    @property
+    def batch_status(self) -> int:
+        """Exit status of the batch step."""
+        decided = 0 if self.run is None else self.run.status
+        return decided if self.accounted.status is None else self.accounted.status
+
+    @property
+    def eligible(self) -> int | None:
+        """Time from which it might start; None: it was held, or depended on others, to the end."""
+        submitted = 0 if self.run is None else self.record.identity.submitted
+        return max(self.request.eligible, self.record.eligible_since or submitted) or None
+
+    @property
+    def started(self) -> int | None:
+        """Start; of a run that never began its end, as Slurm says."""
+        if self.begun is None and self.accounted.is_over:
+            return self.record.ended
+        return self.begun
+
+    @property
+    def planned(self) -> int | None:
+        """Seconds from the time from which it might start to its start."""
+        if self.begun is None:
+            return None
+        return max(self.begun - (self.eligible or self.record.identity.submitted), 0)
 
     @property
     def elapsed(self) -> int:
@@ -98,15 +139,21 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "restarts": lambda s: s.record.identity.restart,
     "submitted": lambda s: s.record.identity.submitted,
     "eligible": lambda s: s.eligible,
-    "started": lambda s: s.begun,
+    "started": lambda s: s.started,
     "ended": lambda s: s.record.ended if s.accounted.is_over else None,
     "elapsed": lambda s: s.elapsed,
-    "planned": lambda s: None if s.begun is None else max(s.begun - s.eligible, 0),
+    "planned": lambda s: s.planned,
     "limit": lambda s: _limit(s.request.limit),
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
     "allocated_nodes": lambda s: len(s.nodes),
     "requested_nodes": lambda s: s.wanted.nodes,
-    "cpus": lambda s: s.allocated.get("cpu", 0),
+    "cpus": lambda s: s.allocated.get("cpu", s.wanted.cpus),
+    "batch_cpus": lambda s: s.of_batch.get("cpu", 0),
+    "batch_tres": lambda s: tres_text(
+        s.of_batch, None, s.state.settings.billing_rule, is_billed=False
+    ),
+    "batch_exit_code": lambda s: None if s.begun is None else exit_code(s.batch_status),
+    "submit_line": lambda s: s.submission.submit_line or None,
     "requested_cpus": lambda s: s.wanted.cpus,
     "requested_memory": lambda s: s.requested["mem"],
     "tasks": lambda s: 1,

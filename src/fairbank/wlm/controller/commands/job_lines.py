@@ -7,11 +7,12 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from pathlib import PurePosixPath
+from signal import strsignal
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from fairbank.cluster.dependency import Dependencies, Dependency
+from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 from fairbank.core.errors import InvalidInput
@@ -24,7 +25,7 @@ from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.job_states import RAISED_SIGNAL, JobState
 from fairbank.wlm.core.jobs import (
     ExpectedStart,
     HeldBy,
@@ -133,6 +134,8 @@ class ShownJob(ShownRequest):
     @property
     def start(self) -> int | None:
         """Start, or that which is expected; a job does not start before its begin time."""
+        if self.begun is None and self.job.ended is not None:
+            return self.job.ended.wall  # as Slurm says of a job that never ran
         start = self.begun if self.expected is None else self.expected.at
         begin = self.request.eligible
         return max(start or 0, begin) if self.waits and begin > self.now.wall else start
@@ -146,8 +149,22 @@ class ShownJob(ShownRequest):
         return None if start is None or limit is None else start + limit
 
     @property
-    def eligible(self) -> int:
-        return max(self.request.eligible, self.request.submitted)
+    def eligible(self) -> int | None:
+        """Time from which it may start; None: it is held, or depends on others, from the start."""
+        since = self.job.eligible_since or (self.request.submitted if self.job.run else 0)
+        return max(self.request.eligible, since) or None
+
+    @property
+    def accrued(self) -> int | None:
+        """Time from which its age counts, which that of a held job does not."""
+        is_held = self.waits and self.job.hold_reason is not None
+        at = None if is_held else self.eligible
+        return None if at is None or at > self.now.wall else at
+
+    @property
+    def never_ran(self) -> bool:
+        """True for a job that ended while it waited."""
+        return self.job.ended is not None and self.run is None
 
     @property
     def is_held_by_bank(self) -> bool:
@@ -171,6 +188,9 @@ def _description(shown: ShownJob) -> str:
     """Return what is shown instead of the reason; empty: nothing."""
     if shown.is_held_by_bank:
         return shown.job.reason
+    if shown.job.reason == RAISED_SIGNAL and shown.run is not None:
+        number = exit_code(shown.run.status)[1]
+        return f"{RAISED_SIGNAL}:{number}({strsignal(number)})"
     is_requeued = shown.job.state in (JobState.REQUEUE_HOLD, JobState.SPECIAL_EXIT)
     return "job requeued in held state" if is_requeued else ""
 
@@ -220,7 +240,7 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "throttle": lambda s: s.request.throttle,
     "submitted": lambda s: s.request.submitted,
     "eligible": lambda s: s.eligible,
-    "accrued": lambda s: s.eligible if s.eligible <= s.now.wall else None,
+    "accrued": lambda s: s.accrued,
     "started": lambda s: s.start,
     "ends": lambda s: s.end,
     "deadline": lambda s: s.request.deadline,
@@ -236,7 +256,7 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
     "most_nodes": lambda s: 0 if s.nodes else s.wanted.max_nodes or 0,
     "cpus": lambda s: s.wanted.cpus if s.allocation is None else s.allocation.tres["cpu"],
-    "tasks": lambda s: s.wanted.least_tasks,
+    "tasks": lambda s: None if s.never_ran else s.wanted.least_tasks,
     "cpus_per_task": lambda s: s.wanted.cpus_per_task,
     "tasks_per_node": lambda s: s.wanted.tasks_per_node or 0,
     "least_cpus": lambda s: max(s.wanted.cpus_per_node, s.wanted.cpus_per_task),
@@ -250,6 +270,7 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "requeue": lambda s: s.submission.may_requeue,
     "restarts": lambda s: s.job.restarts,
     "command": lambda s: s.submission.command or None,
+    "kill_invalid": lambda s: "Yes" if s.submission.kill_invalid else None,
     "admin_comment": lambda s: s.job.admin_comment or None,
     "mail_user": lambda s: (s.submission.mail_user or s.user) if s.submission.mail_types else None,
     "mail_type": lambda s: ",".join(sorted(s.submission.mail_types)) or None,
@@ -270,16 +291,11 @@ def licenses_text(counts: Mapping[str, int]) -> str | None:
 
 
 def dependency_text(dependencies: Dependencies) -> str:
-    """Return the dependencies that are not met, such as `afterok:7(unfulfilled)`."""
-    return ("?" if dependencies.any_of else ",").join(map(_term, dependencies.open))
+    """Return the dependencies that are not met, such as `afterok:7(unfulfilled)`.
 
-
-def _term(item: Dependency) -> str:
-    if item.job is None:
-        return f"{item.kind}({item.state.value})"
-    task = "_*" if item.all_tasks else "" if item.task is None else f"_{item.task}"
-    delay = f"+{item.minutes}" if item.minutes else ""
-    return f"{item.kind}:{item.job}{task}{delay}({item.state.value})"
+    Of several that `?` joins, none matters when one is met.
+    """
+    return "" if dependencies.is_met else dependencies.text
 
 
 def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
@@ -289,16 +305,23 @@ def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
     return {"cpu": cpus, "mem": memory, "node": nodes}
 
 
-def tres_text(counts: Mapping[str, int], rules: PartitionRules | None, rule: BillingRule) -> str:
+def tres_text(
+    counts: Mapping[str, int],
+    rules: PartitionRules | None,
+    rule: BillingRule,
+    *,
+    is_billed: bool = True,
+) -> str:
     """Return TRES with their billing units, such as `cpu=4,mem=8G,node=1,billing=4`, but no zeros.
 
     Args:
         counts: the TRES, memory in MiB.
         rules: the partition, for its weights.
         rule: rule that combines the weighted TRES.
+        is_billed: with the billing units.
     """
     exact = {name: Fraction(count) for name, count in counts.items()}
-    billed = int(billing(exact, None if rules is None else rules.weights, rule))
+    billed = is_billed and int(billing(exact, None if rules is None else rules.weights, rule))
     shown = {
         name: shortened(count, unit="M") if name == "mem" else str(count)
         for name, count in {**counts, "billing": billed}.items()

@@ -97,7 +97,8 @@ def _node_line(
     return NodeLine(
         name=node.name,
         state="+".join([*_state_words(state, node, status, cpus), *words]),
-        cores=node.cores,
+        sockets=node.sockets,
+        cores=node.cores // node.sockets,
         threads=node.threads,
         cpus=node.cpus,
         usable_cpus=node.cpus,

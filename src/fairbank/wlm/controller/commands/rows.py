@@ -327,7 +327,7 @@ async def _accounting(
     first = after[0] if after else 0
     if first < _LIVE:
         ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first, PAGE))
-        runs = [Accounted(one.record, is_over=True, usage=_usage_of(one)) for one in ended]
+        runs = [_accounted(one) for one in ended]
         if not wanted.duplicates:
             runs = await _last_runs(runner, runs, ended[-1].number if ended else 0)
         shown = [ShownRun(run, state, now, group_name) for run in _chosen(runs, wanted)]
@@ -345,8 +345,11 @@ async def _accounting(
     return _page(lines, after)
 
 
-def _usage_of(run: AccountedRun) -> RunUsage | None:
-    return None if run.outcome is None else run.outcome.usage
+def _accounted(run: AccountedRun) -> Accounted:
+    outcome = run.outcome
+    if outcome is None:
+        return Accounted(run.record, is_over=True)
+    return Accounted(run.record, is_over=True, usage=outcome.usage, status=outcome.status)
 
 
 async def _live_usage(runner: CoreRunner, nodes: NodeRequests) -> dict[Run, RunUsage]:

@@ -220,12 +220,23 @@ def _submission(
             if limit in _ALL_LIMITS & propagated
         },
         nice=values.get("nice", 0),
-        command=request.script_name,
+        command=_command(request),
+        submit_line=request.submit_line[:_TEXT_MAX],
         extra=values.get("extra", ""),
         wckey=values.get("wckey", ""),
         mail_types=values.get("mail-type", frozenset()),
         mail_user=values.get("mail-user", ""),
     )
+
+
+def _command(request: SubmitRequest) -> str:
+    """Return the path of the script with its arguments; empty for --wrap and standard input."""
+    script, arguments = request.script_name, request.arguments
+    if not script:
+        return ""
+    if request.command == "srun" and arguments[:1] == (script,):
+        arguments = arguments[1:]  # a program is the first argument of its script
+    return " ".join((str(PurePath(request.directory, script)), *arguments))[:_TEXT_MAX]
 
 
 def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:

@@ -142,7 +142,7 @@ def _columns(
 
 def _factor_job(entry: JobEntry, now: int) -> FactorJob:
     request = entry.job.request
-    since = max(request.eligible, request.submitted)
+    since = max(request.eligible, entry.job.eligible_since)
     ages = since <= now and entry.job.hold_reason is None
     return FactorJob(
         account=request.account or ROOT,

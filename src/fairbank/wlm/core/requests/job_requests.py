@@ -143,10 +143,19 @@ def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
 
 
 def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
-    """Cancel jobs. One that has ended is left alone."""
-    for job in selected_jobs(tx, caller, body.jobs):
-        if not job.state.has_ended:
-            end_job(tx, job, JobEvent.CANCELLED, "None", canceller=caller.uid)
+    """Cancel jobs that have not ended. Raises Conflict if all have."""
+    jobs = selected_jobs(tx, caller, body.jobs)
+    open_jobs = [job for job in jobs if not job.state.has_ended]
+    if not open_jobs:
+        raise Conflict(
+            f"job {jobs[0].name} has ended ({jobs[0].state.base})",
+            field="completing",
+            remedy="sacct shows it",
+        )
+    for job in open_jobs:
+        # As in Slurm, a job keeps the reason for which it waited.
+        reason = job.shown_reason(tx.now.wall) if job.state.is_waiting else "None"
+        end_job(tx, job, JobEvent.CANCELLED, reason, canceller=caller.uid)
 
 
 def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
