@@ -77,6 +77,7 @@ def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     jobs = queue / "jobs.txt"
     jobs.write_text(jobs.read_text().replace("JobId=1 ", "JobId=812344 "))
     text, data = why(changing, 812_344, queue)
+    assert text.startswith("As of 2026-11-22 18:01:17 +00:00 bank fairbank cluster darwin")
     assert "is running since 2026-11-22 18:01:15 on c[01-03]" in text
     assert text.endswith(hold)
     assert data["slurm"]["nodes"] == "c[01-03]"

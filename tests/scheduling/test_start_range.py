@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.event_loop import EventScheduler, SimulatedStart, simulate_forward
-from fairbank.scheduling.explain.answer import EarlierStart, NoStartRange, StartRange
+from fairbank.scheduling.explain.answer import MIN_RUNS, EarlierStart, NoStartRange, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import (
     ENOUGH,
@@ -19,7 +19,6 @@ from fairbank.scheduling.explain.run_times import (
     RunTimeSampler,
 )
 from fairbank.scheduling.explain.start_range import (
-    MIN_RUNS,
     SimulatedRuns,
     affordable_passes,
     start_range,

@@ -47,6 +47,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("statement", "commands.bank.statement", "show the journal of an allocation"),
         ("jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs"),
         ("eff", "commands.bank.eff", "show the used part of a job's processors, and the waste"),
+        ("report", "commands.bank.report", "report the centre, draw credit and usage"),
         ("quote", "commands.bank.quote", "show the price of a job, and whether it fits"),
         ("whoami", "commands.bank.connection:WHOAMI", "show the authenticated user and its roles"),
         ("token", "commands.bank.token", "manage tokens for access over the network"),
@@ -91,7 +92,6 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("replay", "commands.planning.replay", "run a recorded workload through a bank"),
         ("simulate", "commands.planning.simulate", "simulate a workload under other policies"),
         ("whatif", "commands.planning.whatif", "simulate a workload with one thing changed"),
-        ("report", "commands.bank.report", "report the centre, draw credit and usage"),
         ("demo", "commands.planning.demo", "run a month of jobs, then a first session"),
     ),
 }

@@ -6,6 +6,9 @@ from enum import Enum
 
 import msgspec
 
+RUNS, MIN_RUNS = 100, 10
+"""Number of simulated runs for a range, and the least number, however long they take."""
+
 
 class JobCheck(msgspec.Struct, frozen=True):
     """Condition for the start of the job, and the evidence in words."""

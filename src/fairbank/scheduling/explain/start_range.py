@@ -28,7 +28,7 @@ from fairbank.scheduling.event_loop import (
     simulate_forward,
     simulated_starts,
 )
-from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.scheduling.explain.answer import MIN_RUNS, RUNS, NoStartRange, StartRange
 from fairbank.scheduling.explain.run_times import Middle, RunTimeHistory, RunTimeSampler
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, copy_snapshot
 from fairbank.scheduling.machines.nodes import Nodes, StartLimits
@@ -38,8 +38,6 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 
-RUNS, MIN_RUNS = 100, 10
-"""Number of simulated runs, and the least number, however long they take."""
 MAX_PASSES, MAX_PASSES_ON_NODES, MAX_JOB_TESTS = 60_000, 1_000, 16_000
 """Number of passes that all runs together may take; one may take a quarter. On nodes, where a pass
 also tests each job ahead, `MAX_JOB_TESTS` limits these tests of all runs together.

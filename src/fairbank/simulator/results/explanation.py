@@ -11,6 +11,7 @@ import msgspec
 
 from fairbank.core.time import iso, show_duration
 from fairbank.scheduling.explain.answer import (
+    RUNS,
     EarlierStartAdvice,
     Explanation,
     JobCheck,
@@ -24,7 +25,7 @@ from fairbank.scheduling.explain.earlier_start import (
     shorter_limit,
     soonest_known,
 )
-from fairbank.scheduling.explain.start_range import MAX_PASSES, RUNS, start_range
+from fairbank.scheduling.explain.start_range import MAX_PASSES, start_range
 from fairbank.scheduling.machines.processor_queue import PartitionQueue
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
 from fairbank.simulator.engine.state import SimulationState

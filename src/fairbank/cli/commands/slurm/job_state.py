@@ -72,7 +72,8 @@ def show_state(
         "run": None if state == "refused" else run,
         "refusal": refusal if state == "refused" else None,
     }
-    if runs is not None and not context.as_of:
+    if runs is not None:
+        # "in 3 h" counts from Slurm's answer, not from that of the bank.
         context.as_of = iso(runs.as_of)
     if context.options.form == "json":
         context.print_json("fairbank.job-state/1", [data], notes)

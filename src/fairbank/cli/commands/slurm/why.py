@@ -17,6 +17,7 @@ from fairbank.core.submission.arrays import parse_array
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation, TermsBesideJobAhead, as_data, lines
+from fairbank.scheduling.explain.answer import MIN_RUNS, RUNS
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fairbank.scheduling.explain.answer import Explanation
     from fairbank.slurm.rankings import Priorities
 
-RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
+RUNS_MAX = 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7}|\+\d{1,4})?", re.ASCII)
 _REMEDY = "give one as squeue has it, such as 812345, 33_7 or 33_[1-5]"
 _NUMBER = re.compile(r"\d{1,12}", re.ASCII)
@@ -53,7 +54,7 @@ def add(parser: Parser) -> None:
     add_option(trace, "--policy NAME|FILE", about)
     add_option(trace, "--at TIME", "a time, or seconds of the trace (default: the submission)")
     add_processors(trace)
-    about = f"simulated runs, at most: from {RUNS_MIN} to {RUNS_MAX} (default: {RUNS})"
+    about = f"simulated runs, at most: from {MIN_RUNS} to {RUNS_MAX} (default: {RUNS})"
     add_option(trace, "--runs N", about, type=_runs)
     add_option(trace, "--seed N", "seed of the simulated runs (default: 1)", type=count)
     add_progress(parser)
@@ -61,8 +62,8 @@ def add(parser: Parser) -> None:
 
 
 def _runs(text: str) -> int:
-    if not RUNS_MIN <= (number := count(text)) <= RUNS_MAX:
-        raise ArgumentTypeError(f"from {RUNS_MIN} to {RUNS_MAX}")
+    if not MIN_RUNS <= (number := count(text)) <= RUNS_MAX:
+        raise ArgumentTypeError(f"from {MIN_RUNS} to {RUNS_MAX}")
     return number
 
 
