@@ -515,3 +515,26 @@ def test_array_that_is_no_range_is_refused(fairbank: Run, array: str) -> None:
     result = fairbank(*job, f"--array={array}")
     assert (result.code, "field: --array" in result.err) == (2, True)
     assert fairbank(*job, "--array=0-15:4,20%2").code == 0
+
+
+def test_short_term_allocation_decides_where_a_quoted_job_runs(changing: Run) -> None:
+    """bio_fold has idle-std, the default, and the reservation school until the end of November."""
+    terms = ("--start", "2026-11-20", "--end", "2026-12-01", "--amount", 100, "--yes")
+    place = ("--partition", "idle-std", "--reservation", "school", "--reason", "spring school")
+    granted = changing("alloc", "create", "-A", "bio_fold", "-r", "cpu", *terms, *place)
+    assert granted.code == 0, granted.err
+    quote = ("quote", "-t", "60", "-c", "8", "--mem", "1G", "-A")
+    for words in ((), ("-p", "gpu-v100"), ("-p", "idle-std", "--reservation", "school")):
+        result = changing(*quote, "bio_fold", *words)
+        assert result.code == 0, result.err
+        assert "job: darwin/idle-std in reservation school, 1 node" in " ".join(result.out.split())
+        note = "note: partition gpu-v100 replaced by idle-std, where all jobs of biofold run:"
+        assert (note in " ".join(result.err.split())) == ("gpu-v100" in words)
+    for words in ((), ("-p", "gpu-v100,idle-std")):
+        refused = changing(*quote, "chem_qmc", *words)
+        assert (refused.code, refused.out) == (4, "")
+        reason = " ".join(refused.err.split())
+        assert "partition idle-std takes no job of chem_qmc until 2026-12-0" in reason
+        assert "name another partition: gpu-v100" in reason
+    refused = changing(*quote, "chem_qmc", "-p", "gpu-v100", "--reservation", "school")
+    assert (refused.code, "leave out --reservation" in refused.err) == (4, True)

@@ -119,6 +119,15 @@ def test_allocation_ended_before_its_start_is_ended_in_all_lists(store: Store) -
     assert findings_of(store) == []
 
 
+def test_short_term_allocations_are_those_with_a_partition_or_a_reservation(store: Store) -> None:
+    fill(store)
+    for resource, place in (("gpu", {"partition": "p"}), ("tape", {"reservation": "r"})):
+        request = allocation(1, 0, resource=resource)
+        terms = msgspec.structs.replace(request.terms, **place)
+        granted(store, msgspec.structs.replace(request, terms=terms))
+    assert listed(store, AllocationQuery(is_short_term=True)) == [3, 4]
+
+
 def test_removed_allocation_frees_its_period_and_is_hidden(store: Store) -> None:
     fill(store)
     granted(store, allocation(1, 0, resource="gpu"))

@@ -7,6 +7,7 @@ from fractions import Fraction
 import msgspec
 from hypothesis import strategies as st
 
+from fairbank.bank.short_term import ShortTerm
 from fairbank.cluster.partition import Partition
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.policy_file import (
@@ -15,7 +16,6 @@ from fairbank.slurm.policy_file import (
     PolicyBalance,
     PolicyPartition,
     PolicyProject,
-    PolicyShortTerm,
     SubmissionPolicy,
 )
 from tests.support.names import NAMES
@@ -54,7 +54,7 @@ LONG = PolicyPartition(Partition("long", "cpu", parse_weights("CPU=1.0"), Billin
 ASTRO = PolicyProject("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
 BIO = PolicyProject("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
 CHEM = PolicyProject("wg_chem", 60_653, "wg_chem", members=(60_604,))
-COURSE = PolicyShortTerm("wg_chem", "gpu-t4", "wg_chem", 0, 2**40)  # at any time of a test
+COURSE = ShortTerm("wg_chem", "gpu-t4", "wg_chem", 0, 2**40)  # at any time of a test
 
 SITE_POLICY = SubmissionPolicy(
     cluster="lab",
@@ -138,7 +138,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
     )
     times = st.integers(0, 10**10)
     short_term = st.builds(
-        PolicyShortTerm, st.sampled_from(accounts or [""]), closed, _maybe, times, times
+        ShortTerm, st.sampled_from(accounts or [""]), closed, _maybe, times, times
     )
     short_terms = st.lists(short_term, max_size=3 if accounts else 0).map(tuple)
     balances = st.lists(

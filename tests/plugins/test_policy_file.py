@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from fairbank.bank.short_term import ShortTerm
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
@@ -24,7 +25,6 @@ from fairbank.slurm.policy_file import (
     PolicyHeader,
     PolicyPartition,
     PolicyProject,
-    PolicyShortTerm,
     SubmissionPolicy,
     read_header,
     render,
@@ -78,7 +78,7 @@ def policy_of(table: Any) -> SubmissionPolicy:
             partition_of(table.partitions[name]) for name in table.partition_names.values()
         ),
         short_terms=tuple(
-            PolicyShortTerm(
+            ShortTerm(
                 short.account, short.partition, short.reservation, int(short.first), int(short.over)
             )
             for short in table.short_terms.values()
@@ -287,11 +287,9 @@ def test_admission_rules_are_those_of_the_plugins() -> None:
     strict = read_admission_rules(TEXT.encode())
     assert strict.with_candidate("wg_astro", ("cpu",), "gpu-t4") is None
     assert strict.with_candidate("wg_astro", ("cpu",), "gpu") == ("gpu",)
-    assert (strict.listed_partitions, strict.one_partition, strict.forced_partitions) == (
-        names,
-        True,
-        {"wg_chem": "gpu-t4"},
-    )
+    assert (strict.listed_partitions, strict.one_partition) == (names, True)
+    assert tuple(strict.short_terms) == SITE_POLICY.short_terms
+    assert strict.with_candidate("wg_chem", ("gpu-t4",), "cpu") is None
     lenient = msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN)
     admitted = read_admission_rules(render(lenient).encode())
     assert (admitted.listed_partitions, admitted.one_partition) == (None, False)

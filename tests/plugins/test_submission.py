@@ -10,8 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.bank.project import Project
+from fairbank.bank.short_term import RequestedPlace, ShortTerm, place_job
 from fairbank.cluster.node import Gpus
+from fairbank.cluster.partition import Cluster
 from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.tres import BillingRule
 from fairbank.scheduling.explain.job_changes import gpu_option
 from fairbank.scheduling.pending_job import PendingJob
@@ -19,13 +23,15 @@ from fairbank.slurm.explain.admission_rules import read_admission_rules
 from fairbank.slurm.policy_file import (
     PolicyAction,
     PolicyBalance,
-    PolicyShortTerm,
+    PolicyProject,
     SubmissionPolicy,
     render,
 )
 from tests.plugins.interpreter import Lua, Result
 from tests.plugins.policies import (
     ASTRO,
+    BIO,
+    CHEM,
     COURSE,
     CPU,
     GPU,
@@ -401,6 +407,57 @@ def test_short_term_allocation_counts_during_its_period_only(site: Site, seconds
     assert "reservation" not in own.job
 
 
+PLACES = (None, "cpu", "gpu-t4", "gpu,cpu", "gpu,gpu-t4", "none")
+COURSE_OF_BIO = ShortTerm("wg_bio", None, "night", WRITTEN, WRITTEN + 61)
+
+
+@pytest.mark.parametrize("seconds", [59, 60], ids=["before", "within"])
+@pytest.mark.parametrize("reservation", [None, "wg_chem", "night", "another"])
+@pytest.mark.parametrize("project", [ASTRO, BIO, CHEM], ids=lambda project: project.account)
+def test_quote_sends_a_job_where_the_plugin_does(
+    site: Site, project: PolicyProject, reservation: str | None, seconds: int
+) -> None:
+    """It is now WRITTEN + 60: the short-term allocation of wg_chem begins now or later."""
+    start = WRITTEN + 120 - seconds
+    terms = (msgspec.structs.replace(COURSE, start=start, end=WRITTEN + 999), COURSE_OF_BIO)
+    policy = msgspec.structs.replace(
+        OPEN_POLICY, short_terms=terms, price=PolicyAction.IGNORE, qos=None
+    )
+    partitions = {place.partition.name: place.partition for place in policy.partitions}
+    cluster = Cluster("lab", partitions, default_partition=policy.default_partition)
+    owner = Project(id=1, gname=project.group, gid=project.gid, account=project.account)
+    lua = site(policy)
+    for names in PLACES:
+        result = submit(
+            lua,
+            project.members[0],
+            group_id=project.gid,
+            account=project.account,
+            partition=names,
+            reservation=reservation,
+        )
+        try:
+            place = place_job(
+                terms, owner, cluster, RequestedPlace(names, reservation), WRITTEN + 60
+            )
+            for name in place.partitions:
+                place.cluster.partition(name)
+        except Forbidden as error:
+            codes = {"partition": 2000, "reservation": 2052}
+            assert result.code == codes[str(error.field)]
+            if error.field == "partition":
+                hidden = "gpu-t4"
+                assert hidden not in str(error.remedy)
+                assert hidden not in result.user[0].partition("write")[2]
+        except NotFound as error:
+            assert result.code == 2000
+            assert ("gpu-t4" in str(error.remedy)) == ("gpu-t4" in result.user[0])
+        else:
+            assert (result.code, result.user) == (SUCCESS, list(place.notes))
+            assert result.job.get("partition") in (",".join(place.partitions), names)
+            assert result.job.get("reservation") == place.reservation
+
+
 def test_cheaper_change_is_accepted(site: Site) -> None:
     expensive = {"min_cpus": 64, "time_limit": 6000, "time_min": 6000}
     lua = site(SITE_POLICY)
@@ -685,7 +742,7 @@ ADMISSION = {
     "partition of the project": msgspec.structs.replace(
         OPEN_POLICY,
         qos=None,
-        short_terms=(PolicyShortTerm("wg_astro", "cpu", None, WRITTEN, WRITTEN + 999),),
+        short_terms=(ShortTerm("wg_astro", "cpu", None, WRITTEN, WRITTEN + 999),),
         balances=None,
     ),
     "unlisted partitions": msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairbank.bank.short_term import ShortTerm
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
@@ -62,14 +63,20 @@ def test_partition_that_the_site_refuses_is_not_suggested() -> None:
         ).suggestion
 
     listed = frozenset({"left", "right"})
-    several = AdmissionRules(listed_partitions=listed, one_partition=False, forced_partitions={})
+    several = AdmissionRules(listed_partitions=listed, one_partition=False)
     assert suggested_by(several) == EarlierStart("-p left,right", NOW)
+    single = AdmissionRules(listed_partitions=listed, one_partition=True)
+    assert suggested_by(single) == EarlierStart("-p right", NOW)
     one = AdmissionRules(
-        listed_partitions=listed, one_partition=True, forced_partitions={"bio": "right"}
+        listed_partitions=listed,
+        one_partition=True,
+        short_terms=[ShortTerm("bio", "right", None, 0, 1)],
     )
-    assert suggested_by(one) == EarlierStart("-p right", NOW)
+    assert suggested_by(one) is None  # those of bio only
     course = AdmissionRules(
-        listed_partitions=listed, one_partition=True, forced_partitions={"chem": "left"}
+        listed_partitions=listed,
+        one_partition=True,
+        short_terms=[ShortTerm("chem", "left", None, 0, 1)],
     )
     assert suggested_by(course) is None
 

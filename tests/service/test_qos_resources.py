@@ -17,6 +17,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.requests import Open
 from fairbank.bank.rules import Done
+from fairbank.bank.short_term import RequestedPlace
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition, one_su, price_groups, unbilled_warnings
 from fairbank.cluster.run_report import RunReport
@@ -95,7 +96,7 @@ def test_run_of_a_qos_is_billed_on_its_resource_only(
             identity_of(0, Staff(superusers=frozenset({0})), {}),
             "chem",
             JobRequest("darwin", partition, {"cpu": Fraction(cpus)}, seconds, qos),
-            partition,
+            RequestedPlace(partition),
         )
         assert (quoted.quote.bill.resource, quoted.refusal) == (resource, None)
     for report in (*data.draw(st.permutations(starts)), *data.draw(st.permutations(ends))):

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import AllocationState
+from fairbank.bank.short_term import ShortTerm
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
 from fairbank.slurm.policy import SiteRules, build_policy, read_site_rules
-from fairbank.slurm.policy_file import AccountRule, PolicyShortTerm, SubmissionPolicy
+from fairbank.slurm.policy_file import AccountRule, SubmissionPolicy
 from tests.slurm.reconcile.jobs import NOW, a_project, an_allocation
 
 PARTITIONS = """\
@@ -80,8 +81,8 @@ def test_short_term_allocations_are_those_that_are_not_over_in_partitions_of_the
         partitions=read_partitions(PARTITIONS).rows, nodes=(), now=NOW,
     )  # fmt: skip
     assert built.short_terms == (
-        PolicyShortTerm("chem", "gpu", "course", NOW - 10**6, NOW + 10**6),
-        PolicyShortTerm("bio", None, "night", NOW + 60, NOW + 10**6),
+        ShortTerm("chem", "gpu", "course", NOW - 10**6, NOW + 10**6),
+        ShortTerm("bio", None, "night", NOW + 60, NOW + 10**6),
     )
 
 

@@ -138,6 +138,11 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
         """Credit that may be withdrawn or transferred: the credit limit is not part of it."""
         return self.deposited - self.charged - self.held
 
+    @property
+    def is_short_term(self) -> bool:
+        """Return True if it has a partition or a reservation of its own."""
+        return self.terms.partition is not None or self.terms.reservation is not None
+
     def is_in_period(self, at: int) -> bool:
         """Return whether the period contains `at`."""
         return self.terms.start <= at < self.terms.end

@@ -127,12 +127,14 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     `shown_state` selects by `Allocation.shown_state` at a time. `open_at` selects the
     allocations that have not ended at this time, and with `or_latest` also the latest one of each
     project and resource. Shared allocations of the projects `lenders` are found in addition,
-    because their child projects draw on them.
+    because their child projects draw on them. `is_short_term` selects those with a partition or a
+    reservation of their own.
     """
 
     visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     projects: frozenset[int] | None = None
+    is_short_term: bool = False
     resource: str | None = None
     category: str | None = None
     shown_state: tuple[ShownState, Instant] | None = None

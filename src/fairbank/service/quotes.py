@@ -25,6 +25,7 @@ from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
 from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
 from fairbank.bank.run import UserSums
+from fairbank.bank.short_term import JobPlace, RequestedPlace, place_job, short_terms
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.allocated_tres import reason_unfit
 from fairbank.cluster.job import JobRequest
@@ -40,8 +41,8 @@ Offers = list[tuple[Allocation, UserSums]]
 
 
 class QuotedJob(NamedTuple):
-    """Quotes of a job in each of its partitions, cheapest first, the one that decides, and the
-    refusal that the job would get if it started now; None if it could be paid.
+    """Quotes of a job in each of its partitions, cheapest first, the one that decides, its
+    reservation, and the refusal that the job would get if it started now; None if it could be paid.
 
     A bank that only observes has a refusal for a job that fits. `cheaper` are changes of the
     request: the partition that costs less, and what would make a refused job fit. `notes` say what
@@ -50,6 +51,7 @@ class QuotedJob(NamedTuple):
 
     partitions: Sequence[Quote]
     quote: Quote
+    reservation: str | None
     refusal: Refusal | None
     cheaper: Sequence[CheaperRequest]
     notes: Sequence[str]
@@ -68,7 +70,7 @@ class Quotes(UseCases):
         identity: Identity,
         account: str,
         request: JobRequest,
-        partitions: str | None,
+        place: RequestedPlace,
         tasks: int = 1,
         owner: int | None = None,
     ) -> QuotedJob:
@@ -78,13 +80,14 @@ class Quotes(UseCases):
             identity: user who asks; must see the project.
             account: of the project.
             request: the job; its partition is not used.
-            partitions: where it may run, with commas; None: the default partition of the cluster.
+            place: where it is to run.
             tasks: of an array, which must all be paid.
             owner: user of the job; None: the user who asks. The cap of another owner counts where
                 the user who asks may read the whole journal of the paying allocation.
 
         Raises:
             NotFound: no such project, cluster or partition.
+            Forbidden: a short-term allocation of another project has the partition or reservation.
             InvalidInput: the settings lack a size of nodes, or a default partition; or no partition
                 has nodes that can run the job, whose request for nodes is known.
         """
@@ -96,7 +99,9 @@ class Quotes(UseCases):
                 field="account",
                 remedy="list yours with: fairbank project list",
             )
-        fitting, unfit = _fitting_requests(request, cluster, cluster.partition_names(partitions))
+        there = self._place(project, cluster, place)
+        cluster = there.cluster
+        fitting, unfit = _fitting_requests(request, cluster, there.partitions)
         offers = [
             self._offer(project, candidate, cluster, tasks, identity, owner)
             for candidate in fitting
@@ -110,8 +115,26 @@ class Quotes(UseCases):
         if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
             nodes = max(int(request.counts.get("node", 1)), 1)
             cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]
-        notes = dict.fromkeys((*chain.from_iterable(quote.notes for quote in quotes), *unfit))
-        return QuotedJob(cheapest_first(quotes), decided, refusal, cheaper, list(notes))
+        of_quotes = chain.from_iterable(quote.notes for quote in quotes)
+        notes = list(dict.fromkeys((*there.notes, *of_quotes, *unfit)))
+        quoted = cheapest_first(quotes)
+        return QuotedJob(quoted, decided, there.reservation, refusal, cheaper, notes)
+
+    def _place(self, project: Project, cluster: Cluster, place: RequestedPlace) -> JobPlace:
+        """Return where the job goes: a new one as the submission policy sends it."""
+        now = self._clock.now()
+        if place.is_waiting:
+            return place_job((), project, cluster, place, now)
+        query = AllocationQuery(is_short_term=True, active_at=now)
+        with self._store.reading() as reader:
+            allocations = reader.allocations(query, Page(PAGE_MAX))
+        projects = {
+            number: self._project_cache.by_id(number)
+            for number in {allocation.terms.project for allocation in allocations}
+        }
+        accounts = {number: one.account for number, one in projects.items() if not one.removed}
+        terms = list(short_terms(accounts, allocations, cluster.partitions, now))
+        return place_job(terms, project, cluster, place, now)
 
     def _offer(
         self,

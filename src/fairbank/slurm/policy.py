@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationState, ShownState
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.records import BankFunds, BankProject
+from fairbank.bank.short_term import short_terms
 from fairbank.cluster.allocated_tres import MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
@@ -29,7 +30,6 @@ from fairbank.slurm.policy_file import (
     PolicyBalance,
     PolicyPartition,
     PolicyProject,
-    PolicyShortTerm,
     SubmissionPolicy,
 )
 from fairbank.slurm.reconcile.node_sizes import default_partition
@@ -76,7 +76,14 @@ def build_policy(
             for project in projects
         ),
         partitions=listed,
-        short_terms=tuple(_short_terms(projects, allocations, listed, now)),
+        short_terms=tuple(
+            short_terms(
+                {project.id: project.account for project in projects},
+                allocations,
+                [place.partition.name for place in listed],
+                now,
+            )
+        ),
         balances=tuple(
             _balance(funds, project, resource, now)
             for project in projects
@@ -114,29 +121,6 @@ def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
         qos=forced.qos,
         members=tuple(sorted(project.all_members)),
     )
-
-
-def _short_terms(
-    projects: Sequence[BankProject],
-    allocations: Sequence[Allocation],
-    partitions: Sequence[PolicyPartition],
-    now: int,
-) -> Iterator[PolicyShortTerm]:
-    """Yield the short-term allocations that are not over, except those in a partition of another
-    cluster.
-    """
-    accounts = {project.id: project.account for project in projects}
-    here = {None, *(place.partition.name for place in partitions)}
-    for allocation in allocations:
-        terms = allocation.terms
-        is_short_term = terms.partition is not None or terms.reservation is not None
-        is_over = allocation.shown_state(now) is ShownState.ENDED
-        if is_short_term and not is_over and terms.partition in here:
-            account = accounts.get(terms.project)
-            if account is not None:  # not of a removed project
-                yield PolicyShortTerm(
-                    account, terms.partition, terms.reservation, terms.start, terms.end
-                )
 
 
 def _partition(

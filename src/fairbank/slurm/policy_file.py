@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+from fairbank.bank.short_term import ShortTerm
 from fairbank.cluster.partition import Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
@@ -64,18 +65,6 @@ class PolicyProject(msgspec.Struct, frozen=True):
     members: tuple[int, ...] = ()
 
 
-class PolicyShortTerm(msgspec.Struct, frozen=True):
-    """Short-term allocation: while `start` <= now < `end` all jobs of the account go to its
-    partition and reservation, and no others.
-    """
-
-    account: str
-    partition: str | None
-    reservation: str | None
-    start: int
-    end: int
-
-
 class PolicyPartition(msgspec.Struct, frozen=True):
     """Partition with what a submission must know. 0 stands for unknown; memory in MiB, times in
     minutes.
@@ -120,7 +109,7 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     written: int
     projects: tuple[PolicyProject, ...]
     partitions: tuple[PolicyPartition, ...]
-    short_terms: tuple[PolicyShortTerm, ...] = ()
+    short_terms: tuple[ShortTerm, ...] = ()
     balances: tuple[PolicyBalance, ...] | None = None
     qos_factors: Mapping[str, Fraction] = {}
     qos_resources: Mapping[str, str] = {}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from fairbank.cluster.allocated_tres import NodeSize
-from fairbank.core.time import Instant
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.time import Instant, iso
+from fairbank.core.tres import parse_weights
 from tests.rest.responses import data
 from tests.rest.world import (
     AGENT,
@@ -17,6 +20,7 @@ from tests.rest.world import (
     DAY,
     MEMBER,
     NOW,
+    OTHER_PI,
     PI,
     STRANGER,
     SUPERUSER,
@@ -134,6 +138,52 @@ def test_tres_that_slurm_has_allocated_are_priced_on_nodes_of_other_settings() -
     )
     assert refused.status_code == 400
     assert refused.json()["detail"].startswith("Slurm cannot run this job: --gres asks for")
+
+
+def test_short_term_allocation_decides_on_the_place_of_a_new_job() -> None:
+    """All jobs of chem go to partition course and reservation school for now, and no others. A core
+    of std costs 1 SU an hour, one of course 2.
+    """
+    course = Partition("course", "gpu", parse_weights("CPU=2.0"))
+    partitions = {**CLUSTERS["alpha"].partitions, "course": course}
+    alpha = Cluster("alpha", partitions, default_partition="std")
+    terms = {"start": NOW - DAY, "end": NOW + DAY, "amount": 6_000, "category": "startup"}
+    place = {"partition": "course", "reservation": "school"}
+    job = {"account": "chem", "tres": "cpu=8", "time_limit": 3_600}
+    with create_world(clusters={"alpha": alpha}) as world:
+        body = {"project": 1, "resource": "gpu", **terms, **place, "comment": "spring school"}
+        granted = world.ask("POST", "/alloc", SUPERUSER, json=body)
+        assert granted.status_code == 201, granted.json()
+
+        def quoted(uid: int, **more: object) -> dict[str, Any]:
+            return dict(world.ask("POST", "/quote", uid, json={**job, **more}).json())
+
+        quotes = [quoted(MEMBER, **more)["data"] for more in ({}, {"partition": "std"}, place)]
+        for quote in quotes:
+            assert (quote["partition"], quote["reservation"]) == ("course", "school")
+            assert (quote["resource"], quote["amount"], quote["fits"]) == ("gpu", 16 * 60, True)
+            assert quote["allocation"] == granted.json()["data"]["id"]
+        replaced = "partition std replaced by course, where all jobs of chem run: leave out"
+        assert [quote["notes"] for quote in quotes] == [[], [f"{replaced} --partition"], []]
+        # A job that waits since before stays where it is.
+        waiting = quoted(MEMBER, partition="std", waiting=True)["data"]
+        assert (waiting["partition"], waiting["reservation"]) == ("std", None)
+        for field, name in place.items():
+            refused = quoted(OTHER_PI, account="bio", **{field: name})
+            assert (refused["status"], refused["field"]) == (403, field)
+            assert refused["detail"] == (
+                f"{field} {name} takes no job of bio until {iso(NOW + DAY)}: a short-term"
+                " allocation of another project has it"
+            )
+        assert refused["remedy"] == "leave out --reservation"
+        refused = quoted(OTHER_PI, account="bio", partition="std,course")
+        assert refused["remedy"] == "name another partition: std"
+        assert quoted(OTHER_PI, account="bio")["data"]["partition"] == "std"
+        hidden = quoted(OTHER_PI, account="bio", partition="none")
+        assert (hidden["status"], hidden["remedy"]) == (404, "there are: std")
+        world.clock.at = Instant(NOW + DAY)
+        assert quoted(MEMBER)["data"]["partition"] == "std"
+        assert quoted(OTHER_PI, account="bio", partition="course")["data"]["partition"] == "course"
 
 
 def freeze(world: World) -> None:

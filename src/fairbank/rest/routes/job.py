@@ -17,6 +17,7 @@ from fairbank.bank.refusals import CREDIT_REASONS, NOTHING_KNOWN, Refusal, Remed
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.short_term import RequestedPlace
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import only_cluster
@@ -390,9 +391,8 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
         },
         max_nodes=data.max_nodes,
     )
-    quoted = service.quote(
-        request.identity, account, job, data.partition, data.tasks, data.owner_uid
-    )
+    place = RequestedPlace(data.partition, data.reservation, data.waiting)
+    quoted = service.quote(request.identity, account, job, place, data.tasks, data.owner_uid)
     dearest = max(quote.total for quote in quoted.partitions)
     if dearest > AMOUNT_MAX:
         raise InvalidInput(

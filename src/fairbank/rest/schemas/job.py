@@ -264,7 +264,8 @@ class QuoteCard(PartitionQuote, frozen=True, kw_only=True):
     and name what the price leaves out. `reason`, `detail` and `remedies` are those of the refusal
     that the job would get now; null and empty if the credit can be used.
 
-    A job in several `partitions`, listed by resource from the cheapest to the dearest, must be
+    A short-term allocation of the project decides on partition and `reservation`. A job in several
+    `partitions`, listed by resource from the cheapest to the dearest, must be
     paid in each: the card is of the one in which the job fits least, or costs most. The bank holds
     and charges for the one where it starts. `cheaper` are changes that cost less: a partition of
     these, and, for a job that is refused for its price, what would fit.
@@ -272,6 +273,7 @@ class QuoteCard(PartitionQuote, frozen=True, kw_only=True):
 
     account: str
     cluster: str
+    reservation: str | None
     factor: str
     seconds: int
     tasks: int
@@ -304,6 +306,7 @@ def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str
         own,
         account=account,
         cluster=cluster,
+        reservation=quoted.reservation,
         factor=exact_decimal(quote.bill.factor),
         seconds=quote.bill.seconds,
         tasks=quote.tasks,

@@ -164,6 +164,10 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     requests `tres`. `owner_uid` is the user of the job; default: yourself. The cap of another user
     counts only for staff and for users who may read the whole journal of the paying allocation.
 
+    Short-term allocations decide as at a submission: one of the project replaces `partition` and
+    `reservation`, and what another project has is refused (403). A job that is `waiting` has had
+    this decision, and stays where it is.
+
     `exclusive` requests whole nodes: all their CPUs and GRES are priced. Memory is `mem` in `tres`,
     the total, or one of `mem` (for each node), `mem_per_cpu` and `mem_per_gpu`; 0 is all memory of
     the nodes. A job without any gets the default memory of its partition.
@@ -176,6 +180,8 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     account: Name
     cluster: Name | None = None
     partition: Names | None = None
+    reservation: Names | None = None
+    waiting: bool = False
     tres: Tres
     node_requests: Annotated[dict[OptionName, Tres], Meta(max_length=8)] = {}
     max_nodes: Annotated[int, Meta(ge=1, le=ID_MAX)] | None = None

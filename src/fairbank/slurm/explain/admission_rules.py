@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from fairbank.bank.short_term import ShortTerm, closed_by, forced_value
 from fairbank.cluster.allocated_tres import (
     Memory,
     MemoryUnit,
@@ -121,16 +122,16 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions, QOS and prices that a policy admits.
 
     `listed_partitions` is None if it admits partitions that it does not list; `one_partition`
-    refuses several; `forced_partitions` is the partition of all jobs of an account, and
-    `closed_partitions` are those of short-term allocations, for no other account. `qos` is the
-    QOS of all jobs, `forced_qos` that of all jobs of an account. `prices` is None if it refuses no
-    job for its price. Jobs of the users `exempt` are not judged.
+    refuses several; `short_terms` count as of `written`, the time of the policy, which is written
+    again every few minutes. `qos` is the QOS of all jobs, `forced_qos` that of all jobs of an
+    account. `prices` is None if it refuses no job for its price. Jobs of the users `exempt` are not
+    judged.
     """
 
     listed_partitions: frozenset[str] | None
     one_partition: bool
-    forced_partitions: Mapping[str, str]
-    closed_partitions: frozenset[str] = frozenset()
+    short_terms: Sequence[ShortTerm] = ()
+    written: int = 0
     qos: str | None = None
     forced_qos: Mapping[str, str] = {}
     prices: PolicyPrices | None = None
@@ -151,10 +152,11 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
             partitions: that it names now.
             candidate: the other partition.
         """
-        if account in self.forced_partitions or not self._is_listed(candidate):
+        forced = forced_value(self.short_terms, "partition", account, self.written)
+        if forced or not self._is_open(candidate, account):
             return None
-        kept = () if self.one_partition else filter(self._is_listed, partitions)
-        return (*kept, candidate)
+        named = () if self.one_partition else partitions
+        return (*(name for name in named if self._is_open(name, account)), candidate)
 
     def is_qos_free(self, account: str) -> bool:
         """Return True if the jobs of an account may have any QOS."""
@@ -165,9 +167,10 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
         prices = self.prices
         return prices is None or all(prices.is_paid(job, name, now) for name in job.partitions)
 
-    def _is_listed(self, partition: str) -> bool:
+    def _is_open(self, partition: str, account: str) -> bool:
         is_listed = self.listed_partitions is None or partition in self.listed_partitions
-        return is_listed and partition not in self.closed_partitions
+        term = closed_by(self.short_terms, "partition", partition, account, self.written)
+        return is_listed and term is None
 
 
 def read_admission_rules(text: bytes) -> AdmissionRules:
@@ -183,15 +186,16 @@ def read_admission_rules(text: bytes) -> AdmissionRules:
         rows[kind].append(fields)
     refuse = [[PolicyAction.REFUSE.value]]
     checks_price = rows["price"] == refuse and rows["balances"] == [["included"]]
-    # As of the policy, which is written again every few minutes.
-    short = [row for row in rows["short"] if int(row[3]) <= header.written < int(row[4])]
     return AdmissionRules(
         listed_partitions=(
             frozenset(row[0] for row in rows["partition"]) if rows["unlisted"] == refuse else None
         ),
         one_partition=rows["list"] == [["refuse"]],
-        forced_partitions={row[0]: row[1] for row in short if row[1]},
-        closed_partitions=frozenset(row[1] for row in short),
+        short_terms=[
+            ShortTerm(account, partition or None, reservation or None, int(start), int(end))
+            for account, partition, reservation, start, end in rows["short"]
+        ],
+        written=header.written,
         qos=next((row[0] for row in rows["qos"] if row[0]), None),
         forced_qos={row[2]: row[3] for row in rows["project"] if row[3]},
         prices=_prices(rows, header.written) if checks_price else None,

@@ -55,6 +55,7 @@ def quote_requests(
             "account": slurm_job.account,
             "cluster": cluster,
             "partition": partition,
+            "waiting": True,
             **_resources(job, is_exclusive=there.is_exclusive(job.wanted)),
             "time_limit": limit,
             "qos": job.qos or None,

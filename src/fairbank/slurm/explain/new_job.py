@@ -59,6 +59,7 @@ class NewJob(NamedTuple):
     limit_seconds: int
     tres: Mapping[str, int]
     layout: TaskLayout = TaskLayout()
+    reservation: str | None = None
 
 
 class LikelyStart(NamedTuple):
@@ -163,7 +164,7 @@ def _slurm_job(job: NewJob, number: int, priority: int, now: int) -> SlurmJob:
         time_min=None,
         reason="None",
         dependencies=Dependencies(),
-        reservation=None,
+        reservation=job.reservation,
         wanted=_wanted(job),
         licences={},
         tres=job.tres,

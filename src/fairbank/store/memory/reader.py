@@ -132,6 +132,7 @@ class MemoryReader:
                 or allocation.shown_state(query.shown_state[1]) is query.shown_state[0]
             )
             and (query.open_at is None or self._is_open(allocation, query.open_at, query.or_latest))
+            and (allocation.is_short_term or not query.is_short_term)
             and is_matching_allocation(allocation, query.resource, query.category, query.active_at)
         )
         return page_of(wanted, _ID, page)

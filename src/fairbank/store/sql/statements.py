@@ -119,6 +119,9 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
         true() if query.shown_state is None else _is_shown_as(*query.shown_state),
         true() if query.open_at is None else _is_open(query.open_at, query.or_latest),
         covers(query.active_at),
+        or_(_a.partition.is_not(None), _a.reservation.is_not(None))
+        if query.is_short_term
+        else true(),
     ]
     return paged(select(allocation).where(*wanted), _a.id, page)
 

@@ -32,7 +32,7 @@ _DEARER = {
     "the parts beyond the first": "hetjob packjob",
 }
 DEARER = {name: effect for effect, names in _DEARER.items() for name in names.split()}
-_PLACE = "account partition clusters qos time".split()
+_PLACE = "account partition reservation clusters qos time".split()
 _RESOURCES = (
     "nodes ntasks ntasks-per-node cpus-per-task exclusive mem mem-per-cpu mem-per-gpu gpus"
     " gpus-per-node gpus-per-task gres array overcommit".split()
@@ -45,6 +45,7 @@ def add_job_options(parser: Parser) -> None:
     add_option(group, "-A, --account PROJECT", "who pays")
     about = "or several, with commas (default: that of the cluster, if it has one)"
     add_option(group, "-p, --partition NAME", about)
+    add_option(group, "--reservation NAME")
     add_clusters(group, "which cluster (default: the bank's only one)")
     add_option(group, "-q, --qos NAME")
     add_option(group, "-t, --time LIMIT", "minutes, h:mm:ss or d-hh:mm:ss")

@@ -83,6 +83,7 @@ def run(context: Context, options: Namespace) -> int:
         "account": _account(context, options),
         "cluster": _cluster(context, options),
         "partition": options.partition,
+        "reservation": options.reservation,
         **_resources(options, job),
         "time_limit": parse_limit(_needed(options.time, "--time", "-t 12:00:00"), field="--time"),
         "qos": options.qos,
@@ -184,6 +185,7 @@ def _likely_start(
         partitions=tuple(priced["partition"] for priced in card["partitions"]),
         limit_seconds=card["seconds"],
         tres=counts,
+        reservation=card["reservation"],
     )
     if not options.tres:
         described = described._replace(layout=job.layout)
@@ -302,9 +304,10 @@ def _show_quote(
     payer = f"{card['account']}/{card['resource']}"
     payer += ", which has no allocation now" if number is None else f", allocation {number}"
     words = request["tres"] if context.options.tres else _in_words(card["tres"])
+    reserved = f" in reservation {card['reservation']}" if card["reservation"] else ""
     job_line = (
-        f"{context.options.script or 'job'}: {card['cluster']}/{card['partition']}, {words},"
-        f" {limit}{_array(card)}  ->  {payer}"
+        f"{context.options.script or 'job'}: {card['cluster']}/{card['partition']}{reserved},"
+        f" {words}, {limit}{_array(card)}  ->  {payer}"
     )
     context.print_lines(folded(caption(context), context.width))
     context.print_lines(folded(plain(job_line), context.width))
