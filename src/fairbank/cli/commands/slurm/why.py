@@ -17,7 +17,6 @@ from fairbank.core.submission.arrays import parse_array
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation, TermsBesideJobAhead, as_data, lines
-from fairbank.scheduling.explain.answer import MIN_RUNS, RUNS
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -36,6 +35,8 @@ _OF_TRACE = ("policy", "at", "procs", "runs", "seed")
 
 
 def add(parser: Parser) -> None:
+    from fairbank.scheduling.explain.answer import MIN_RUNS, RUNS
+
     about = (
         "the job that waits; 33_7 is a task of an array, 33 or 33_[1-5] the next of its tasks, 40+1"
         " a component of a heterogeneous job"
@@ -62,6 +63,8 @@ def add(parser: Parser) -> None:
 
 
 def _runs(text: str) -> int:
+    from fairbank.scheduling.explain.answer import MIN_RUNS
+
     if not MIN_RUNS <= (number := count(text)) <= RUNS_MAX:
         raise ArgumentTypeError(f"from {MIN_RUNS} to {RUNS_MAX}")
     return number
@@ -223,9 +226,11 @@ def _explain_trace_job(
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     (policy,) = policies_of([options.policy or DEFAULT_POLICY])
-    samples = SampleSettings(
-        RUNS if options.runs is None else options.runs, 1 if options.seed is None else options.seed
-    )
+    samples = SampleSettings()
+    if options.runs is not None:
+        samples = samples._replace(runs=options.runs)
+    if options.seed is not None:
+        samples = samples._replace(seed=options.seed)
     at = None if moment is None else int(moment)
     query = JobQuery(int(options.job), at, is_absolute, options.procs, samples)
     with (
