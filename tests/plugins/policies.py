@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 from hypothesis import strategies as st
 
-from fairbank.bank.short_term import ShortTerm
+from fairbank.bank.rules.short_term import ShortTerm
 from fairbank.cluster.partition import Partition
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.policy_file import (

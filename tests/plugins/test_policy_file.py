@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fairbank.bank.short_term import ShortTerm
+from fairbank.bank.rules.short_term import ShortTerm
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule

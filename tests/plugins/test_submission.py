@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.project import Project
-from fairbank.bank.short_term import RequestedPlace, ShortTerm, place_job
+from fairbank.bank.rules.short_term import RequestedPlace, ShortTerm, place_job
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.resource_request import ResourceRequest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.bank.short_term import ShortTerm
+from fairbank.bank.rules.short_term import ShortTerm
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start

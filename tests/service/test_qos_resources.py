@@ -17,7 +17,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.requests import Open
 from fairbank.bank.rules import Done
-from fairbank.bank.short_term import RequestedPlace
+from fairbank.bank.rules.short_term import RequestedPlace
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition, one_su, price_groups, unbilled_warnings
 from fairbank.cluster.run_report import RunReport

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import AllocationState
-from fairbank.bank.short_term import ShortTerm
+from fairbank.bank.rules.short_term import ShortTerm
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput

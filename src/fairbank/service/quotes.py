@@ -24,8 +24,8 @@ from fairbank.bank.quoted_partitions import (
 from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
 from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
+from fairbank.bank.rules.short_term import JobPlace, RequestedPlace, place_job, short_terms
 from fairbank.bank.run import UserSums
-from fairbank.bank.short_term import JobPlace, RequestedPlace, place_job, short_terms
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.allocated_tres import reason_unfit
 from fairbank.cluster.job import JobRequest

@@ -14,7 +14,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.records import BankFunds, BankProject
-from fairbank.bank.short_term import short_terms
+from fairbank.bank.rules.short_term import short_terms
 from fairbank.cluster.allocated_tres import MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids

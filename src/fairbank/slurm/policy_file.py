@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fairbank.bank.short_term import ShortTerm
+from fairbank.bank.rules.short_term import ShortTerm
 from fairbank.cluster.partition import Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput

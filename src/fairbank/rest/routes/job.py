@@ -16,8 +16,8 @@ from fairbank.bank.query import RefusalQuery, RunQuery
 from fairbank.bank.refusals import CREDIT_REASONS, NOTHING_KNOWN, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
+from fairbank.bank.rules.short_term import RequestedPlace
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.short_term import RequestedPlace
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import only_cluster

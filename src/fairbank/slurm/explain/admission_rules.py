@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from fairbank.bank.short_term import ShortTerm, closed_by, forced_value
+from fairbank.bank.rules.short_term import ShortTerm, closed_by, forced_value
 from fairbank.cluster.allocated_tres import (
     Memory,
     MemoryUnit,
