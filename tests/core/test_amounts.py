@@ -48,14 +48,6 @@ def test_amounts_as_people_write_them(text: str, minutes: int) -> None:
     assert parse_su(text) == minutes
 
 
-def test_caller_chooses_the_unit_of_a_bare_number() -> None:
-    assert (
-        parse_su("90", default="m"),
-        parse_su("90h", default="m"),
-        parse_su("1", default="k"),
-    ) == (90, 5_400, 60_000)
-
-
 @pytest.mark.parametrize(
     "text",
     [

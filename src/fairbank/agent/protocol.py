@@ -182,10 +182,10 @@ def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[byt
     return bodies, received[begin:]
 
 
-def one_line(text: str, max_bytes: int = TEXT_MAX) -> str:
+def one_line(text: str) -> str:
     """Return the text as one line, cut at a character to what a verdict can carry."""
     line = _CONTROL.sub(" ", text)
-    return line.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
+    return line.encode("utf-8", "replace")[:TEXT_MAX].decode("utf-8", "ignore")
 
 
 def parse_integer(text: str, largest: int = ID_MAX) -> int | None:

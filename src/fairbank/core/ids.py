@@ -121,12 +121,12 @@ def comment(text: str, *, field: str = "comment") -> str:
     raise _refuse(f"this {field} cannot be kept: it {fault}", field, remedy)
 
 
-def job_name(text: str, *, field: str = "name") -> str:
+def job_name(text: str) -> str:
     """Check a job name: one line of printable text."""
     if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
         return text
     remedy = f"one line of printable text, 1 to {JOB_NAME_MAX} characters"
-    raise _refuse(f"this {field} cannot be kept", field, remedy)
+    raise _refuse("this name cannot be kept", "name", remedy)
 
 
 def clean_job_name(text: str) -> str | None:

@@ -15,11 +15,11 @@ ZoneOffsets = tuple[tuple[int, int], ...]
 _FIXED = re.compile(r"([+-])(\d\d):([0-5]\d)", re.ASCII)
 
 
-def parse_zone(text: str, *, field: str = "zone") -> tzinfo:
+def parse_zone(text: str) -> tzinfo:
     """Parse the name of a time zone (`Europe/Rome`, `UTC`) or a fixed offset (`+05:30`).
 
     Raises:
-        InvalidInput: there is no such zone here; the error names `field`.
+        InvalidInput: there is no such zone here.
     """
     try:
         if match := _FIXED.fullmatch(text):
@@ -29,7 +29,7 @@ def parse_zone(text: str, *, field: str = "zone") -> tzinfo:
     except (KeyError, ValueError, OSError) as error:
         raise InvalidInput(
             f"{text[:40]!r} is no time zone that is known here",
-            field=field,
+            field="zone",
             remedy="write a name of the tz database such as Europe/Rome, UTC, or +05:30",
         ) from error
 

@@ -56,7 +56,7 @@ def in_permille(part: int, whole: int | None) -> int | None:
     return (2000 * part + whole) // (2 * whole) if whole else None
 
 
-def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
+def parse_su(text: str, *, field: str = "amount", least: int = 1) -> SuMinutes:
     """Parse `100`, `12.5`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
 
     `90M` is refused, because it may be meant as minutes or as millions, and `1,200`, because the
@@ -66,7 +66,6 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     Args:
         text: the amount.
         field: the name of the field for errors.
-        default: the suffix to use if there is none.
         least: the smallest amount accepted, in SU-minutes.
 
     Raises:
@@ -94,10 +93,10 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
             remedy=f"write {text[:40].removesuffix('M')}m for SU-minutes, or"
             f" {thousands or '0'}k for millions of SU",
         )
-    minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
+    minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or "h"], 10 ** len(decimals))
     if finer:
         # `show_su` prints two decimals of an SU: a minute is more than one of them.
-        if (suffix or default) != "h" or len(decimals) != 2:
+        if (suffix or "h") != "h" or len(decimals) != 2:
             raise _finer_than_a_minute(text, minutes, field=field, least=least)
         minutes += 2 * finer > 10 ** len(decimals)
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)

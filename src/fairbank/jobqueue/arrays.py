@@ -29,17 +29,17 @@ class JobSelection(NamedTuple):
     tasks: tuple[int, ...] | None = None
 
 
-def parse_selection(text: str, *, field: str = "job") -> JobSelection:
+def parse_selection(text: str) -> JobSelection:
     """Parse `7`, `7_4` or `7_[1-3,8]`.
 
     Raises:
-        InvalidInput: the text has another form; the error names `field`.
+        InvalidInput: the text has another form.
     """
     match = _JOB.fullmatch(text)
     ranges = parse_ranges(match[2] or match[3]) if match and (match[2] or match[3]) else ()
     if match is None or ranges is None:
         raise InvalidInput(
-            f"{text[:40]!a} is not a job", field=field, remedy="write 7, 7_4 or 7_[1-3,8]"
+            f"{text[:40]!a} is not a job", field="job", remedy="write 7, 7_4 or 7_[1-3,8]"
         )
     return JobSelection(int(match[1]), ArrayTasks(ranges).numbers if ranges else None)
 

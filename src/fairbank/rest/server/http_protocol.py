@@ -244,9 +244,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._close_with(protocol_errors.TOO_SLOW)
 
 
-def server_config(
-    app: ASGIApplication, *, connections_max: int, access_log: bool = False
-) -> Config:
+def server_config(app: ASGIApplication, *, connections_max: int) -> Config:
     """Return uvicorn's settings for `app`.
 
     Peers are identified by the kernel, forwarded addresses are ignored, WebSockets are off and
@@ -268,7 +266,7 @@ def server_config(
         proxy_headers=False,
         server_header=False,
         log_config=None,
-        access_log=access_log,
+        access_log=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=30,
     )

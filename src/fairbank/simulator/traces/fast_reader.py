@@ -180,10 +180,7 @@ def _optional_number(digits: int) -> bytes:
     return _BLANK + rb"(-1|[0-9]{1,%d}+)" % digits
 
 
-def _optional_time(digits: int) -> bytes:
-    return _BLANK + rb"(-1|[0-9]{1,%d}+%b)" % (digits, _DECIMALS)
-
-
+_OPTIONAL_TIME = _BLANK + rb"(-1|[0-9]{1,9}+%b)" % _DECIMALS
 _IGNORED_NUMBER = _BLANK + rb"(?:-1|[0-9]{1,9}+)"
 _IGNORED_MEASURE = _BLANK + rb"(?:-1|[0-9]{1,9}+(?:\.[0-9]{0,20}+|))"
 
@@ -194,11 +191,11 @@ _PLAIN = re.compile(
     rb"^[ \t\r]{0,800}+([0-9]{1,10}+)"  # job number
     + (_BLANK + rb"([0-9]{1,10}+%b)" % _DECIMALS)  # submit time
     + _IGNORED_MEASURE  # wait time
-    + _optional_time(9)  # run time
+    + _OPTIONAL_TIME  # run time
     + _optional_number(7)  # allocated processors
     + _IGNORED_MEASURE * 2  # average CPU time, used memory
     + _optional_number(7)  # requested processors
-    + _optional_time(9)  # requested time
+    + _OPTIONAL_TIME  # requested time
     + _IGNORED_MEASURE  # requested memory
     + _optional_number(9) * 3  # status, user, group
     + _IGNORED_NUMBER * 2  # executable, queue
