@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.admin.alloc_terms import VERBS
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.listed_values import rows_of_each
 from fairbank.cli.framework.options import (
     add_accounts,
     add_allocation,
@@ -15,12 +16,7 @@ from fairbank.cli.framework.options import (
     printable,
 )
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import (
-    check_listed,
-    find_allocation,
-    group_query,
-    rows_of_each,
-)
+from fairbank.cli.framework.selectors import check_listed, find_allocation, group_query
 from fairbank.core.time import DAY
 from fairbank.report.cells import plain
 from fairbank.report.columns import (

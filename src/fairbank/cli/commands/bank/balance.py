@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from fairbank.bank.outlook import OutlookState
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import TOO_LITTLE
+from fairbank.cli.framework.listed_values import spread
 from fairbank.cli.framework.options import add_accounts, add_option
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import check_listed, spread
+from fairbank.cli.framework.selectors import check_listed
 from fairbank.core.time import DAY, MINUTE
 from fairbank.core.units import WORTH, parse_su
 from fairbank.report.cells import counted, plain

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.usage import LIMIT, PERIOD, add_filters, usage_listing
 from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.listed_values import spread
 from fairbank.cli.framework.options import add_accounts, add_option, add_period, row_limit
 from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.picture_files import FILE_COLUMNS, add_png, write_pictures
-from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
+from fairbank.cli.framework.selectors import check_accounts, check_resources
 from fairbank.core.errors import FairbankError, NotFound
 from fairbank.core.time import Instant, iso
 from fairbank.core.usage_groups import UsageBy

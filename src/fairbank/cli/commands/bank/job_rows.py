@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.listed_values import rows_of_each
 from fairbank.cli.framework.output import caption
-from fairbank.cli.framework.selectors import rows_of_each
 from fairbank.report.columns import (
     Amount,
     Column,

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.bank_figures import BALANCE, CENTRE, USAGE
 from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.listed_values import spread
 from fairbank.cli.framework.options import add_option, count, split_list
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.picture_files import FILE_COLUMNS, add_png, write_pictures
-from fairbank.cli.framework.selectors import not_visible, spread
+from fairbank.cli.framework.selectors import not_visible
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
