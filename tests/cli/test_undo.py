@@ -40,6 +40,13 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
         )
     assert (available(changing, GPU), available(changing, FOLD)) == before
     assert f"undo of entry {entries[2]}: a slip" in changing("statement", FOLD, "-l").out
+    listed = output_of(changing("statement", GPU, "-P", "--noheader", "-o", "ENTRY,REASON"))
+    reasons = dict(line.split("|") for line in listed.splitlines())
+    for number in entries[:2]:
+        (undoing,) = (
+            entry for entry, text in reasons.items() if text.startswith(f"undo of entry {number}:")
+        )
+        assert reasons[str(number)] == f"x; undone by entry {undoing}"
 
 
 def test_undo_of_a_refund_charges_again(changing: Run) -> None:

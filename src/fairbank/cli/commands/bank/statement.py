@@ -50,6 +50,9 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     parts = [_changed(row["changed"], form)] if row.get("changed") is not None else []
     parts += [row["comment"]] if row.get("comment") else []
     details = row.get("details") or {}
+    # The comment of the other entry names this one: undo of entry 12.
+    if row.get("undone_by"):
+        parts.append(f"undone by entry {row['undone_by']}")
     if row.get("kind") == "cap":
         cap = details.get("cap")
         limit = "none" if cap is None else form.with_unit(form.su(cap))
@@ -108,7 +111,11 @@ def run(context: Context, options: Namespace) -> int:
     page, whole = read_statement(context, allocation, options.limit, period, every=options.long)
     entries = rows = _named_entries(context, page)
     if options.form != "json":
-        rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
+        undone = {(entry["details"] or {}).get("undoes"): entry["id"] for entry in entries}
+        rows = [
+            {**row, "before": before, "undone_by": undone.get(row["id"])}
+            for before, row in pairwise([page["opening"], *entries])
+        ]
     if options.form is None:
         if context.has_several_clusters:
             rows = [_of_cluster(row) for row in rows]
