@@ -70,6 +70,7 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
         ),
         ("/job?outcome=bogus", "completed, failed"),
         ("/predebit?status=bogus", "executing, completed"),
+        ("/job?status=bogus", "executing, completed"),
         ("/entry?about=bogus", "credit, terms, caps"),
         ("/usage?order=bogus", "group, largest"),
         ("/usage?by=bogus", ", ".join(dimension.value for dimension in UsageBy)),
@@ -98,7 +99,7 @@ def test_all_parameters_with_words_are_tested() -> None:
                 "/alloc/{allocation}/statement",
             )
         ),
-        ("/predebit", "status"),
+        *((path, "status") for path in ("/job", "/predebit")),
         ("/project", "removed"),
         ("/job", "outcome"),
         ("/entry", "about"),

@@ -150,6 +150,22 @@ def test_hadm_predebit_is_held_and_completed(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=nothing).json()["data"]["released"] == 600
 
 
+def test_jobs_are_selected_by_the_status_of_hadm(world: World) -> None:
+    """A job is executing as long as the bank holds credit for it, then completed."""
+    for job in (42, 43):
+        assert world.ask("POST", "/job", AGENT, json=report(job)).status_code == 201
+    end = report(43, do="complete", time_limit=0, end=NOW + 60, elapsed=60, state="COMPLETED")
+    world.clock.at = Instant(NOW + 60)
+    assert world.ask("POST", "/job", AGENT, json=end).status_code == 201
+    for status, job in (("executing", 42), ("completed", 43)):
+        rows = data(world, f"/job?status={status}")
+        assert {row["status"] for row in rows} == {status}
+        assert {42, 43}.intersection(row["job_id"] for row in rows) == {job}
+    problem = world.ask("GET", "/job?status=running", SUPERUSER)
+    assert (problem.status_code, problem.json()["field"]) == (400, "status")
+    assert all(status in problem.text for status in ("executing", "completed"))
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "field"),
     [

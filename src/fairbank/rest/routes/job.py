@@ -57,6 +57,7 @@ from fairbank.rest.schemas.job import (
     FailureRow,
     JobRow,
     QuoteCard,
+    Status,
     failure_row,
     job_row,
     quote_card,
@@ -71,6 +72,11 @@ InOutcome = Annotated[
 ]
 InState = Annotated[
     Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")
+]
+
+InStatus = Annotated[
+    Status | None,
+    QueryParameter(name="status", description="HADM's word: executing has a hold, completed none"),
 ]
 
 HELP_SECONDS = 2.0
@@ -244,6 +250,7 @@ def list_jobs(
     page: OnePage,
     chosen: JobsChosen,
     in_state: InState = None,
+    status: InStatus = None,
     outcome: InOutcome = None,
     partition: OneName = None,
     measured: Measured = False,
@@ -264,6 +271,7 @@ def list_jobs(
     query = RunQuery(
         **msgspec.structs.asdict(chosen),
         state=None if in_state is None else RunState(in_state),
+        closed=None if status is None else status == "completed",
         failed=None if outcome is None else outcome == "failed",
         measured=measured,
         partition=partition,
