@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from re import sub
@@ -12,6 +13,8 @@ from shutil import copy, copytree
 import pytest
 
 from fairbank.cli import main
+from fairbank.scheduling.explain import start_range
+from fairbank.slurm import queue_explanation
 from tests.cli.conftest import CommandResult, Run, runner
 from tests.cli.output_values import fold
 from tests.support.golden import GOLDEN
@@ -194,3 +197,19 @@ def test_cluster_is_the_one_of_the_recording(run: Run, clean_env: pytest.MonkeyP
     clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
     assert "   cluster lab   12 jobs waiting" in run().out
     assert json.loads(run("--json").out)["cluster"] == "lab"
+
+
+def test_likely_start_of_each_job_is_that_of_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten simulated runs for each range are enough: its likely start is not from these."""
+    monkeypatch.setattr(
+        queue_explanation, "SimulatedRuns", partial(start_range.SimulatedRuns, limit=10)
+    )
+    folder = str(GOLDEN / "slurm-22.05" / "queue")
+    starts = queue_explanation.likely_starts(folder).by_name
+    assert len(starts) > 5
+    for job, start in starts.items():
+        why = queue_explanation.explain(
+            job, folder, advice=False, likely=True, quote=None, progress=None
+        ).row.why
+        assert why.likely is not None
+        assert why.likely.median == start, job

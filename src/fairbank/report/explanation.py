@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, show_duration, show_rounded
-from fairbank.report.cells import folded, ordinal_ending, plain
+from fairbank.report.cells import counted, folded, ordinal_ending, plain
 from fairbank.report.columns import DisplayFormat
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def likely_start(likely: StartRange, now: int, form: DisplayFormat) -> str:
         now: current time in seconds since 1970.
         form: format of the times.
     """
-    runs = f"{likely.runs:,} simulated runs"
+    runs = counted(likely.runs, "simulated run")
     if likely.median is None:
         earliest = _soon(likely.earliest, now, form)
         return f"not before {earliest}; in fewer than half of {runs} it starts at all"

@@ -26,7 +26,7 @@ from fairbank.scheduling.explain.explanation import (
 )
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.explain.start_range import SimulatedRuns, typical_starts
+from fairbank.scheduling.explain.start_range import RunProgress, SimulatedRuns, typical_starts
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES, SchedulePlan
@@ -158,16 +158,14 @@ def explain(
         facts = _job_facts(job, queue, plan, credit, texts["jobs"])
     except Conflict as error:
         raise _with_unreadable(error, unreadable) from error
-    allowed, history = None, None
+    allowed, runs = None, None
     if advice and facts.stated is None:
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
         price = None if facts.credit is None else quote
         allowed = _allowed_changes(job, queue, snapshot, directory, price, notes)
     if likely and (facts.stated is None or facts.stated.is_simulated):
-        # A held job has no range of starts, so accounting is not asked.
-        is_held = job.held is not None
-        history = RunTimeHistory() if is_held else _run_times(directory, queue.now, notes)
-    tick = progress and partial(progress, "simulated runs")
+        tick = progress and partial(progress, "simulated runs")
+        runs = _simulated_runs(job, queue, directory, notes, tick)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -175,10 +173,29 @@ def explain(
         queue.now,
         plan=plan,
         facts=facts,
-        runs=None if history is None else SimulatedRuns(history, tick=tick),
+        runs=runs,
         allowed=allowed,
     )
     return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
+
+
+def _simulated_runs(
+    job: PendingJob,
+    queue: LiveQueue,
+    directory: str | None,
+    notes: list[str],
+    tick: RunProgress | None,
+) -> SimulatedRuns | None:
+    """Return the runs for the likely start of a job, which is that of `likely_starts`; None, with a
+    note, without run times.
+    """
+    if job.held is not None:  # it has no range of starts, so accounting is not asked
+        return SimulatedRuns(RunTimeHistory())
+    history = _run_times(directory, queue.now, notes)
+    if history is None:
+        return None
+    typical = typical_starts(queue.snapshot, queue.parameters, history, queue.now)
+    return SimulatedRuns(history, tick=tick, likely=typical.get(job.number))
 
 
 def likely_starts(directory: str | None) -> LikelyStarts:

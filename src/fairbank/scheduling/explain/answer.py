@@ -22,7 +22,9 @@ class StartRange(msgspec.Struct, frozen=True):
     """Range of likely starts: 8 of 10 simulated runs start from `earliest` to `latest`, one starts
     before and one after.
 
-        median      half of the runs start by then; None: fewer start before the simulation ends
+        median      half of the runs start by then, or for a job at Slurm the start in the run with
+                    the middle run times, as in `fairbank queue --start`; None: fewer start before
+                    the simulation ends
         latest      None: in more than one of ten runs the job did not start before the simulation
                     ended
         runs        number of simulated runs; 0: it can start with the next pass

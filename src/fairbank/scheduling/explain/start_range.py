@@ -21,6 +21,8 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+import msgspec
+
 from fairbank.scheduling.event_loop import (
     EventScheduler,
     Pass,
@@ -52,12 +54,13 @@ RunProgress = Callable[[int, int], None]
 
 class SimulatedRuns(NamedTuple):
     """At most `limit` simulated runs, in which jobs take run times of the history. `tick` is called
-    after each.
+    after each. `likely` is the start of the job in `typical_starts`, which replaces the median.
     """
 
     history: RunTimeHistory[str]
     limit: int = RUNS
     tick: RunProgress | None = None
+    likely: int | None = None
 
 
 def start_range(
@@ -152,7 +155,22 @@ def start_range_on_nodes(
             copy, scheduler, now, number, run_time=run_time, max_passes=max_passes
         )
 
-    return start_range(simulate, runs=runs.limit, passes=passes, tick=runs.tick)
+    sampled = start_range(simulate, runs=runs.limit, passes=passes, tick=runs.tick)
+    return sampled if runs.likely is None else _with_likely(sampled, runs.likely)
+
+
+def _with_likely(sampled: StartRange | NoStartRange, likely: int) -> StartRange | NoStartRange:
+    """Return the range with a likely start from one run, which it contains; of samples that are
+    too short, this start alone.
+    """
+    match sampled:
+        case NoStartRange.TOO_FAR:
+            return StartRange(likely, likely, None, 1, 1)
+        case StartRange(earliest=earliest, latest=latest):
+            latest = None if latest is None else max(latest, likely)
+            changes = {"earliest": min(earliest, likely), "median": likely, "latest": latest}
+            return msgspec.structs.replace(sampled, **changes)
+    return sampled
 
 
 def typical_starts(
