@@ -76,48 +76,49 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
 class _LimitUsageTotals:
     """Usage of the running jobs of one owner of limits, and of jobs that ended during the pass.
 
-    Invariant: `places` counts the jobs on each node; `nodes` are those with at least one, and
-    `counts["node"]` is their number, since GrpTRES counts a node once.
+    Invariant: `places` counts the jobs on each node that has one, and `counts["node"]` is the
+    number of these nodes, since GrpTRES counts a node once.
     """
 
-    __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
+    __slots__ = ("counts", "gone", "jobs", "places", "seconds", "wall")
 
     def __init__(self) -> None:
         self.jobs = 0
         self.counts = Counter[str]()
         self.seconds = Counter[str]()
-        self.nodes = frozenset[str]()
         self.places = Counter[str]()
         self.gone: dict[str, float] = {}
         self.wall = 0.0
 
     def copy(self) -> _LimitUsageTotals:
         other = _LimitUsageTotals()
-        other.jobs, other.nodes, other.wall = self.jobs, self.nodes, self.wall
+        other.jobs, other.wall = self.jobs, self.wall
         other.counts, other.seconds = self.counts.copy(), self.seconds.copy()
         other.places, other.gone = self.places.copy(), self.gone.copy()
         return other
 
     def add(self, job: CountedJob) -> None:
-        self.jobs += 1
-        self.nodes |= job.nodes
-        self.places.update(job.nodes)
-        self.counts.update(job.tres)
-        self.counts["node"] = len(self.nodes)
-        self.seconds.update({name: count * job.seconds for name, count in job.tres.items()})
+        self._count(job, 1)
 
     def remove(self, job: CountedJob, charged: float) -> None:
         """Remove an ended job, of which so many seconds are charged."""
-        self.jobs -= 1
-        self.places.subtract(job.nodes)
-        self.nodes -= {name for name in job.nodes if not self.places[name]}
-        self.counts.subtract(job.tres)
-        self.counts["node"] = len(self.nodes)
-        self.seconds.subtract({name: count * job.seconds for name, count in job.tres.items()})
-        self.gone.update(
-            {name: self.gone.get(name, 0.0) + count * charged for name, count in job.tres.items()}
-        )
+        self._count(job, -1)
+        for name, count in job.tres.items():
+            self.gone[name] = self.gone.get(name, 0.0) + count * charged
         self.wall += charged
+
+    def _count(self, job: CountedJob, sign: int) -> None:
+        # Loops: Counter.update would take three times as long for so few keys.
+        self.jobs += sign
+        places, counts, seconds = self.places, self.counts, self.seconds
+        for node in job.nodes:
+            places[node] += sign
+            if not places[node]:
+                del places[node]
+        for name, count in job.tres.items():
+            counts[name] += sign * count
+            seconds[name] += sign * count * job.seconds
+        counts["node"] = len(places)
 
 
 class QueueLimits(StartLimits):
@@ -132,12 +133,12 @@ class QueueLimits(StartLimits):
         self._billing: dict[tuple[object, ...], int] = {}
         self._licences = Counter({name: licence.free for name, licence in inputs.licences.items()})
         self._submitted = Counter[_LimitOwner]()
-        for job, count in inputs.submitted:
+        for job, count in inputs.submitted if inputs.enforced.limits else ():
             self._submitted.update(dict.fromkeys(self._limit_owners(job), count))
         for number, job in inputs.running.items():
-            is_billed = "billing" in job.tres
-            tres = job.tres if is_billed else self._billed(job.partition, job.tres)
-            self._count(number, job._replace(tres=tres))
+            if inputs.enforced.limits and "billing" not in job.tres:
+                job = job._replace(tres=self._billed(job.partition, job.tres))
+            self._count(number, job)
 
     def copy(self) -> QueueLimits:
         other = object.__new__(QueueLimits)
@@ -157,9 +158,10 @@ class QueueLimits(StartLimits):
                 f"array {job.array} may run {job.throttle:,} at the same time"
                 f" (ArrayTaskThrottle), running now: {running:,}",
             )
-        limited = self._limited_job(job, partition, placement)
-        for test in limit_tests(limited, self._inputs.enforced):
-            yield LimitCheck(test.reason if test.holds else None, test)
+        if self._inputs.enforced.limits:
+            limited = self._limited_job(job, partition, placement)
+            for test in limit_tests(limited, self._inputs.enforced):
+                yield LimitCheck(test.reason if test.holds else None, test)
         for name, count in job.licences.items():
             free, licence = self._licences[name], self._inputs.licences.get(name)
             yield LimitCheck(
@@ -211,7 +213,9 @@ class QueueLimits(StartLimits):
             self._tallies.setdefault(owner, _LimitUsageTotals()).add(job)
 
     def _limit_owners(self, job: CountedJob) -> Iterator[_LimitOwner]:
-        """Yield the owners whose limits the job counts against."""
+        """Yield the owners whose limits the job counts against; none if no limits are enforced."""
+        if not self._inputs.enforced.limits:
+            return
         for record in self._chain(job):
             yield ("association", record.name, record.user, record.partition)
         for name in {job.qos, self._rules(job.partition).partition_qos or job.qos}:
@@ -312,7 +316,7 @@ class QueueLimits(StartLimits):
             jobs=tally.jobs,
             submitted=submitted,
             counts=dict(tally.counts),
-            nodes=tally.nodes,
+            nodes=frozenset(tally.places),
             run_seconds=dict(tally.seconds),
             seconds=seconds,
             wall_seconds=before.wall_seconds + tally.wall,

@@ -175,6 +175,7 @@ class CoreRunner:
             effects: effects of the change.
         """
         self.settings, self._core = settings, core
+        self.planner.drop_plan()
         self._add([self._timers.clear, *effects])
 
     async def committed(self) -> None:

@@ -1,14 +1,23 @@
-"""Planner: makes the passes of the scheduler when they are due, in the controller's process."""
+"""Planner: makes the passes of the scheduler when they are due, in a thread of the controller.
+
+Meanwhile the event loop answers: the interpreter switches between both threads every few
+milliseconds. A pass reads only its snapshot, which nothing changes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import msgspec
 
 from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SECOND
 from fairbank.scheduling.slurm.passes import run_passes
@@ -20,6 +29,8 @@ PAUSE = 10_000
 that passes take half of the time at most.
 """
 _DAY = 86_400 * SECOND
+
+_Plan = SchedulePlan[PendingJob, Placement]
 
 
 class PassStatistics(msgspec.Struct):
@@ -52,7 +63,8 @@ class Planner:
 
     Invariants: `_main_ended`, `_full_at` and `_backfill_at` are the times of the last passes of
     each kind. `_is_requested`: a main pass was requested since the last one. `_has_changed`: a job
-    or node changed since the last backfill. `_wake_up` is set while something is due later.
+    or node changed since the last backfill. `_wake_up` is set while something is due later, and
+    `_running` while a pass is made whose plan counts: there is one at a time.
     """
 
     def __init__(
@@ -73,6 +85,8 @@ class Planner:
         self._is_requested = self._has_changed = False
         self._pause = PAUSE
         self._wake_up: asyncio.TimerHandle | None = None
+        self._running: asyncio.Future[_Plan] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="planner")
         self.main, self.backfill = PassStatistics(), PassStatistics()
 
     def request(self) -> None:
@@ -80,12 +94,22 @@ class Planner:
         self._is_requested = self._has_changed = True
         self._arm()
 
+    def drop_plan(self) -> None:
+        """Drop the plan of the pass that is being made: its nodes may be others now."""
+        if self._running is not None:
+            self._running = None
+            self._arm()
+
     def close(self) -> None:
+        self._running = None
         if self._wake_up is not None:
             self._wake_up.cancel()
+        self._thread.shutdown(cancel_futures=True)
 
     def _arm(self) -> None:
         """Set the timer of the next pass."""
+        if self._running is not None:
+            return  # set when it ends
         settings, now = self._settings(), _microseconds()
         parameters = settings.parameters
         earliest = self._main_ended + max(self._pause, parameters.sched_min_interval + 1)
@@ -94,7 +118,8 @@ class Planner:
             due.append((self._full_at + parameters.sched_interval) * SECOND)
         if self._has_changed and settings.backfill and parameters.bf_interval > 0:
             due.append((self._backfill_at + parameters.bf_interval) * SECOND)
-        self.close()
+        if self._wake_up is not None:
+            self._wake_up.cancel()
         if due:
             # Also a pass that is due at once comes after all events of this turn of the loop.
             delay = max(min(due), earliest, now) - now
@@ -113,13 +138,26 @@ class Planner:
         if has_backfill:
             self._backfill_at, self._has_changed = second, False
         snapshot, wall = self._snapshot()
+        waiting = sum(1 for _ in snapshot.queue.jobs())
         make = run_passes if has_backfill else main_pass
-        plan = make(snapshot, parameters, wall, full=full)
-        self._has_changed |= bool(plan.starts)
+        self._running = asyncio.get_running_loop().run_in_executor(
+            self._thread, lambda: make(snapshot, parameters, wall, full=full)
+        )
+        self._running.add_done_callback(partial(self._end_pass, now, wall, waiting, has_backfill))
+
+    def _end_pass(
+        self, begun: int, wall: int, waiting: int, has_backfill: bool, made: asyncio.Future[_Plan]
+    ) -> None:
+        """Hand the plan over, and set the timer of the next pass."""
+        if made is not self._running:
+            return
+        self._running = None
         self._main_ended = _microseconds()
-        self._pause = max(PAUSE, self._main_ended - now)
+        self._pause = max(PAUSE, self._main_ended - begun)
         statistics = self.backfill if has_backfill else self.main
-        statistics.record(self._main_ended - now, sum(1 for _ in snapshot.queue.jobs()), wall)
+        statistics.record(self._main_ended - begun, waiting, wall)
+        plan = made.result()
+        self._has_changed |= bool(plan.starts)
         self._take_plan(PlanMade(plan, has_reservations=has_backfill))
         self._arm()
 

@@ -1,0 +1,36 @@
+"""Planner of the controller: passes in a thread, whose plans may be dropped."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.wlm.config.settings import SchedulingSettings
+from fairbank.wlm.controller.planner import Planner
+from fairbank.wlm.core.events import PlanMade
+
+
+def test_plan_for_an_earlier_cluster_is_dropped_and_a_new_pass_made() -> None:
+    async def drop_first() -> tuple[int, int]:
+        snapshots: list[OnNodes] = []
+        plans: asyncio.Queue[PlanMade] = asyncio.Queue()
+
+        def replace_cluster() -> None:
+            planner.drop_plan()
+            planner.request()
+
+        def snapshot() -> tuple[OnNodes, int]:
+            if not snapshots:  # comes before the end of the pass, which is another callback
+                asyncio.get_running_loop().call_soon(replace_cluster)
+            snapshots.append(node_snapshot(Nodes(NodeTable([], []))))
+            return snapshots[-1], 1_000
+
+        planner = Planner(SchedulingSettings, snapshot, plans.put_nowait)
+        planner.request()
+        await plans.get()
+        planner.close()
+        return len(snapshots), plans.qsize()
+
+    assert asyncio.run(drop_first()) == (2, 0)
