@@ -11,7 +11,7 @@ from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.usage import AssociationLimits, LimitRecord
+from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.priority.settings import (
     FairShare,
     MultifactorSettings,
@@ -20,7 +20,7 @@ from fairbank.priority.settings import (
 )
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.factors.priorities import fair_shares
-from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
+from tests.wlm.core.world import ALICE, BOB, OPERATOR, START, World, named
 
 HOUR = 3_600
 
@@ -192,3 +192,52 @@ def test_job_is_ended_when_the_minutes_of_its_account_are_used_up(is_safe: bool)
     later = made.submit(cpus=1)
     made.settle()
     assert made.reason(later) == "AssocGrpCPUMinutesLimit"
+
+
+def accruing_world(qos: QosLimits) -> World:
+    settings = PrioritySettings(factors=MultifactorSettings(weights=PriorityWeights(age=1_000)))
+    made = World(priority=settings, enforced=Enforced(), qos={qos.name: qos})
+    made.restart()
+    return made
+
+
+def accrue_times(made: World, *numbers: int) -> list[int]:
+    return [made.job(number).accrued - START.wall for number in numbers]
+
+
+def test_only_as_many_jobs_of_a_user_age_as_the_qos_allows() -> None:
+    """The first to leave the queue frees a place, and the next one ages from then on."""
+    limits = AssociationLimits(jobs={LimitKind.MAX_JOBS_ACCRUE_PER_USER: 2})
+    made = accruing_world(QosLimits(name="normal", limits=limits))
+    blocking = made.run_one(cpus=4, nodes=2, limit=24 * HOUR, qos="normal")
+    jobs = [made.submit(cpus=4, nodes=2, qos="normal") for _ in range(4)]
+    made.settle()
+    assert accrue_times(made, *jobs) == [0, 0, -START.wall, -START.wall]
+    made.advance(1_000)
+    made.end(blocking)
+    made.settle()
+    made.advance(600)
+    assert accrue_times(made, *jobs[1:]) == [0, 1_000, -START.wall]
+    aged, young, waiting = (priority(made, number) for number in jobs[1:])
+    assert aged > young >= waiting
+
+
+def test_hold_and_requeue_take_the_place_of_an_ageing_job() -> None:
+    limits = AssociationLimits(jobs={LimitKind.GRP_JOBS_ACCRUE: 1})
+    made = accruing_world(QosLimits(name="normal", limits=limits))
+    made.run_one(cpus=4, nodes=2, limit=24 * HOUR, qos="normal")
+    first, second = (made.submit(cpus=4, nodes=2, qos="normal") for _ in range(2))
+    made.settle()
+    made.request(ev.HoldJob(named(first)))
+    made.plan()
+    assert (made.job(first).accrued, made.job(second).accrued) == (0, START.wall)
+
+
+def test_array_loses_as_many_tasks_as_there_are_places() -> None:
+    limits = AssociationLimits(jobs={LimitKind.GRP_JOBS_ACCRUE: 2})
+    made = accruing_world(QosLimits(name="normal", limits=limits))
+    made.run_one(cpus=4, nodes=2, limit=24 * HOUR, qos="normal")
+    array = made.submit(cpus=4, nodes=2, qos="normal", array="1-4")
+    made.settle()
+    ageing = [job.request.task for job in made.core.state.jobs.values() if job.accrued]
+    assert (sorted(ageing), made.job(array).tasks) == ([1, 2], (3, 4))

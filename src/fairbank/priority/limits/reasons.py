@@ -31,8 +31,21 @@ class LimitKind(Enum):
     MAX_SUBMIT_JOBS = "MaxSubmitJobs"
     MAX_SUBMIT_JOBS_PER_USER = "MaxSubmitJobsPerUser"
     MAX_SUBMIT_JOBS_PER_ACCOUNT = "MaxSubmitJobsPerAccount"
+    GRP_JOBS_ACCRUE = "GrpJobsAccrue"
+    MAX_JOBS_ACCRUE = "MaxJobsAccrue"
+    MAX_JOBS_ACCRUE_PER_USER = "MaxJobsAccruePerUser"
+    MAX_JOBS_ACCRUE_PER_ACCOUNT = "MaxJobsAccruePerAccount"
 
 
+ACCRUAL_KINDS = frozenset(
+    {
+        LimitKind.GRP_JOBS_ACCRUE,
+        LimitKind.MAX_JOBS_ACCRUE,
+        LimitKind.MAX_JOBS_ACCRUE_PER_USER,
+        LimitKind.MAX_JOBS_ACCRUE_PER_ACCOUNT,
+    }
+)
+"""Limits on the number of jobs that age at once. They hold no job."""
 ASSOC, QOS = "Assoc", "QOS"
 
 _WITHOUT_TRES = {

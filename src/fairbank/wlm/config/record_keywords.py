@@ -84,7 +84,7 @@ _PARTITIONS = (
 )
 
 _OF_USERS = {kind for kind in LimitKind if kind.value.endswith(("PerUser", "PerAccount"))}
-_OF_ASSOCIATIONS = {LimitKind.MAX_JOBS, LimitKind.MAX_SUBMIT_JOBS}
+_OF_ASSOCIATIONS = {LimitKind.MAX_JOBS, LimitKind.MAX_SUBMIT_JOBS, LimitKind.MAX_JOBS_ACCRUE}
 
 
 def _limit(kind: LimitKind, group: str) -> Keyword:

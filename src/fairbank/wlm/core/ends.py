@@ -97,6 +97,7 @@ def requeue_job(
         ),
         restarts=job.restarts + 1,
         exit_status=0 if run is not None or job.run is None else job.run.status,
+        accrued=0,
         run=job.run if after.is_completing else None,
         held_by=held_by,
         reason=reason,

@@ -191,6 +191,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     restarts         number of the run that is waiting, running or ended
     exit_status      status of a script that had ended by itself before the job was requeued
     has_fixed_priority  an operator has set it
+    accrued          time since when it ages under a limit on accrual, 0: not yet
     launch_failures  number of launches that failed in a row
     run              its run with nodes, perhaps an earlier one that is being cleaned up
     ended            time of its end
@@ -210,6 +211,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     exit_status: int = 0
     has_fixed_priority: bool = False
+    accrued: int = 0
     launch_failures: int = 0
     run: WlmRun | None = None
     ended: Moment | None = None

@@ -17,6 +17,7 @@ from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.ends import end_job, preempt_job, release_job, requeue_job
 from fairbank.wlm.core.events import AccountsRead, AgentConnected, PlanMade, TimerKind, VerdictGiven
+from fairbank.wlm.core.factors.accrue_times import note_accrue_times
 from fairbank.wlm.core.factors.usage import note_associations
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
@@ -63,6 +64,7 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
             held.setdefault(binding.node, []).append(binding)
         _allocate(tx, job, start.job, start.placement, bound)
     _record_reasons(tx, plan)
+    note_accrue_times(tx)
 
 
 def _waits_for_completion(tx: Transition) -> bool:

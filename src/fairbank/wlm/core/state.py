@@ -16,6 +16,7 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
 from fairbank.priority.associations import account_chain
+from fairbank.priority.limits.reasons import ACCRUAL_KINDS
 from fairbank.scheduling.machines.partition_access import CONFIG
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.accounts import AccountRules, BankAccount, account_rules, with_bank_accounts
@@ -107,9 +108,9 @@ class CoreState:
     Invariants: the tables are all that is stored; everything else follows from them. `index` has
     every job. `_dependents` has the pending jobs with open dependencies, by the job ids, or by user
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
-    the configured nodes with their present states. `_accounts` follow from the settings and
-    `bank_accounts`. `change_numbers` has the number of the last change of each table, so that an
-    answer may be "no change"; after a restart, that of any table.
+    the configured nodes with their present states. `_accounts` and `_limits_accrual` follow from
+    the settings and `bank_accounts`. `change_numbers` has the number of the last change of each
+    table, so that an answer may be "no change"; after a restart, that of any table.
     `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those
     of the last pass that planned ahead, by job id, and `plan_changes` is how often they have
     changed. `registered` are the nodes that are connected: others get no work, whatever their
@@ -132,6 +133,7 @@ class CoreState:
         self.usage: dict[str, AssociationUsage] = {}
         self.bank_accounts: dict[str, BankAccount] = {}
         self._accounts: AccountRules | None = None
+        self._limits_accrual: bool | None = None
         self.tables: Mapping[Table, dict[Any, Any]] = {
             "jobs": self.jobs,
             "nodes": self.nodes,
@@ -161,6 +163,20 @@ class CoreState:
             rules = account_rules(known.associations, known.shares, known.allowed_qos)
             self._accounts = with_bank_accounts(rules, self.bank_accounts)
         return self._accounts
+
+    @property
+    def limits_accrual(self) -> bool:
+        """True if only so many jobs of an account, a user or a QOS age at once."""
+        if self._limits_accrual is None:
+            settings = self.settings
+            limits = [qos.limits for qos in settings.qos.values()]
+            limits += [record.limits for record in self.accounts.associations.values()]
+            self._limits_accrual = (
+                settings.priority is not None
+                and settings.enforced.limits
+                and any(not ACCRUAL_KINDS.isdisjoint(one.jobs) for one in limits)
+            )
+        return self._limits_accrual
 
     @property
     def acceptance_table(self) -> NodeTable:
@@ -236,7 +252,7 @@ class CoreState:
             self._reindex(before, value)
         elif table in ("partitions", "accounts"):
             self._table = self._acceptance_table = None
-            self._accounts = None
+            self._accounts = self._limits_accrual = None
         elif table == "nodes":
             self._note_node(key)
         return before

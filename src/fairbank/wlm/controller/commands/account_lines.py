@@ -42,6 +42,10 @@ LIMIT_FIELDS: Mapping[LimitKind, str] = {
     _KIND.MAX_TRES_RUN_MINS_PER_USER: "max_tres_run_mins_pu",
     _KIND.MAX_TRES_RUN_MINS_PER_ACCOUNT: "max_tres_run_mins_pa",
     _KIND.MIN_TRES: "min_tres",
+    _KIND.GRP_JOBS_ACCRUE: "grp_jobs_accrue",
+    _KIND.MAX_JOBS_ACCRUE: "max_jobs_accrue",
+    _KIND.MAX_JOBS_ACCRUE_PER_USER: "max_jobs_accrue_pu",
+    _KIND.MAX_JOBS_ACCRUE_PER_ACCOUNT: "max_jobs_accrue_pa",
 }
 """Fields of the lines by limits."""
 

@@ -157,6 +157,8 @@ class ShownJob(ShownRequest):
     @property
     def accrued(self) -> int | None:
         """Time from which its age counts, which that of a held job does not."""
+        if self.state.limits_accrual:
+            return self.job.accrued or None
         is_held = self.waits and self.job.hold_reason is not None
         at = None if is_held else self.eligible
         return None if at is None or at > self.now.wall else at

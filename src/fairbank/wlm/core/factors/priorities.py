@@ -27,6 +27,7 @@ from fairbank.priority.multifactor.combination import PriorityTerms, priorities,
 from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColumns
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PrioritySettings
 from fairbank.wlm.core.events import TimerKind
+from fairbank.wlm.core.factors.accrue_times import accrue_time
 from fairbank.wlm.core.factors.usage import count_tick, row_key
 from fairbank.wlm.core.jobs import AssociationUsage, WlmJob
 from fairbank.wlm.core.state import CoreState
@@ -136,20 +137,18 @@ def _columns(
         if partition in cluster.partitions
     ]
     scale = cluster.scale()
-    rows = [_factor_job(entry, now) for entry in entries]
+    rows = [_factor_job(state, entry, now) for entry in entries]
     return entries, cluster.columns(rows, scale, fair_shares(state).factors()), scale
 
 
-def _factor_job(entry: JobEntry, now: int) -> FactorJob:
+def _factor_job(state: CoreState, entry: JobEntry, now: int) -> FactorJob:
     request = entry.job.request
-    since = max(request.eligible, entry.job.eligible_since)
-    ages = since <= now and entry.job.hold_reason is None
     return FactorJob(
         account=request.account or ROOT,
         user=request.user,
         partition=entry.partition,
         qos=request.qos,
-        accrued_at=since if ages else 0,
+        accrued_at=accrue_time(state, entry.job, now),
         nodes=request.wanted.nodes,
         cpus=request.wanted.cpus,
         limit_minutes=(request.limit or 0) // 60,
