@@ -14,6 +14,7 @@ from benchmarks import (
     cpu_time,
     deep_queues,
     fairtree,
+    full_controller,
     history,
     http,
     ledger,
@@ -58,6 +59,7 @@ CLAIMS: Mapping[str, Measure] = {
     "passes": passes.measure,
     "step_daemon": step_daemon.measure,
     "workload_manager": workload_manager.measure,
+    "full_controller": full_controller.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
