@@ -59,6 +59,7 @@ def test_help_explains_the_reasons_of_slurm(fairbank: Run, word: str) -> None:
     result = fairbank("help", word)
     assert (result.code, result.err) == (0, "")
     assert "PartitionTimeLimit: Its time limit is longer than its partition allows." in result.out
+    assert "try: a shorter limit: scontrol update jobid=JOBID timelimit=TIME" in result.out
     assert "fairbank why JOBID" in result.out
     mistaken = fairbank("help", "PartitionTimeLimt")
     assert mistaken.code == 2

@@ -30,6 +30,16 @@ def explain_reason(name: str) -> str:
     )
 
 
+def advise_on_reason(name: str) -> str:
+    """Return what a user can do about a reason of Slurm, with the command to type."""
+    if name in _ADVICE:
+        return _ADVICE[name]
+    for start, table in (("Assoc", "assoc"), ("QOS", "qos")):
+        if name.startswith(start):
+            return f"wait, or request less; the limits: sacctmgr show {table}"
+    return "scontrol show job JOBID shows all that Slurm knows of the job"
+
+
 def _minutes(tres: str) -> str:
     return {
         "Cpu": "CPU-minutes",
@@ -38,6 +48,30 @@ def _minutes(tres: str) -> str:
         "Billing": "billing units times minutes",
     }.get(tres, f"minutes of {_TRES[tres][0]}")
 
+
+_ADVICE: Mapping[str, str] = {
+    "Priority": "fairbank queue shows the jobs ahead of it; a shorter limit may start it sooner",
+    "Resources": "wait, or request less: fairbank why JOBID names what would start sooner",
+    "Dependency": "scontrol show job JOBID shows on which jobs it depends",
+    "DependencyNeverSatisfied": "scancel JOBID; submit it again without that dependency",
+    "PartitionTimeLimit": "a shorter limit: scontrol update jobid=JOBID timelimit=TIME; the longest"
+    " that each partition allows: sinfo -o '%P %l'",
+    "PartitionNodeLimit": "another number of nodes; what each partition allows: sinfo -o '%P %s'",
+    "PartitionDown": "another partition: scontrol update jobid=JOBID partition=PARTITION",
+    "PartitionInactive": "another partition: scontrol update jobid=JOBID partition=PARTITION",
+    "JobHeldUser": "scontrol release JOBID",
+    "JobHeldAdmin": "ask the staff of the centre to release it",
+    "BeginTime": "an earlier start: scontrol update jobid=JOBID starttime=now",
+    "Licenses": "scontrol show licenses shows how many are free",
+    "Reservation": "scontrol show reservation shows when it begins",
+    "ReqNodeNotAvail": "sinfo -R shows why nodes are down, scontrol show reservation what is"
+    " reserved; a job that ends before a maintenance may start: a shorter time limit",
+    "BadConstraints": "sinfo -o '%n %f %c %m %G' shows the features and size of each node",
+    "InvalidAccount": "another account: scontrol update jobid=JOBID account=ACCOUNT",
+    "InvalidQOS": "another QOS: scontrol update jobid=JOBID qos=QOS",
+    "TimeLimit": "a longer limit at the next submission: sbatch -t TIME",
+    "OutOfMemory": "more memory at the next submission: sbatch --mem SIZE",
+}
 
 # What a limit counts: the word for it, and how too little of it is said.
 _TRES: Mapping[str, tuple[str, str]] = {

@@ -44,7 +44,7 @@ def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
     from fairbank.agent.outage_policy import AGENT_REASONS
     from fairbank.agent.reports.report import BANK_REASONS
     from fairbank.bank.refusals import Reason
-    from fairbank.scheduling.reason import NAMES, explain_reason
+    from fairbank.scheduling.reason import NAMES, advise_on_reason, explain_reason
 
     word = word.strip("()")
     of_bank = {_spelling(reason.name): reason for reason in Reason}
@@ -58,7 +58,11 @@ def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
     if name := of_agent.get(word):
         return [f"{name}: {AGENT_REASONS[name]}", f"  a reason of Fairbank, {_OF_ONE_JOB}"]
     if name := of_slurm.get(word):
-        return [f"{name}: {explain_reason(name)}", f"  a reason of Slurm, {_OF_ONE_JOB}"]
+        return [
+            f"{name}: {explain_reason(name)}",
+            f"  try: {advise_on_reason(name)}",
+            f"  a reason of Slurm, {_OF_ONE_JOB}",
+        ]
     in_squeue = [*held_by_bank, *of_agent, *of_slurm]
     meant = did_you_mean(word, [*commands, *TOPICS, *of_bank]) or did_you_mean(word, in_squeue)
     raise InvalidInput(
