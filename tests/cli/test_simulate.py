@@ -306,7 +306,7 @@ def test_machine_size_comes_from_the_trace_or_the_option(run: Run, tmp_path: Pat
             "simulate week.swf --policy calm.toml --policy ./calm.toml",
             "two policies are called 'calm'",
         ),
-        ("simulate week.swf --procs 0", "--procs: '0' is not a whole number from 1 on"),
+        ("simulate week.swf --procs 0", "'0' is not a whole number from 1 on\n  field: --procs"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
         (
@@ -365,9 +365,15 @@ def test_machine_size_comes_from_the_trace_or_the_option(run: Run, tmp_path: Pat
             "simulate week.swf --by group",
             "--by says whose shares or credit are meant, and there are neither",
         ),
-        ("simulate week.swf --fair-starts 0", "--fair-starts: '0' is not a whole number from 1 on"),
-        ("simulate week.swf --starts -", "--starts: - is no file: name one, or /dev/stdout"),
-        ("simulate --jobs 40 --save -", "--save: - is no file: name one, or /dev/stdout"),
+        (
+            "simulate week.swf --fair-starts 0",
+            "'0' is not a whole number from 1 on\n  field: --fair-starts",
+        ),
+        (
+            "simulate week.swf --starts -",
+            "- is no file: name one, or /dev/stdout\n  field: --starts",
+        ),
+        ("simulate --jobs 40 --save -", "- is no file: name one, or /dev/stdout\n  field: --save"),
         ("simulate short.swf", "line 2: 3 columns"),
         ("simulate unsorted.swf", "line 3: submit time 4 comes after submit time 5"),
         ("simulate negative.swf", "line 2: submit time is -5"),

@@ -21,11 +21,11 @@ from fairbank.rest.input_checks import check_address, check_query
 from fairbank.rest.openapi import describe, query_parameters
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.routes import activity, alloc, job, project, server, statement, usage
+from fairbank.rest.routes import activity, alloc, failure, job, project, server, statement, usage
 from fairbank.rest.thread_pools import THREADS, ThreadPools
 from fairbank.service.dry_run import DryRunResult
 
-_MODULES = (server, project, alloc, statement, activity, job, usage)
+_MODULES = (server, project, alloc, statement, activity, job, failure, usage)
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     value
     for module in _MODULES

@@ -1,4 +1,4 @@
-"""Jobs: reports of clusters, one or a thousand in a request; runs, refused jobs and prices."""
+"""Jobs: reports of clusters, one or a thousand in a request; runs and prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.query import RefusalQuery, RunQuery
+from fairbank.bank.query import RunQuery
 from fairbank.bank.refusals import CREDIT_REASONS, NOTHING_KNOWN, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
@@ -29,20 +29,11 @@ from fairbank.core.tres import Counts, parse_counts, parse_job_tres, parse_memor
 from fairbank.core.units import AMOUNT_MAX, SuMinutes, show_minutes
 from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.json_body import read_json
-from fairbank.rest.parameters import (
-    JOBS,
-    JobsChosen,
-    Key,
-    Number,
-    OneId,
-    OneName,
-    OnePage,
-    OneUid,
-    check_key,
-)
+from fairbank.rest.parameters import JOBS, JobsChosen, Key, Number, OneName, OnePage, check_key
 from fairbank.rest.problems import RefusalError, fields_of_body, problem_of_refusal
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response
+from fairbank.rest.routes.failure import remedies_for
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse, ReportAnswer
 from fairbank.rest.schemas.envelope import (
@@ -51,17 +42,8 @@ from fairbank.rest.schemas.envelope import (
     list_response,
     page_response,
     set_texts,
-    split_page,
 )
-from fairbank.rest.schemas.job import (
-    FailureRow,
-    JobRow,
-    QuoteCard,
-    Status,
-    failure_row,
-    job_row,
-    quote_card,
-)
+from fairbank.rest.schemas.job import JobRow, QuoteCard, Status, job_row, quote_card
 from fairbank.rest.schemas.requests import DescribedJob, NewRefund, ReportBatch
 
 InOutcome = Annotated[
@@ -308,70 +290,6 @@ def refund_job(
     return created_response(outcome, request.context)
 
 
-@read_route("/failure", dependencies=JOBS)
-def list_failures(
-    request: ApiRequest,
-    page: OnePage,
-    chosen: JobsChosen,
-    project: OneId = None,
-    gid: OneUid = None,
-    gname: OneName = None,
-    account: OneName = None,
-) -> ListResponse[FailureRow]:
-    """List refused jobs of the user, and those that requested credit of the user's projects.
-
-    A report that is wrong in itself, such as one with a time in the future, concerns who sent it:
-    as in a statement, only its sender and staff see it.
-
-    `project` and `resource` select what the job requested. An `account` alone also selects jobs
-    that named an account without a project. `category` and `active-at` select by the allocation
-    that the job would have used.
-    """
-    named_alone = account if (project, gid, gname) == (None, None, None) else None
-    query = RefusalQuery(
-        **msgspec.structs.asdict(chosen),
-        account=named_alone,
-        sender=request.identity.sender_of_faults,
-    )
-    refusals, next_ = split_page(
-        page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
-    )
-    refused = [refusal for _, refusal in refusals]
-    later = request.services.runs.later_states(refused)
-    facts = request.services.runs.facts_about(request.identity, refused)
-    rows = [
-        failure_row(entry, refusal, _account(request, refusal), known, later=state)
-        for (entry, refusal), known, state in zip(refusals, facts, later, strict=True)
-    ]
-    return list_response("failure", request.context, rows, next_)
-
-
-@read_route("/failure/{failure:int}")
-def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRow]:
-    """Return one refusal. For its owner and for staff, it also names other projects of the owner
-    that could pay.
-    """
-    entry, refusal = request.services.runs.refusal(request.identity, failure)
-    facts = _remedies_for(request, refusal)
-    (state,) = request.services.runs.later_states([refusal])
-    row = failure_row(entry, refusal, _account(request, refusal), facts, later=state)
-    return item_response("failure", request.context, row)
-
-
-def _remedies_for(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
-    """Return what may help. Only the owner of the job and staff learn of other projects."""
-    runs, identity = request.services.runs, request.identity
-    if identity.visibility.everything or refusal.owner == identity.uid:
-        return runs.remedies_for(identity, refusal)
-    return runs.facts_about(identity, [refusal])[0]
-
-
-def _account(request: ApiRequest, refusal: Refusal) -> str | None:
-    if not refusal.project:
-        return refusal.account
-    return request.services.project_cache.by_id(refusal.project).account
-
-
 @write_route(post, "/quote", status_code=200, opt={"scope": "read"})
 def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
     """Return the price of a job line by line in each of its partitions, and whether the project
@@ -408,7 +326,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
             field="tres",
             remedy=f"at most {show_minutes(AMOUNT_MAX)}",
         )
-    facts = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
+    facts = NOTHING_KNOWN if quoted.refusal is None else remedies_for(request, quoted.refusal)
     return item_response("quote", request.context, quote_card(quoted, facts, account, job.cluster))
 
 
