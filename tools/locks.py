@@ -63,7 +63,7 @@ def faults(
     yield from _unmet(FOREIGN, tools, pins[FOREIGN])
     for requirement in groups["client"]:
         if requirement not in runtime:
-            yield f"pyproject.toml: {requirement} of the group client is no dependency"
+            yield f"pyproject.toml: {requirement} of the group client is not a dependency"
     for name, versions in pins[CLIENT].items():
         if pins[RUNTIME].get(name) != versions:
             yield f"{CLIENT}: {name} is not the version of {RUNTIME}; run `make lock`"

@@ -48,7 +48,7 @@ local function check_group_account(policy, job, verdict)
   if not project and not is_new(job, "account") then return nil end
   if not project then
     apply(verdict, policy.unlisted, "account",
-      string.format("your current group (number %.0f) is no project: ", job.gid) ..
+      string.format("your current group (number %.0f) is not a project: ", job.gid) ..
         newgrp_hint(policy, job.uid))
     return nil
   end
@@ -109,7 +109,7 @@ local function check_member_account(policy, job, verdict)
       "you are not a member of project " .. project.account .. ": " .. remedy)
   else
     apply(verdict, policy.unlisted, "account",
-      "account " .. job.account .. " is no project: " .. remedy)
+      "account " .. job.account .. " is not a project: " .. remedy)
   end
   return nil
 end

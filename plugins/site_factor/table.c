@@ -96,7 +96,7 @@ extern const char *table_check(const void *bytes, size_t length, table_t *table)
 	uint64_t rows;
 
 	if (length < sizeof(*head) || memcmp(head->magic, magic, sizeof(magic)))
-		return "it is no table of site factors";
+		return "it is not a table of site factors";
 	if (le32toh(head->version) != VERSION)
 		return "its version is not known to this plug-in";
 	table->partitions = le32toh(head->partitions);

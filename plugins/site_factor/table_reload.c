@@ -64,9 +64,9 @@ static const char *load(int file, const struct stat *status, loaded_table_t *loa
 	const char *problem;
 
 	if (!S_ISREG(status->st_mode))
-		return "it is no plain file";
+		return "it is not a plain file";
 	if (status->st_size <= 0 || status->st_size > TABLE_MAX)
-		return "it is no table of site factors";
+		return "it is not a table of site factors";
 	loaded->length = (size_t) status->st_size;
 	loaded->bytes = mmap(NULL, loaded->length, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -122,7 +122,7 @@ def test_classic_score_after_a_pause_is_a_factor(run: Run) -> None:
     ("words", "message"),
     [
         *(
-            (("--pause", text), f"{text!r} is no length of time; write for example 3weeks")
+            (("--pause", text), f"{text!r} is not a length of time; write for example 3weeks")
             for text in ("", "0", "3", "nan", "-3weeks")
         ),
         *(

@@ -58,17 +58,17 @@ def test_each_line_is_charged_once(changing: Run, directory: Path) -> None:
     (directory / "jobs.csv").write_text(JOBS)
     before = available(changing, CPU)
     planned = changing("import", "csv", "jobs.csv", "--dry-run")
-    price = "history: 3 runs would be charged, price 15.33 SU; 0 known already\nbank fairbank\n"
+    price = "jobs.csv: 3 runs would be charged, price 15.33 SU; 0 known already\nbank fairbank\n"
     assert output_of(planned) == price
     assert available(changing, CPU) == before
     done = changing("import", "csv", "jobs.csv")
-    assert output_of(done) == "history: 3 runs charged, 15.33 SU; 0 known already\nbank fairbank\n"
+    assert output_of(done) == "jobs.csv: 3 runs charged, 15.33 SU; 0 known already\nbank fairbank\n"
     assert available(changing, CPU) == before - 920
     assert [row_of(changing, job)["charged"] for job in (101, 102, 103)] == [720, 20, 180]
     assert row_of(changing, 103)["outcome"] == "FAILED"
     (directory / "more.csv").write_text(f"{JOBS}{JOBS.splitlines()[1].replace('101', '104', 1)}\n")
     again = changing("import", "csv", "more.csv")
-    assert output_of(again) == "history: 1 run charged, 12 SU; 3 known already\nbank fairbank\n"
+    assert output_of(again) == "more.csv: 1 run charged, 12 SU; 3 known already\nbank fairbank\n"
     assert available(changing, CPU) == before - 920 - 720
     statement = changing("statement", CPU, "-l", "-S", "2026-11-21").out
     assert "imported from jobs.csv" in fold(statement)
@@ -97,7 +97,7 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert "field: --yes try: add --yes" in refused
     assert available(changing, BIO) == before
     assert output_of(changing(*words[:-1], "--yes")) == (
-        "history: 2 runs charged, 50 SU, 3,950 SU beyond the credit written off; 0 known already\n"
+        "jobs.csv: 2 runs charged, 50 SU, 3,950 SU beyond the credit written off; 0 known already\n"
         "bank fairbank\n"
     )
     (again,) = json.loads(output_of(changing(*words)))["data"]
@@ -139,10 +139,10 @@ def test_amounts_of_two_resources_are_not_added(changing: Run, directory: Path) 
     (directory / "jobs.csv").write_text(columns + jobs)
     words = ("import", "csv", "jobs.csv")
     planned = output_of(changing(*words, "--dry-run"))
-    price = "history: 2 runs would be charged, cpu price 4 SU; gpu price 2 SU; 0 known already\n"
+    price = "jobs.csv: 2 runs would be charged, cpu price 4 SU; gpu price 2 SU; 0 known already\n"
     assert planned == f"{price}bank fairbank\n"
     done = output_of(changing(*words))
-    assert done == "history: 2 runs charged, cpu 4 SU; gpu 2 SU; 0 known already\nbank fairbank\n"
+    assert done == "jobs.csv: 2 runs charged, cpu 4 SU; gpu 2 SU; 0 known already\nbank fairbank\n"
     (directory / "jobs.csv").write_text(columns + jobs.replace("17", "18"))
     for options, is_charged in (("--dry-run",), False), ((), True):
         (row,) = json.loads(output_of(changing(*words, "--json", *options)))["data"]
@@ -193,7 +193,7 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
     output = output_of(changing(*cover))
     assert output == (
         "allocation for bio_fold/cpu: 2 SU for 1 run, category history\n"
-        "history: 1 run charged, 2 SU; 0 known already\nbank fairbank\n"
+        "jobs.csv: 1 run charged, 2 SU; 0 known already\nbank fairbank\n"
     )
     assert row_of(changing, 121)["project"] == BIO
 
@@ -240,7 +240,7 @@ def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directo
     planned = json.loads(output_of(changing(*words, "--dry-run", "--json")))
     assert planned["warnings"][0].startswith(warning)
     done = changing(*words)
-    assert output_of(done).startswith("history: 1 run charged, 2 SU")
+    assert output_of(done).startswith("jobs.csv: 1 run charged, 2 SU")
     assert f"! {warning}" in fold(done.err)
     again = changing(*words)
     assert ("1 known already" in output_of(again), again.err) == (True, "")
@@ -536,7 +536,7 @@ def test_file_of_columns_may_have_a_byte_order_mark(changing: Run, directory: Pa
     (directory / "jobs.csv").write_text(JOBS.replace("job_id", "Job"))
     (directory / "map.toml").write_text('job_id = "Job"', encoding="utf-8-sig")
     planned = changing("import", "csv", "jobs.csv", "--columns", "map.toml", "--dry-run")
-    assert output_of(planned).startswith("history: ")
+    assert output_of(planned).startswith("jobs.csv: ")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,10 @@ def test_cost_of_a_job_is_the_same_in_each_command_after_a_partial_refund(
 
 def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     text, data = why(changing, 812_344, queue)
-    assert "runs since 2026-11-21 11:55:00, as the bank knows; it ends by 2026-11" in text
+    assert (
+        "has been running since 2026-11-21 11:55:00, according to the bank; it ends by 2026-11"
+        in text
+    )
     payer = "allocation 1 (cpu) of chem_qmc"
     hold = f"Credit 384 SU of {payer} are held; what it does not use comes back"
     assert text.endswith(hold)
@@ -78,7 +81,7 @@ def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     jobs.write_text(jobs.read_text().replace("JobId=1 ", "JobId=812344 "))
     text, data = why(changing, 812_344, queue)
     assert text.startswith("As of 2026-11-22 18:01:17 +00:00 bank fairbank cluster darwin")
-    assert "is running since 2026-11-22 18:01:15 on c[01-03]" in text
+    assert "has been running since 2026-11-22 18:01:15 on c[01-03]" in text
     assert text.endswith(hold)
     assert data["slurm"]["nodes"] == "c[01-03]"
 
@@ -112,7 +115,9 @@ def test_latest_end_is_shown_as_far_as_the_bank_knows_it(
         "; its time limit ended at 2026-11-21 09:00:00; without a report of its end its hold lapses"
         " at 2026-11-22 09:00:00. Credit"
     ) in second
-    assert "as the bank knows; without a report of its end its hold lapses at 2026-12-22" in third
+    assert (
+        "according to the bank; without a report of its end its hold lapses at 2026-12-22" in third
+    )
 
 
 def test_refused_job_has_the_refusal_and_its_remedies(

@@ -252,7 +252,7 @@ def test_caps_are_set_and_lifted(changing: Run) -> None:
 
 
 def test_cap_of_a_user_who_is_no_member_warns(changing: Run) -> None:
-    warning = f"user {STRANGER} is no member of chem_qmc"
+    warning = f"user {STRANGER} is not a member of chem_qmc"
     capped = changing("alloc", "cap", CPU, STRANGER, "5k")
     assert (capped.code, warning in " ".join(capped.err.split())) == (0, True)
     (shown,) = json.loads(changing("alloc", "cap", CPU, STRANGER, "6k", "--json").out)["warnings"]

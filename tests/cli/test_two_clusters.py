@@ -89,7 +89,7 @@ def test_why_never_takes_a_job_of_slurm_here_for_that_of_another_cluster(
     waiting = two_clusters("why", JOBS["second"], "-M", "wolf", "--from", queue)
     message = failure(waiting, 6)
     assert f"the bank knows no job {JOBS['second']} that you may see" in message
-    assert "here it is that of cluster darwin" in message
+    assert "the queue here is that of cluster darwin" in message
     assert "run this on a host of cluster wolf" in message
 
 

@@ -71,9 +71,9 @@ def test_output_matches_the_golden_file(name: str, run: Run) -> None:
     ("words", "message", "code"),
     [
         ("why 2 --trace nothing.swf", "cannot read nothing.swf", 3),
-        ("why 2 --policy easy", "it changes nothing of a job at Slurm", 2),
-        ("why 2 --trace seed.swf --no-advice", "it changes nothing of a job of a trace", 2),
-        ("why two --trace seed.swf", "'two' is no job of a trace", 2),
+        ("why 2 --policy easy", "it has no effect on a job at Slurm", 2),
+        ("why 2 --trace seed.swf --no-advice", "it has no effect on a job of a trace", 2),
+        ("why two --trace seed.swf", "'two' is not a job of a trace", 2),
         ("why 99 --trace seed.swf", "there is no job 99 in this trace", 3),
         (
             "why 5 --trace seed.swf",

@@ -1056,8 +1056,8 @@ def test_running_job_is_shown_with_its_latest_end(run: Run) -> None:
     result = run(1, "--utc")
     assert (result.code, result.err) == (0, "")
     assert " ".join(result.out.split()) == (
-        "Job 1 of alice is running since 2026-11-22 18:01:15 on c[01-03]; it ends by 2026-11-22"
-        " 18:21:15 at the latest, in 20 min."
+        "Job 1 of alice has been running since 2026-11-22 18:01:15 on c[01-03]; it ends by"
+        " 2026-11-22 18:21:15 at the latest, in 20 min."
     )
     (data,) = json.loads(run(1, "--json").out)["data"]
     assert (data["job"], data["state"], data["run"]) == ("1", "running", None)
@@ -1067,7 +1067,7 @@ def test_running_job_is_shown_with_its_latest_end(run: Run) -> None:
 def test_invalid_job_id_is_reported(run: Run) -> None:
     result = run("render")
     assert result.code == 2
-    assert "'render' is no job id" in result.err
+    assert "'render' is not a job id" in result.err
     result = run("15_[2-x]")
     assert result.code == 2
     assert "'[2-x]' are no tasks of an array" in result.err
@@ -1109,16 +1109,16 @@ def test_recorded_file_without_an_end_is_refused(run: Run, tmp_path: Path) -> No
     text = nodes.read_text()
     nodes.unlink()
     nodes.symlink_to("/dev/zero")
-    assert "nodes.txt: it is no regular file" in refusal(nodes)
+    assert "nodes.txt: it is not a regular file" in refusal(nodes)
     os.mkfifo(nodes)
-    assert "nodes.txt: it is no regular file" in refusal(nodes)
+    assert "nodes.txt: it is not a regular file" in refusal(nodes)
     nodes.touch()
     os.truncate(nodes, RECORDING_MAX + 1)
     assert "nodes.txt has more than 1 GiB" in refusal(nodes)
     nodes.write_text(text)
     os.mkfifo(policy)
     result = run(JOBS["second"], "--no-likely", folder=folder)
-    assert f"{RECORDED_POLICY_FILE}: it is no regular file" in " ".join(result.err.split())
+    assert f"{RECORDED_POLICY_FILE}: it is not a regular file" in " ".join(result.err.split())
 
 
 def test_unreadable_input_is_reported_and_left_out(run: Run, tmp_path: Path) -> None:

@@ -320,7 +320,8 @@ def test_id_of_nobody_is_replaced_by_own_id(site: Site, tmp_path: Path) -> None:
     lua.run_as(ALICE, 100)
     lua.start(tmp_path / "cli_filter.lua")
     assert (
-        "your current group (number 100) is no project" in command(lua, uid="99", gid="99").log[0]
+        "your current group (number 100) is not a project"
+        in command(lua, uid="99", gid="99").log[0]
     )
 
 
@@ -682,7 +683,7 @@ def test_account_is_a_choice_among_own_projects(
         (
             BOB,
             {"account": "nobody"},
-            "account nobody is no project: write --account=wg_astro or --account=wg_bio",
+            "account nobody is not a project: write --account=wg_astro or --account=wg_bio",
         ),
         (
             BOB,

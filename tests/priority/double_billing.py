@@ -68,7 +68,7 @@ def _double(weight: Fraction | float, row: int, name: str) -> float:
     double = float(weight) if weight < _TOO_MUCH else math.nan
     if not double >= 0:
         raise InvalidInput(
-            f"partition row {row}: {weight!s:.40} is no weight for {name}",
+            f"partition row {row}: {weight!s:.40} is not a weight for {name}",
             field="TRESBillingWeights",
             remedy="a number from 0 to 10 to the power of 300",
         )

@@ -149,7 +149,7 @@ def test_invalid_weight_invalidates_the_string(text: str) -> None:
 
 @pytest.mark.parametrize("weight", [Fraction(10) ** 400, Fraction(-1), float("nan"), float("inf")])
 def test_weight_beyond_double_names_its_partition(weight: Fraction) -> None:
-    with pytest.raises(InvalidInput, match="partition row 1: .* is no weight for cpu"):
+    with pytest.raises(InvalidInput, match="partition row 1: .* is not a weight for cpu"):
         prices(NAMES, [None, {"cpu": weight}], SUM)
 
 

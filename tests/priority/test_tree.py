@@ -274,7 +274,7 @@ def test_invalid_usage_is_named(used: float, expected: str) -> None:
     with pytest.raises(InvalidInput) as no:
         usage_of(CHEM, [0, 0, 1, used, 0])
     assert (no.value.message, no.value.field) == (
-        f"row 4 (account chem, user erin): {expected} is no usage",
+        f"row 4 (account chem, user erin): {expected} is not a usage",
         "usage",
     )
 

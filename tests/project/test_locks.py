@@ -38,7 +38,7 @@ def test_locks_match_the_project(
 def test_client_group_is_a_part_of_the_dependencies() -> None:
     groups = {**PROJECT["dependency-groups"], "client": ["teller>=5"]}
     assert list(faults({**PROJECT, "dependency-groups": groups}, GOOD, TOOLS)) == [
-        "pyproject.toml: teller>=5 of the group client is no dependency"
+        "pyproject.toml: teller>=5 of the group client is not a dependency"
     ]
 
 

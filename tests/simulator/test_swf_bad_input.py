@@ -181,7 +181,7 @@ def test_machine_in_the_header_is_at_most_as_large_as_a_machine_may_be(label: st
 def test_first_line_of_another_format_is_no_trace(line: bytes, before: bytes) -> None:
     with pytest.raises(InvalidInput) as error:
         read(BytesIO(before + line + GOOD))
-    assert error.value.message == f"line {1 + bool(before)} is no job: this is no trace"
+    assert error.value.message == f"line {1 + bool(before)} is not a job: this is not a trace"
     assert error.value.field == "FILE"
 
 

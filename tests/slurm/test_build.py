@@ -91,4 +91,4 @@ def test_source_of_another_version_is_refused(checkout: Path, tmp_path: Path) ->
 def test_directory_without_source_is_refused(checkout: Path, tmp_path: Path) -> None:
     process = build(checkout, tmp_path, SLURM_VERSION="22.05.8", SLURM_SOURCE=str(tmp_path))
     assert process.returncode == 1
-    assert "is no source of Slurm" in process.stderr
+    assert "is not a source of Slurm" in process.stderr

@@ -69,7 +69,9 @@ def test_slurm_is_kept_by_release_and_version(tmp_path: Path) -> None:
 
 
 def test_directory_without_slurm_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Unobtainable, match="is no source of Slurm: META or configure is missing"):
+    with pytest.raises(
+        Unobtainable, match="is not a source of Slurm: META or configure is missing"
+    ):
         source.read(tmp_path, Release("bookworm"))
 
 
@@ -85,7 +87,7 @@ def test_slurm_that_is_not_built_names_the_command(
 
 @pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])
 def test_invalid_release_name_is_refused(name: str) -> None:
-    with pytest.raises(Unobtainable, match="is no release of Debian; say RELEASE=trixie"):
+    with pytest.raises(Unobtainable, match="is not a release of Debian; say RELEASE=trixie"):
         release.found(name)
 
 

@@ -160,7 +160,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, record_figure: RecordFigure) 
         runs, unknown = (
             slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000")
         )
-        assert (runs.code, " of alice is running since " in runs.out) == (0, True)
+        assert (runs.code, " of alice has been running since " in runs.out) == (0, True)
         assert (unknown.code, "slurmctld has no job 4000000 that waits" in unknown.err) == (3, True)
     finally:
         clean_up(slurm)

@@ -90,13 +90,13 @@ def test_new_table_is_loaded_and_each_error_logged_once(reload: Reload) -> None:
     reload.wait_for(10)
     reload.file.write_bytes(b"FBSITEF\n")  # shortened in place, as no agent would
     reload.wait_for(0)
-    reload.wait_for_line("error", "no table")
+    reload.wait_for_line("error", "not a table")
     reload.write(11)
     reload.wait_for(11)
     reload.file.unlink()
     reload.wait_for(0)
     reload.file.mkdir()
-    reload.wait_for_line("error", "no plain file")
+    reload.wait_for_line("error", "not a plain file")
     assert [line.split()[0] for line in reload.logged] == [
         "error",
         "info",

@@ -102,7 +102,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
         ("fairbank.backup/3", "was written by an older version", "create a new bank"),
         ("fairbank.backup/4", "was written by an older version", "create a new bank"),
         ("fairbank.backup/5", "was written by an older version", "create a new bank"),
-        ("fairbank.backup/9", "is no backup of the form", "name a file made by"),
+        ("fairbank.backup/9", "is not a backup of the form", "name a file made by"),
     ],
 )
 def test_backup_of_another_version_is_refused(

@@ -31,9 +31,9 @@ def filled(sql_place: Place) -> Place:
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
-        ("UPDATE allocation SET state = 'resting'", "'resting' is no state of an allocation"),
-        ("UPDATE run SET state = 'Charged'", "'Charged' is no state of a run"),
-        ("UPDATE member SET role = ''", "'' is no role"),
+        ("UPDATE allocation SET state = 'resting'", "'resting' is not a state of an allocation"),
+        ("UPDATE run SET state = 'Charged'", "'Charged' is not a state of a run"),
+        ("UPDATE member SET role = ''", "'' is not a role"),
     ],
 )
 def test_unknown_enum_value_is_an_error(filled: Place, statement: str, expected: str) -> None:

@@ -261,7 +261,7 @@ def test_foreign_database_file_is_reported(closed: str) -> None:
 
 
 def test_folder_is_refused_as_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is no file"):
+    with pytest.raises(InvalidInput, match="is not a file"):
         open_store(url(tmp_path))
 
 

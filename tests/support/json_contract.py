@@ -75,7 +75,7 @@ def _faults(value: Any, place: str) -> Iterator[str]:
     amounts = {name: part for name, part in value.items() if name in AMOUNTS and _is_value(part)}
     for name, part in amounts.items():
         if type(part) is not int:
-            yield f"{place}.{name} is no whole number: {part!r}"
+            yield f"{place}.{name} is not a whole number: {part!r}"
     if amounts.keys() != value.get("display", {}).keys():
         yield f"{place} has no display text of {sorted(amounts)}"
     for name in value.keys() - AMOUNTS - NO_AMOUNTS:

@@ -213,7 +213,7 @@ def read_fields(body: bytes) -> tuple[str, dict[str, str]]:
     for line in lines:
         key, equals, value = line.partition("=")
         if not equals or not key or key in fields or (has_controls and _CONTROL.search(line)):
-            text = f"{line[:40]!r} is no line of a frame"
+            text = f"{line[:40]!r} is not a line of a frame"
             raise InvalidInput(text, field="frame", remedy="key=value, each key once")
         fields[key] = value
     return word, fields
@@ -245,7 +245,7 @@ def read_values(
             values[key] = value
         else:
             remedy = f"a whole number from 0 to {largest}"
-            raise InvalidInput(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
+            raise InvalidInput(f"{raw[:40]!r} is not a value of {key}", field=key, remedy=remedy)
     return values
 
 
@@ -327,7 +327,7 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
 
 
 def unknown_kind(word: str, sender: str) -> InvalidInput:
-    return InvalidInput(f"{word[:40]!r} is no message of {sender}", field="kind", remedy=_REMEDY)
+    return InvalidInput(f"{word[:40]!r} is not a message of {sender}", field="kind", remedy=_REMEDY)
 
 
 def _pair(values: Mapping[str, int], first: str, second: str) -> tuple[int, int] | None:
@@ -344,7 +344,7 @@ def _billing(text: str) -> Fraction:
         # Nearly all billings are whole, and Fraction reads an int ten times faster than a text.
         return Fraction(int(text)) if text.isdigit() else Fraction(text)
     raise InvalidInput(
-        f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative"
+        f"{text[:40]!r} is not a billing", field="billing", remedy="a decimal number, not negative"
     )
 
 

@@ -254,11 +254,12 @@ def _sum_of_prices(credit: ResourceUse, own: Sequence[ResourceUse]) -> ResourceU
 def _job_sums(
     rows: Sequence[ResourceUse], clusters: Sequence[ClusterSize], seconds: int
 ) -> JobSums:
-    names = {of.cluster for of in clusters}
+    names = {size.cluster for size in clusters}
     of_settings = [row for row in rows if names.issuperset(row.cluster_names)]
     core_seconds = sum(row.core_seconds for row in of_settings)
     gpu_seconds = sum(row.gpu_seconds for row in of_settings)
-    cpus, gpus = _total([of.cpus for of in clusters]), _total([of.gpus for of in clusters])
+    cpus = _total([size.cpus for size in clusters])
+    gpus = _total([size.gpus for size in clusters])
     return JobSums(
         runs=sum(row.runs for row in rows),
         core_seconds=sum(row.core_seconds for row in rows),

@@ -53,9 +53,9 @@ def outlook(
         used: SU-minutes that were charged.
         held: SU-minutes that are held.
         limit: SU-minutes of credit beyond the grant.
-        start: start of the allocation's term.
-        end: end of the term.
-        now: the current time.
+        start: start of the allocation's term, in seconds since 1970.
+        end: end of the term, in seconds since 1970.
+        now: the current time, in seconds since 1970.
 
     Returns:
         The outlook. Its state is UNUSED after half of the term if more than a quarter of the grant

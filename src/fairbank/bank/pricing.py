@@ -149,7 +149,7 @@ def quote(
         bill: price of the job.
         candidates: allocations that may pay, with the sums of the user.
         policy: rules of the bank.
-        tasks: of an array; 1 for another job.
+        tasks: number of tasks of an array; 1 for another job.
     """
     for allocation, sums in candidates:
         if _can_pay(allocation, sums, bill.amount * tasks):

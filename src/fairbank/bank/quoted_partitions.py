@@ -90,7 +90,7 @@ def smaller_requests(
         quotes: one for each partition of the job; a change must fit in all.
         nodes: number that the job requests.
         qos: its QOS.
-        cluster: with the prices.
+        cluster: the cluster, with the prices.
     """
     decided = deciding(quotes)
     bill = decided.bill

@@ -69,7 +69,7 @@ def parse_clock_time(
     it begins. A day without a time is its beginning.
 
     Args:
-        text: in a form of `parse_instant`.
+        text: the text, in a form of `parse_instant`.
         zone: time zone of a text without one.
         field: name for the error.
         remedy: what to write instead of a text that is no time.

@@ -28,7 +28,7 @@ def parse_zone(text: str) -> tzinfo:
         return UTC if text == "UTC" else ZoneInfo(text)
     except (KeyError, ValueError, OSError) as error:
         raise InvalidInput(
-            f"{text[:40]!r} is no time zone that is known here",
+            f"{text[:40]!r} is not a time zone that is known here",
             field="zone",
             remedy="write a name of the tz database such as Europe/Rome, UTC, or +05:30",
         ) from error

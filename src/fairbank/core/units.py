@@ -281,7 +281,7 @@ def amount_texts(fields: Mapping[str, object], form: AmountFormat = IN_SU) -> di
     """Return the text of each amount of an object, as a table shows it.
 
     Args:
-        fields: of the object, also those that are no amounts.
+        fields: the fields of the object, also those that are no amounts.
         form: the format; default: in SU.
     """
     # Agents get thousands of these in an answer: no second pass over the fields, no sets.

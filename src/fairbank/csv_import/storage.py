@@ -124,7 +124,7 @@ def import_storage(
         bank: client of a superuser.
         uses: each of another project or day.
         system: name of the storage, which stands for the cluster of the runs.
-        resource: that is charged.
+        resource: the resource that is charged.
         dry_run: charge nothing, and predict the result.
 
     Raises:
@@ -201,8 +201,8 @@ def _quotas(
 
     Args:
         uses: what was measured on one system.
-        funds: of the projects.
-        resource: that is charged.
+        funds: the funds of the projects.
+        resource: the resource that is charged.
         others: measured use that was charged on other systems.
     """
     elsewhere: Counter[tuple[str, int, int]] = Counter()

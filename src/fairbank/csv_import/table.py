@@ -74,8 +74,8 @@ def read_table(
     """Read a CSV file in UTF-8, with or without a byte-order mark.
 
     Args:
-        content: of the file.
-        fields: that it may have.
+        content: the file's content.
+        fields: the fields that it may have.
         columns: names of the columns of fields, where they differ from the fields' names.
         delimiter: one character.
 

@@ -93,7 +93,7 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
         if not 0 <= self.max_age_seconds <= U32_MAX:
             remedy = f"from 0 to {U32_MAX} seconds; 7-0 is a week"
             raise InvalidInput(
-                f"{self.max_age_seconds} s is no age", field="PriorityMaxAge", remedy=remedy
+                f"{self.max_age_seconds} s is not an age", field="PriorityMaxAge", remedy=remedy
             )
 
     @property

@@ -58,7 +58,7 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
     Args:
         row: the explanation.
         form: the format of times.
-        width: that of the terminal.
+        width: the width of the terminal.
     """
     why = row.why
     facts = ", ".join(

@@ -112,7 +112,7 @@ def level_assumptions(rule: RankingRule, pause: int, run: str) -> list[str]:
     """Return sentences that explain the levels after a pause or a run.
 
     Args:
-        rule: that ranks users.
+        rule: the rule that ranks users.
         pause: its length in seconds.
         run: its usage, as shown.
     """
@@ -144,7 +144,7 @@ def forecast_data(
 
     Args:
         backs: the recovery times.
-        rule: that ranks users.
+        rule: the rule that ranks users.
         levels: those of the same associations after a pause or a run, if one was named.
     """
     return [

@@ -81,7 +81,7 @@ def table(
         columns: the columns, in order.
         rows: the rows.
         form: the format of amounts and times.
-        width: that of the terminal; None: no limit, so all columns but the extra ones.
+        width: the width of the terminal; None: no limit, so all columns but the extra ones.
         header: print the header line.
     """
     if width is None:
@@ -349,7 +349,7 @@ def envelope(
 
     Args:
         schema: name and version of the schema.
-        source: of the data.
+        source: the source of the data.
         data: the rows of a list, or the result of a change.
         warnings: in sentences.
         form: the unit of `display`.

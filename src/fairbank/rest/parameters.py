@@ -242,7 +242,7 @@ def job_filters(
         request: the request of the user.
         projects: the named projects; None if none is named.
         allocations: filters of the allocation that paid or refused.
-        period: of the runs or refusals, as their queries select by it.
+        period: the period of the runs or refusals, as their queries select by it.
         allocation: number of the allocation that paid or refused; None: any.
         owner_uid: user of the job; None: all that are visible.
         cluster: name of the cluster; None: any.

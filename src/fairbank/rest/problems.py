@@ -53,7 +53,7 @@ def problem_of(
     """Return a problem without a refusal.
 
     Args:
-        title: of the kind; it also gives the type.
+        title: the title of the kind; it also gives the type.
         status: HTTP status.
         detail: the error in one sentence.
         remedy: what may help.
@@ -74,7 +74,7 @@ def problem_of_refusal(
     """Return the problem for a refusal.
 
     Args:
-        refusal: of the bank.
+        refusal: the bank's refusal.
         known: facts that make the remedies more precise.
         fields: names of the fields that the request may have.
     """

@@ -181,7 +181,7 @@ class Allocations(UseCases):
         Args:
             identity: the user who asks.
             number: the allocation.
-            period: of the entries: its start, and its end, which is excluded.
+            period: the period of the entries: its start, and its end, which is excluded.
             page: the newest entries of the period, or the oldest.
             every: also the entries that move no credit. Declined requests of staff, and reports of
                 jobs that were wrong in themselves, are only shown to staff, and to who sent them.
@@ -256,8 +256,8 @@ class Allocations(UseCases):
             if owner.id in (chain if allocation.terms.shared else (project.id,)):
                 return []
         return [
-            f"user {request.uid} is no member of {owner.account}; if the user is right, add them:"
-            f" fairbank project add-user {shlex.quote(owner.account)} {request.uid}"
+            f"user {request.uid} is not a member of {owner.account}; if the user is right, add"
+            f" them: fairbank project add-user {shlex.quote(owner.account)} {request.uid}"
         ]
 
     def deposit(self, identity: Identity, request: Deposit) -> Outcome:
@@ -380,7 +380,7 @@ def _without_movement(reader: Reader, entries: Sequence[Entry]) -> set[int]:
     """Return the ids of entries of runs that changed no sum, such as the hold of a free run.
 
     Args:
-        reader: of the journal.
+        reader: the reader of the journal.
         entries: in the order of the journal; what is left out between them changes no sum.
     """
     if not any(entry.amount == 0 for entry in entries):

@@ -78,10 +78,10 @@ class Quotes(UseCases):
 
         Args:
             identity: user who asks; must see the project.
-            account: of the project.
+            account: the project's account.
             request: the job; its partition is not used.
             place: where it is to run.
-            tasks: of an array, which must all be paid.
+            tasks: number of tasks of an array, which must all be paid.
             owner: user of the job; None: the user who asks. The cap of another owner counts where
                 the user who asks may read the whole journal of the paying allocation.
 

@@ -107,7 +107,7 @@ class Releaser:
     """Rounds of releases.
 
     Args:
-        client: of a bank that shows it all projects.
+        client: the client of a bank that shows it all projects.
         slurm: commands of a user who may release jobs.
         again: seconds between two quotes of the same job.
     """

@@ -163,10 +163,10 @@ def import_jobs(
 
     Args:
         bank: client that may report runs of the cluster.
-        cluster: of the jobs, with its prices.
-        jobs: that ended before now; none of them is doubtful.
+        cluster: the cluster of the jobs, with its prices.
+        jobs: the jobs that ended before now; none of them is doubtful.
         now: the current time.
-        source: of the jobs, for the comment of their entries.
+        source: the source of the jobs, for the comment of their entries.
         cover: create allocations for runs that no allocation would pay.
         dry_run: charge nothing, and predict the result.
         progress: called with the stage, and how much of how much is done.
@@ -288,7 +288,7 @@ def _history_result(
 
     Args:
         allocations: those that were created for it.
-        outcomes: of the repairs.
+        outcomes: the outcomes of the repairs.
         known: number of runs that the ledger had already.
         unreadable: lines of Slurm that could not be read.
     """

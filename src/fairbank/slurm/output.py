@@ -215,7 +215,7 @@ def require_regular(path: Path) -> None:
     status = path.stat()
     if not S_ISREG(status.st_mode):
         raise InvalidInput(
-            f"cannot read {path}: it is no regular file",
+            f"cannot read {path}: it is not a regular file",
             field="--from",
             remedy="record the output of the command in a file",
         )

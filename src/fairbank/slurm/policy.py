@@ -49,12 +49,12 @@ def build_policy(
 
     Args:
         site: rules of the site.
-        cluster: with the bank's prices.
-        projects: of the bank.
-        allocations: of the bank.
+        cluster: the cluster, with the bank's prices.
+        projects: the bank's projects.
+        allocations: the bank's allocations.
         partitions: of slurmctld. `fairbank slurm import --dry-run` lists those that only one of
             slurmctld and the bank has; they are left out.
-        nodes: of slurmctld.
+        nodes: the nodes of slurmctld.
         now: current time.
 
     Raises:

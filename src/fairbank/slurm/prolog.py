@@ -131,7 +131,7 @@ def run_prolog(
 
     Args:
         slurm: commands of the cluster.
-        client: of a bank where SlurmUser may report runs.
+        client: the client of a bank where SlurmUser may report runs.
         environ: environment of the PrologSlurmctld.
         fail_open: let jobs run while the bank does not answer; else they are refused.
 

@@ -78,9 +78,9 @@ def build_table(
     parent's: of the active ones, in the order in which they pay, the first with available credit.
 
     Args:
-        cluster: with the resources of its partitions.
-        projects: of the bank.
-        allocations: of the bank.
+        cluster: the cluster, with the resources of its partitions.
+        projects: the bank's projects.
+        allocations: the bank's allocations.
         now: current time.
         weight: highest value.
         stale_seconds: age beyond which the table is not used.
@@ -151,7 +151,9 @@ def encode(table: SiteFactorTable) -> bytes:
 def _row(name: str, resource: str, value: int) -> bytes:
     if abs(value) > NICE_MAX:
         raise InvalidInput(
-            f"{value} is no site factor", field="values", remedy=f"from {-NICE_MAX} to {NICE_MAX}"
+            f"{value} is not a site factor",
+            field="values",
+            remedy=f"from {-NICE_MAX} to {NICE_MAX}",
         )
     return _ROW.pack(_packed(name, _NAME), _packed(resource, _RESOURCE), value, 0)
 
@@ -177,7 +179,7 @@ def decode(text: bytes) -> SiteFactorTable:
     Raises InvalidInput with the fault; the plug-in rejects the same.
     """
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
-        raise _damaged("it is no table of site factors")
+        raise _damaged("it is not a table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(
         text
     )

@@ -168,7 +168,7 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
     Owner and mode of the old file are kept.
 
     Args:
-        path: of the file.
+        path: the file's path.
         text: new content.
         field: setting that names the path, for the error.
     """

@@ -57,7 +57,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
             raise no_store_error(str(path))
         if not path.is_file():
             raise InvalidInput(
-                f"{path} is no file", field="store.url", remedy="name the file of the store"
+                f"{path} is not a file", field="store.url", remedy="name the file of the store"
             )
     except PermissionError as locked:
         raise _not_ours(path) from locked

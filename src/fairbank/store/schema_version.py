@@ -38,7 +38,7 @@ def check_known_schema(
     Args:
         connection: to the database.
         version: its newest migration.
-        directory: that of the settings, for the remedy.
+        directory: the directory of the settings, for the remedy.
     """
     if version is None:
         return

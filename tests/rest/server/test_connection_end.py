@@ -206,4 +206,7 @@ def test_connect_is_refused(server: EchoServer) -> None:
     [(status, problem)] = send_and_read_all(
         server, b"CONNECT bank:443 HTTP/1.1\r\nHost: bank\r\n\r\n"
     )
-    assert (status, problem["detail"]) == (400, "CONNECT asks for a tunnel, and this is no proxy")
+    assert (status, problem["detail"]) == (
+        400,
+        "CONNECT asks for a tunnel, and this is not a proxy",
+    )

@@ -84,7 +84,7 @@ def test_invalid_gid_does_not_stop_import(priced_site: CommandSite) -> None:
         priced_site.run(*command, "--dry-run", code=FOUND),
         priced_site.run(*command, code=FOUND),
     )
-    assert "account chem: 4294967295 is no number of a group" in " ".join(planned.err.split())
+    assert "account chem: 4294967295 is not a number of a group" in " ".join(planned.err.split())
     assert (planned.err, planned.out.splitlines()) == (done.err, done.out.splitlines()[:-1])
 
 

@@ -43,7 +43,8 @@ def test_unreadable_processor_time_is_named(site: CommandSite) -> None:
     site.report(job, do="complete", end=job.end, elapsed=600, state="COMPLETED")
     site.slurm.set_output("sacct-spent", line(1, iso(job.submitted)[:-1], "0:0", "long"))
     assert (
-        "! not read: sacct, line 1, TotalCPU: 'long' is no time" in site.run("eff", "1", code=0).err
+        "! not read: sacct, line 1, TotalCPU: 'long' is not a time"
+        in site.run("eff", "1", code=0).err
     )
 
 

@@ -194,11 +194,11 @@ def test_failed_release_does_not_stop_others() -> None:
 
 def test_held_job_that_cannot_be_read_is_an_error_and_stops_no_other() -> None:
     queue = SimulatedQueue(*jobs_named("1"))
-    queue.unreadable = (UnreadableLine("squeue", 2, "TimeLimit", "'?' is no time"),)
+    queue.unreadable = (UnreadableLine("squeue", 2, "TimeLimit", "'?' is not a time"),)
     releaser = Releaser(SimulatedBank(), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]
-    assert releaser.status()["error"] == "cannot read squeue, line 2, TimeLimit: '?' is no time"
+    assert releaser.status()["error"] == "cannot read squeue, line 2, TimeLimit: '?' is not a time"
 
 
 def test_aborted_round_continues_in_the_next() -> None:

@@ -192,7 +192,7 @@ def test_table_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "table"
     assert find_table(str(path)).error == "No such file or directory"
     path.write_bytes(b"x")
-    assert find_table(str(path)).error == "it is no table of site factors"
+    assert find_table(str(path)).error == "it is not a table of site factors"
     path.write_bytes(encode(SiteFactorTable(7, 60, {"cpu": "cpu"}, {})))
     assert find_table(str(path)) == TableFile(path=str(path), written=7, stale_seconds=60)
     assert plugin_files.table_path(

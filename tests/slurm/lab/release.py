@@ -87,7 +87,7 @@ def made(name: str) -> Release:
 
 def _named(name: str) -> Release:
     if not NAME.fullmatch(name):
-        raise Unobtainable(f"{name!r} is no release of Debian; say RELEASE=trixie")
+        raise Unobtainable(f"{name!r} is not a release of Debian; say RELEASE=trixie")
     if os.geteuid() != 0:
         raise Unobtainable(
             f"only root can make and enter a root of Debian {name}; run this as root"

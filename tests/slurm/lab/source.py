@@ -61,7 +61,7 @@ def read(tree: Path, release: Release) -> SlurmSource:
     """Return the source tree with its version. Raises Unobtainable."""
     tree = tree.resolve()
     if not (tree / "META").is_file() or not (tree / "configure").is_file():
-        raise Unobtainable(f"{tree} is no source of Slurm: META or configure is missing")
+        raise Unobtainable(f"{tree} is not a source of Slurm: META or configure is missing")
     version = VERSION.search((tree / "META").read_text())
     if version is None:
         raise Unobtainable(f"{tree}/META has no version")

@@ -345,10 +345,10 @@ def test_refusal_of_the_controller_ends_with_the_sentence_of_slurm(
 def test_remedy_follows_a_refusal_that_slurm_does_not_know(
     command: RunCommand, controller: RecordingController
 ) -> None:
-    error: FairbankError = InvalidInput("'x' is no name", field="--job-name", remedy="write y")
+    error: FairbankError = InvalidInput("'x' is not a name", field="--job-name", remedy="write y")
     controller.answer = lambda request: error
     assert command("sbatch", "-J", "x", "--wrap", "true").err == (
-        "sbatch: error: Batch job submission failed: 'x' is no name\nsbatch: write y\n"
+        "sbatch: error: Batch job submission failed: 'x' is not a name\nsbatch: write y\n"
     )
 
 

@@ -116,7 +116,7 @@ class ReportFlow:
             message: message that it passes on.
             receipt: where to acknowledge the message once the report is safe.
             now: monotonic seconds.
-            pieces: of the run before its last change of resources.
+            pieces: the pieces of the run before its last change of resources.
         """
         report = self._new_report(kind, message, now, pieces)
         report.receipts = (receipt,)

@@ -103,7 +103,7 @@ def report_body(
         message: message of the plug-in about the run.
         kind: kind of the report.
         key: idempotency key.
-        pieces: of the run before its last change of resources.
+        pieces: the pieces of the run before its last change of resources.
     """
     run, limit_seconds = message.run, message.limit_seconds or 0
     facts: dict[str, Any] = {

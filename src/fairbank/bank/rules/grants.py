@@ -23,7 +23,7 @@ def refuse_grant(
     after the settings have changed.
 
     Args:
-        context: with the categories and the user.
+        context: the context, with the categories and the user.
         new: the allocation after the grant.
         old: the allocation before it; None for a new one.
         is_transfer: the credit was granted before, to another project.

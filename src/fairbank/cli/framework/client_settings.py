@@ -125,7 +125,7 @@ def _address_in(path: str | None, field: str, known: Mapping[str, str]) -> dict[
     is known.
 
     Args:
-        path: of the settings of a bank; None for none.
+        path: the path of the settings of a bank; None for none.
         field: the option or variable that names them.
         known: the values found so far.
     """

@@ -306,7 +306,7 @@ def file_read(text: str) -> str:
 def file_written(text: str) -> str:
     """Return the name of a file to write. Not -: the table may go to standard output."""
     if text == "-":
-        raise ArgumentTypeError("- is no file: name one, or /dev/stdout")
+        raise ArgumentTypeError("- is not a file: name one, or /dev/stdout")
     return text
 
 

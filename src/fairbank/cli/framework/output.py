@@ -50,17 +50,19 @@ def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
 
         command = context.prog if columns else ENTRIES
         there = columns or ENTRY_COLUMNS
-        headers = [column.head for column in _there(context, there)]
+        headers = [column.head for column in _columns_of_form(context, there)]
         wide = max(map(len, headers))
         for head in headers:
             line = f"{head:<{wide}}  {describe(command, head)}"
             context.print_lines(folded(line, context.width))
-        if len(_there(context, there)) == len(there) and len(with_minutes(there)) > len(there):
+        if len(_columns_of_form(context, there)) == len(there) and len(with_minutes(there)) > len(
+            there
+        ):
             context.note(f"{EXACT}: --csv and -P also have each amount in whole SU-minutes.")
     return bool(context.options.helpformat)
 
 
-def _there(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
+def _columns_of_form(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
     """Return the columns of this format: for programs each amount also in minutes."""
     form = context.options.form
     if form not in ("csv", "parsable"):
@@ -96,7 +98,9 @@ def _show(context: Context, listing: Listing) -> None:
 def _chosen(context: Context, listing: Listing) -> list[Column]:
     options, caption = context.options, listing.caption or ""
     wanted = options.format or _default_format(context)
-    chosen = choose(_there(context, listing.columns), wanted, extras=_is_unbound(context, listing))
+    chosen = choose(
+        _columns_of_form(context, listing.columns), wanted, extras=_is_unbound(context, listing)
+    )
     # Most tables have the unit in their caption, JSON has it as `unit`.
     is_named = options.form is None and context.format.unit in caption
     return chosen if is_named else with_unit(chosen, context.format.units)

@@ -82,7 +82,7 @@ def check_directory(directory: str, option: str) -> None:
         place = place.parent
     if not place.is_dir():
         raise InvalidInput(
-            f"{place} is no directory",
+            f"{place} is not a directory",
             field=option,
             remedy="name a directory, or one that can be made",
         )

@@ -38,7 +38,9 @@ def classic(
     if not 1 <= dampening <= DAMPENING_MAX:
         remedy = f"a whole number from 1 to {DAMPENING_MAX}"
         raise InvalidInput(
-            f"{dampening} is no dampening factor", field="FairShareDampeningFactor", remedy=remedy
+            f"{dampening} is not a dampening factor",
+            field="FairShareDampeningFactor",
+            remedy=remedy,
         )
     usage = usage_of(tree, usage)
     shares = _norm_shares(tree)

@@ -154,7 +154,7 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
         )
     if half_life % 60:
         raise InvalidInput(
-            f"{half_life} s is no whole minute",
+            f"{half_life} s is not a whole minute",
             field="PriorityDecayHalfLife",
             remedy="Slurm counts it in minutes",
         )

@@ -229,7 +229,7 @@ def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
         raise _malformed(
             at,
             tree.rows[at],
-            f"{column[at]} is no usage",
+            f"{column[at]} is not a usage",
             "usage",
             "give a finite number of billing-seconds, 0 or more",
         )

@@ -53,7 +53,7 @@ def association_factor(
     Args:
         priorities: priority of each job's association.
         scale: has the highest priority; if that is 0, all factors are 0.
-        settings: with NO_NORMAL_ASSOC the priorities stay as they are.
+        settings: the settings; with NO_NORMAL_ASSOC the priorities stay as they are.
     """
     if Flag.NO_NORMAL_ASSOC in settings.flags:
         return priorities

@@ -168,7 +168,9 @@ def _column(field: str, numbers: Numbers, count: int, low: float, high: float) -
         )
     except (ValueError, TypeError, OverflowError) as bad:
         raise _wrong(
-            field, f"this is no column of {count} numbers", "give one number, or one for each row"
+            field,
+            f"this is not a column of {count} numbers",
+            "give one number, or one for each row",
         ) from bad
     if count and not (column.min() >= low and column.max() <= high):  # NaN is in no range
         row = int(np.argmax(~((column >= low) & (column <= high))))

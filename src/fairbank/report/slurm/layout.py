@@ -115,7 +115,7 @@ def parse_letters(form: str, columns: Columns) -> TableFormat:
 
     Args:
         form: the argument of --format.
-        columns: of the command.
+        columns: the command's columns.
     """
     letters: dict[str, SlurmColumn] = {}
     for column in columns.values():
@@ -141,7 +141,7 @@ def parse_names(form: str, columns: Columns) -> TableFormat:
 
     Args:
         form: the argument of --Format.
-        columns: of the command; case does not matter.
+        columns: the command's columns; case does not matter.
     """
     names = {name.lower(): column for name, column in columns.items()}
     cells, unknown = list[PlacedColumn](), list[str]()
@@ -231,7 +231,7 @@ def parse_fields(form: str, columns: Columns) -> list[SlurmColumn]:
 
     Args:
         form: the argument of --format.
-        columns: of the command. The first that begins with a name is meant.
+        columns: the command's columns. The first that begins with a name is meant.
 
     Raises:
         InvalidInput: there is no such column. sacct and sstat exit with 1.

@@ -233,7 +233,7 @@ def shortened(
         value: the number.
         unit: its unit, of UNITS; empty for none.
         exact: False always takes the largest unit, with two decimals.
-        step: of the units.
+        step: the factor between two units.
         shown: unit of the result; empty: that which fits.
     """
     if int(value) == 0:

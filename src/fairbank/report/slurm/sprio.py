@@ -291,7 +291,7 @@ def parse_format(text: str) -> Format:
         match = _WANTED.fullmatch(specification)
         if match is None or match[3] not in FIELDS:
             raise InvalidInput(
-                f"%{specification[:40]} is no column",
+                f"%{specification[:40]} is not a column",
                 field="--format",
                 remedy=f"the letters are {', '.join(FIELDS)}, as in %.15i %9r",
             )

@@ -57,7 +57,7 @@ class Munge:
         """Create a client.
 
         Args:
-            socket: of munged; default: the one that libmunge was built with.
+            socket: the socket of munged; default: the one that libmunge was built with.
             library: file name of libmunge.
             ttl_seconds: validity of created credentials; default and maximum: those of munged.
             only_uid: user who may decode created credentials; default: all users.

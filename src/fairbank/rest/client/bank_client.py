@@ -165,8 +165,8 @@ class BankClient:
         """Post a request and return the `data` of the answer.
 
         Args:
-            path: of the route.
-            body: of the request.
+            path: the route's path.
+            body: the request's body.
             key: idempotency key; None for a new one.
         """
         data: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
@@ -201,7 +201,7 @@ class BankClient:
             answer = self._client.get(path, {**(query or {}), "limit": PAGE, "after": after})
             if not isinstance(answer.get("data"), list):
                 raise InvalidInput(
-                    f"the bank's {path} is no list",
+                    f"the bank's {path} is not a list",
                     field="server",
                     remedy="is it a bank, and as new as this command?",
                 )

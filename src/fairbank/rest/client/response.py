@@ -164,8 +164,8 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
 
     Args:
         status: HTTP status.
-        body: of the response.
-        address: of the bank, for messages.
+        body: the response's body.
+        address: the bank's address, for messages.
 
     Raises:
         Refused: the bank refused.

@@ -53,7 +53,7 @@ def entry_query(
     Args:
         request: the request of the user.
         projects: the named projects; None if none is named.
-        period: of the times at which the entries were made.
+        period: the period of the times at which the entries were made.
         allocation: number of the allocation of the journal; None: all.
     """
     return EntryQuery(

@@ -135,7 +135,7 @@ def _usage(
         runs: use case that reads them.
         query: selects the runs.
         by: kind of the groups.
-        page: of groups; of the largest ones there is only one, with the others in a row.
+        page: the page of groups; of the largest ones there is only one, with the others in a row.
     """
     if page.largest:
         rows, next_ = runs.usage(query, by, page), None
@@ -196,7 +196,7 @@ def _parse_cursor(text: str | None, by: UsageBy) -> tuple[str | int, str, str] |
         return msgspec.json.decode(text, type=tuple[_GroupName, _GroupName, _GroupName])
     except ValueError as bad:
         raise InvalidInput(
-            f"{text[:40]!r} is no cursor of rows by {by.value}",
+            f"{text[:40]!r} is not a cursor of rows by {by.value}",
             field="after",
             remedy="send the `next` of the previous page",
         ) from bad

@@ -82,7 +82,7 @@ NO_UPGRADE = _malformed(
     "Upgrade",
 )
 NO_PROXY = _malformed(
-    "CONNECT asks for a tunnel, and this is no proxy", "use GET, POST, PUT, PATCH or DELETE"
+    "CONNECT asks for a tunnel, and this is not a proxy", "use GET, POST, PUT, PATCH or DELETE"
 )
 TOO_SLOW = _response(
     408,

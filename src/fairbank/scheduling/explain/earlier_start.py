@@ -83,11 +83,11 @@ def largest_amount(
     The search halves the amounts: more of them must not start the job earlier.
 
     Args:
-        name: of the search among the changes that were tried.
+        name: the name of the search among the changes that were tried.
         least: least amount that the job may request.
         most: amount that the job requests.
         start: returns the start with an amount; None: never.
-        option: of sbatch that requests an amount.
+        option: the option of sbatch that requests an amount.
     """
 
     def before(other: int | None) -> EarlierStart | None:

@@ -138,7 +138,7 @@ def _check_form(stream: gzip.GzipFile, path: Path) -> None:
         )
     if form != FORMAT:
         raise InvalidInput(
-            f"{path} is no backup of the form {FORMAT}: its form is {form!r:.40}",
+            f"{path} is not a backup of the form {FORMAT}: its form is {form!r:.40}",
             field="file",
             remedy="name a file made by: fairbank backup create",
         )

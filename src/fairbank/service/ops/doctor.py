@@ -220,6 +220,6 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
                 if name not in settings.clusters:
                     yield HealthCheck(
                         f"token {token.id} is for the agent of {name},"
-                        " which is no cluster of the settings",
+                        " which is not a cluster of the settings",
                         True,
                     )

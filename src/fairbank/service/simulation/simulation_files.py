@@ -51,7 +51,9 @@ def read_policy(path: Path) -> SimulationPolicy:
             f"a policy is called as its file is: at most {NAME_MAX} printable characters before"
             " .toml"
         )
-        raise InvalidInput("this file's name is no name of a policy", field="policy", remedy=remedy)
+        raise InvalidInput(
+            "this file's name is not a name of a policy", field="policy", remedy=remedy
+        )
     text = _read_file(path, "policy", "name a file that describes a policy")
     try:
         return policy_of(path.stem, text)

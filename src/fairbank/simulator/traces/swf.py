@@ -86,7 +86,7 @@ def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[i
             if not is_remark(line):
                 if not is_like_a_job(line):
                     raise InvalidInput(
-                        f"line {number} is no job: this is no trace",
+                        f"line {number} is not a job: this is not a trace",
                         field="FILE",
                         remedy="name a trace in the Standard Workload Format",
                     )

@@ -148,8 +148,8 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
         if the policy refuses that.
 
         Args:
-            account: of the job.
-            partitions: that it names now.
+            account: the job's account.
+            partitions: the partitions that it names now.
             candidate: the other partition.
         """
         forced = forced_value(self.short_terms, "partition", account, self.written)

@@ -65,7 +65,7 @@ class Components(NamedTuple):
         """Return why a component waits that could start by itself; None for others.
 
         Args:
-            reason: that of slurmctld.
+            reason: the reason of slurmctld.
         """
         waiting = self.waiting
         if all(component.number != self.of.job_id for component in self.parts) or any(
@@ -98,7 +98,7 @@ def pending_components(
     Args:
         job: one of them.
         queue: the queue.
-        plan: of the passes, which start all components or none.
+        plan: the plan of the passes, which start all components or none.
     """
     if job.het_job is None:
         return Components(job, (), start_now=False)

@@ -151,7 +151,7 @@ class FactorNotes:
         """Return the priority of an owner, and the one it is divided by.
 
         Args:
-            priority: that of the owner.
+            priority: the priority of the owner.
             owner: association or QOS of the job.
             highest: the highest priority of all.
             best: whose it is.

@@ -131,8 +131,8 @@ def priority_rows(
     """Return all rows of sprio in its order, with the owners that squeue prints.
 
     Args:
-        lines: of sprio.
-        weights: of the factors.
+        lines: the lines of sprio.
+        weights: the weights of the factors.
         waiting: owners of pending jobs; None if squeue was not asked.
         running_too: sprio also lists running jobs (CALCULATE_RUNNING), squeue does not.
     """
@@ -236,8 +236,8 @@ def compute_priorities(
     those no longer pending are left out.
 
     Args:
-        rows: of sprio.
-        inputs: of priorities.
+        rows: the rows of sprio.
+        inputs: the inputs of priorities.
         factors: fair-share factors by association.
         now: time of slurmctld's computation; None to derive it from the ages of the jobs.
 
@@ -318,9 +318,9 @@ def _time_of(
     """Return when slurmctld computed the priorities, which the oldest age tells; 0 if no job ages.
 
     Args:
-        rows: of sprio.
-        jobs: of the rows.
-        settings: of the priorities.
+        rows: the rows of sprio.
+        jobs: the jobs of the rows.
+        settings: the settings of the priorities.
     """
     weight, maximum = settings.counted.age, settings.max_age_seconds
     ticks = [

@@ -64,7 +64,7 @@ def ranking_rule(
     """Return the rule; slurmctld's local time `zone` decides when usage is reset.
 
     Args:
-        settings: of fair share.
+        settings: the settings of fair share.
         now: time in seconds since 1970.
         zone: time zone of slurmctld.
         factors: settings of priorities; None if their weights are unknown.
@@ -107,7 +107,7 @@ def levels_after(
 
     Args:
         rows: all associations.
-        rule: that ranks users.
+        rule: the rule that ranks users.
         pause: its length in seconds.
         run: its usage in billing-seconds.
     """
@@ -285,8 +285,8 @@ def daily_records(
 
     Args:
         cluster: its name.
-        rows: of all associations.
-        rule: that ranks them.
+        rows: the rows of all associations.
+        rule: the rule that ranks them.
     """
     if not cluster:
         raise InvalidInput(

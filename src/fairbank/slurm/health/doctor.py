@@ -55,7 +55,7 @@ class Doctor:
 
     Args:
         slurm: commands of the cluster.
-        client: of the bank.
+        client: client of the bank.
         agent: returns the settings and the status of the agent. Raises FairbankError.
         munge: makes a credential at a socket (None: the default) and reads it. Raises
             FairbankError.

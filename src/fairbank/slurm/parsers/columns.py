@@ -41,7 +41,7 @@ class Cells(dict[str, str]):
 
         Args:
             field: name of the column.
-            reader: of the text.
+            reader: the function that reads the text.
             default: text if there is no such cell; None if there must be one.
         """
         text = self.get(field, default)
@@ -57,7 +57,7 @@ def read_rows(command: str, records: Records, reader: Callable[[Cells], T | None
     """Convert records to values.
 
     Args:
-        command: that printed them, for errors.
+        command: the command that printed them, for errors.
         records: records, and lines that are none.
         reader: returns the value of a record, or None to leave it out. Its InvalidInput is
             reported.
@@ -121,9 +121,9 @@ def table_of(
     """Return the table whose columns are the fields of a record.
 
     Args:
-        command: that prints it.
+        command: the command that prints it.
         record: takes the values of all columns.
-        readers: of the columns, in the order of the fields.
+        readers: the readers of the columns, in the order of the fields.
         delimiter: between the cells.
     """
 
@@ -170,10 +170,10 @@ def split_record(
     """Split one line.
 
     Args:
-        command: that printed it, for the error.
-        number: of the line.
+        command: the command that printed it, for the error.
+        number: the line's number.
         line: its text.
-        columns: in their order.
+        columns: the columns, in their order.
         delimiter: between the cells.
     """
     texts = line.split(delimiter)
@@ -225,9 +225,9 @@ def key_value_records(command: str, text: str, key: str) -> Records:
     """Yield records of `Key=value Key=value`.
 
     Args:
-        command: that printed them, for errors.
+        command: the command that printed them, for errors.
         text: its output.
-        key: that each line must have.
+        key: the key that each line must have.
     """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

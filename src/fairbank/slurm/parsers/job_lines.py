@@ -127,7 +127,7 @@ def _fewest(text: str, field: str) -> int:
 def _nice(text: str, field: str) -> int:
     if len(text) <= 11 and abs(int(text)) <= NICE_MAX:
         return int(text)
-    raise InvalidInput(f"{words.quote_unknown(text)} is no nice value", field=field)
+    raise InvalidInput(f"{words.quote_unknown(text)} is not a nice value", field=field)
 
 
 class EndedJob(msgspec.Struct, frozen=True):

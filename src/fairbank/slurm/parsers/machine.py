@@ -251,7 +251,7 @@ def _partition_rules(cells: Cells) -> PartitionRules:
 def _partition_state(text: str, field: str) -> PartitionState:
     if text in PartitionState.__members__:
         return PartitionState[text]
-    raise InvalidInput(f"{words.quote_unknown(text)} is no state of a partition", field=field)
+    raise InvalidInput(f"{words.quote_unknown(text)} is not a state of a partition", field=field)
 
 
 def _weights(cells: Cells) -> Weights | None:

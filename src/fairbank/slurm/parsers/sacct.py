@@ -183,13 +183,13 @@ def _exit_code(text: str, field: str) -> tuple[int, int]:
     """Return exit code and signal."""
     match = _EXIT.fullmatch(text)
     if match is None or int(match[1]) > 255 or int(match[2]) > 127:
-        raise InvalidInput(f"{words.quote_unknown(text)} is no exit code", field=field)
+        raise InvalidInput(f"{words.quote_unknown(text)} is not an exit code", field=field)
     return int(match[1]), int(match[2])
 
 
 def _cpu_seconds(text: str, field: str) -> int | None:
     """Return seconds, rounded up; None for no time, which a Slurm prints that gathers none."""
-    parts = words.match_cell(_TIME, text, field, "is no time").groups()
+    parts = words.match_cell(_TIME, text, field, "is not a time").groups()
     days, hours, minutes, seconds, thousandths = (int(part or 0) for part in parts)
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + (thousandths > 0) or None
 

@@ -135,7 +135,7 @@ def read_waiting_jobs(text: str) -> ParsedRows[WaitingJob]:
 
 def _waiting_job(cells: Cells) -> WaitingJob:
     name = cells["JobArrayID"]
-    number = words.match_cell(_JOB_NAME, name, "JobArrayID", "is no job id")
+    number = words.match_cell(_JOB_NAME, name, "JobArrayID", "is not a job id")
     nodes, cpus, gpus = cells.read("tres-alloc", _size)
     return WaitingJob(
         job_id=int(number[1]),

@@ -19,7 +19,7 @@ def open_dependencies(
     """Return the dependencies of a job.
 
     Args:
-        job: that is pending.
+        job: the job that is pending.
         slurm_jobs: by number, each pending task of an array among them.
         ended: jobs that are over, as far as they are known.
     """

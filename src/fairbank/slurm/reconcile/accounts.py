@@ -179,7 +179,7 @@ def _added(cluster: str, account: str, user: str) -> SacctmgrChange:
 
 def _removed(cluster: str, account: str, user: str) -> SacctmgrChange:
     words = ("delete", "user", "where", f"name={user}", f"account={account}", f"cluster={cluster}")
-    return SacctmgrChange(words, f"{user} is no member of {account}")
+    return SacctmgrChange(words, f"{user} is not a member of {account}")
 
 
 def _accounts_without_usage(

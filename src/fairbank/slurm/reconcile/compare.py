@@ -193,7 +193,7 @@ def classify(
         job: one execution that has ended.
         run: its run in the ledger; None if there is none.
         sides: times of the comparison, and what the bank refused.
-        prices: of the cluster, as the bank has them.
+        prices: the prices of the cluster, as the bank has them.
     """
     # The order is the rule: what costs nothing, then what cannot be judged yet, then differences.
     # So no charge is proposed from a record that may still change.

@@ -178,7 +178,7 @@ class _TakenNames:
         can.
         """
         if gid > UID_MAX:
-            return f"{gid} is no number of a group; name another: --gid {quote(account)}=NUMBER"
+            return f"{gid} is not a number of a group; name another: --gid {quote(account)}=NUMBER"
         if (owner := self.by_gid.get(gid)) is not None:
             return f"{owner} has its gid {gid} already; name another: --gid {quote(account)}=NUMBER"
         if (owner_of_group := self._by_group.get(account)) is not None:
@@ -256,9 +256,9 @@ def plan_allocations(
 
     Args:
         jobs: finished jobs.
-        projects: of the bank, perhaps with those that an import will create.
-        allocations: that exist.
-        cluster: with its prices.
+        projects: the bank's projects, perhaps with those that an import will create.
+        allocations: the allocations that exist.
+        cluster: the cluster, with its prices.
     """
     funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)

@@ -249,7 +249,7 @@ def read_runs(
 
     Args:
         bank: client that may see all runs.
-        cluster: of the runs.
+        cluster: the runs' cluster.
         since: start of the first job.
         until: end of the period, not included.
         progress: called after each run with the stage "bank".

@@ -52,14 +52,14 @@ class Repairer:
 
     Args:
         bank: client that may report runs of the cluster.
-        cluster: with its partitions, as the bank prices them.
+        cluster: the cluster, with its partitions, as the bank prices them.
         history: all executions of the jobs found.
         runs: runs of the ledger.
         now: time that a released run ends.
         retry_refused: retry charges that the bank refused, where an allocation exists by now.
         doubt: reason why no hold is released, if there is one.
         funds: projects and allocations to assume instead of the bank's.
-        comment: of the entries of charges.
+        comment: the comment of the entries of charges.
     """
 
     def __init__(
@@ -215,9 +215,9 @@ def charge_report(
         job: the execution that ended.
         run: its run in the ledger, whose submission and restart the report keeps; None if unknown.
         restart: restarts before this execution.
-        cluster: of the job.
+        cluster: the job's cluster.
         job_end: exit code and processor time, where known.
-        comment: of the entry.
+        comment: the comment of the entry.
 
     Raises:
         InvalidInput: the record lacks something that a report needs, or contradicts itself.

@@ -40,7 +40,7 @@ class _Words(dict[str, E]):
         self._noun = noun
 
     def __missing__(self, word: object) -> E:
-        raise Corrupt(f"{word!r} is no {self._noun}", remedy="fairbank audit verify")
+        raise Corrupt(f"{word!r} is not a {self._noun}", remedy="fairbank audit verify")
 
 
 _ALLOCATION_STATES = _Words(AllocationState, "state of an allocation")

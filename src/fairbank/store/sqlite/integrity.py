@@ -125,7 +125,7 @@ def index_faults(connection: Any) -> list[IntegrityFault]:
     complete indexes in the wrong order, and faults that cancel out. Raises the driver's errors.
     """
     if damaged := connection.exec_driver_sql(_NO_TEXT).scalar():
-        text = f"{damaged} tables or indexes have a name or a definition that is no text"
+        text = f"{damaged} tables or indexes have a name or a definition that is not text"
         return [IntegrityFault(text, in_index=False)]
     for table, having in indexes(connection).items():
         whole = _one(

@@ -59,7 +59,9 @@ def decode_action(word: str) -> Action:
     for action in _ACTIONS:
         if action == word:
             return action
-    raise InvalidInput(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
+    raise InvalidInput(
+        f"{word[:40]!r} is not a verdict", field="action", remedy=", ".join(_ACTIONS)
+    )
 
 
 def check_reason(text: str) -> str:

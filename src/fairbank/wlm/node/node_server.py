@@ -207,7 +207,7 @@ class NodeServer:
             case Ping():
                 pass
             case _:
-                text = f"{type(message).__name__} is no request to a node"
+                text = f"{type(message).__name__} is not a request to a node"
                 raise InvalidInput(text, remedy="send it to another daemon")
         return Accepted()
 

@@ -303,7 +303,7 @@ class StepDaemon:
                     self._end_at = None if seconds is None else now + seconds
                     self._end_reason = reason[:FAILURE_MAX]
             case _:
-                return {"error": "this is no request to a step daemon: state, signal or end"}
+                return {"error": "this is not a request to a step daemon: state, signal or end"}
         return {}
 
     def _state(self, now: float) -> Mapping[str, Any]:

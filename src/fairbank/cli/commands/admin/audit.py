@@ -123,7 +123,7 @@ def read_heads(path: str) -> dict[int, Head]:
             heads[int(journal)] = Head(int(journal), int(seq), bytes.fromhex(link))
         except (ValueError, TypeError) as bad:
             raise InvalidInput(
-                f"{path}, line {number}: this is no head of a journal",
+                f"{path}, line {number}: this is not a head of a journal",
                 field="--heads",
                 remedy="a line is [JOURNAL, NUMBER, LINK]",
             ) from bad

@@ -70,6 +70,7 @@ def _csv(context: Context, options: Namespace) -> int:
     jobs = parse_job_table(read_csv(options, JOB_FIELDS), rules)
 
     source = os.path.basename(options.file)
+    name = "standard input" if options.file == "-" else source
     with Stages(options) as progress:
         predicted = import_jobs(
             bank,
@@ -82,7 +83,7 @@ def _csv(context: Context, options: Namespace) -> int:
             progress=progress,
         )
     if options.dry_run or not predicted.charged:
-        left_out = show_history(context, predicted, dry_run=options.dry_run)
+        left_out = show_history(context, predicted, name, dry_run=options.dry_run)
         return FOUND if left_out else 0
     runs = counted(len(predicted.charged), "run")
     unknown = runs_without_owner(predicted)
@@ -96,7 +97,7 @@ def _csv(context: Context, options: Namespace) -> int:
         result = import_jobs(
             bank, cluster, jobs, now, source=source, cover=options.cover, progress=progress
         )
-    return FOUND if show_history(context, result, dry_run=False) else 0
+    return FOUND if show_history(context, result, name, dry_run=False) else 0
 
 
 COMMAND = Noun(

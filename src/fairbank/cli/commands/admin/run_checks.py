@@ -89,7 +89,7 @@ def membership_warnings(context: Context, report: dict[str, Any]) -> list[str]:
 
     user, account = plain(user_name(owner)), plain(account)
     return [
-        f"user {user} is no member of {account}; if the user is right, add them:"
+        f"user {user} is not a member of {account}; if the user is right, add them:"
         f" {join(['fairbank', 'project', 'add-user', account, user])}"
     ]
 

@@ -39,7 +39,7 @@ def _add_directory(parser: Parser, what: str) -> None:
     add_option(
         parser,
         "directory DIRECTORY",
-        f"where to draw {what}; made if need be; needs matplotlib",
+        f"where to draw {what}; created if missing; needs matplotlib",
         nargs="?",
     )
     add_png(parser)
@@ -144,7 +144,7 @@ CENTRE = Command(
 
 
 def _add_report_usage(parser: Parser) -> None:
-    add_option(parser, "directory DIRECTORY", "where to draw; made if need be; needs matplotlib")
+    add_option(parser, "directory DIRECTORY", "where to draw; created if missing; needs matplotlib")
     add_png(parser)
     add_filters(parser)
     about = f"{LIMIT} (default: {GROUPS_MAX}, of times all)"
@@ -198,7 +198,7 @@ USAGE = Command(
 
 
 def _add_balance(parser: Parser) -> None:
-    add_option(parser, "directory DIRECTORY", "where to draw; made if need be; needs matplotlib")
+    add_option(parser, "directory DIRECTORY", "where to draw; created if missing; needs matplotlib")
     add_png(parser)
     add_accounts(parser)
 

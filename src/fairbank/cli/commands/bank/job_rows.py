@@ -98,7 +98,7 @@ def with_units(
     Args:
         context: the command, which asks for the clusters.
         columns: those of the command, with RESOURCE and CLUSTER as extra columns.
-        rows: of `GET /job` or `GET /failure`.
+        rows: the rows of `GET /job` or `GET /failure`.
     """
     needed = set()
     is_script = context.options.form is not None

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 
 def _add_site_factor(parser: Parser) -> None:
-    about = (
-        "where to write them, in the place of those that are there; made if need be; "
-        "needs matplotlib"
-    )
+    about = "where to write them; created if missing, existing files are replaced; needs matplotlib"
     add_option(parser, "directory DIRECTORY", about)
     about = "draw only the rule that these settings of an agent choose"
     add_option(parser, "--agent-config FILE", about)
@@ -75,7 +72,7 @@ DAYS = 30
 
 
 def _add_fair_share(parser: Parser) -> None:
-    about = "where to draw a figure of each cluster too; made if need be; needs matplotlib"
+    about = "where to draw a figure of each cluster too; created if missing; needs matplotlib"
     add_option(parser, "directory DIRECTORY", about, nargs="?")
     add_option(parser, "-A, --accounts ACCOUNT,...", "only these accounts", type=split_list)
     add_option(parser, "--users", "also the users in them")

@@ -69,7 +69,7 @@ def add(parser: Parser) -> None:
     about = "look at the fair start of every N-th job, which takes long"
     add_option(parser, "--fair-starts N", about, type=at_least_one, default=0)
     about = (
-        "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
+        "draw utilisation, queue, waits and, with --shares, shares; created if missing; "
         "needs matplotlib"
     )
     add_option(parser, "--plots DIRECTORY", about)

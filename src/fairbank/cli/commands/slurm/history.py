@@ -24,13 +24,14 @@ COVER_ABOUT = (
 )
 
 
-def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> int:
+def show_history(context: Context, history: HistoryResult, source: str, *, dry_run: bool) -> int:
     """Print the result and return the number of runs and lines that are left out.
 
     Args:
-        context: the command.
-        history: result, or its prediction.
-        dry_run: it is a prediction.
+        context: the command's context.
+        history: the result, or its prediction.
+        source: what was imported: the name of a file, or `history` for Slurm's accounting.
+        dry_run: the result is a prediction.
     """
     warnings = history_warnings(history)
     if context.options.form == "json":
@@ -48,7 +49,7 @@ def show_history(context: Context, history: HistoryResult, *, dry_run: bool) -> 
     would = "would be " if dry_run else ""
     charged = of_resources(history.charged, price_text if dry_run else _booked_text)
     context.print_text(
-        f"history: {counted(len(history.charged), 'run')} {would}charged, {charged};"
+        f"{plain(source)}: {counted(len(history.charged), 'run')} {would}charged, {charged};"
         f" {history.known:,} known already"
     )
     if history.released:

@@ -35,8 +35,8 @@ def show_state(
     job of this number. Without output it is that of -M or the settings, else the only one with it.
 
     Args:
-        context: of the command.
-        options: of the command.
+        context: the command's context.
+        options: the command's options.
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
     from fairbank.slurm.output import cluster_missing
@@ -46,15 +46,15 @@ def show_state(
     job = options.job
     number = str(runs.job.job_id) if runs else job
     cluster = context.settings.cluster
-    if answers := isinstance(error, NotPending | NotListed):
+    if has_answered := isinstance(error, NotPending | NotListed):
         cluster = context.cluster = error.cluster
     run, refusal, unknown = None, None, None
     try:
         # The number of a task of an array is known to slurmctld only.
         if context.settings.is_configured and number.isdecimal():
-            if answers and cluster is None:
+            if has_answered and cluster is None:
                 raise cluster_missing(options.directory)
-            run, refusal = _in_bank(context, number, cluster)
+            run, refusal = _find_in_bank(context, number, cluster)
     except SeveralClusters:
         raise
     except FairbankError as problem:
@@ -68,7 +68,7 @@ def show_state(
     data = {
         "job": job,
         "state": state,
-        "slurm": None if runs is None else _of_slurm(runs),
+        "slurm": None if runs is None else _slurm_row(runs),
         "run": None if state == "refused" else run,
         "refusal": refusal if state == "refused" else None,
     }
@@ -94,7 +94,7 @@ def _unknown_job(
     """Return the error of a job that neither Slurm nor the bank knows, with both reasons.
 
     Args:
-        context: of the command.
+        context: the command's context.
         job: as it was typed.
         error: why the queue does not explain it.
         unknown: why the bank does not say; None if it was not asked or has no such job.
@@ -109,12 +109,14 @@ def _unknown_job(
     return error
 
 
-def _in_bank(context: Context, number: str, cluster: str | None) -> tuple[Row | None, Row | None]:
+def _find_in_bank(
+    context: Context, number: str, cluster: str | None
+) -> tuple[Row | None, Row | None]:
     """Return the newest run of a job in the bank, and its newest refusal if that is newer.
 
     Args:
-        context: of the command. Its answer names the cluster.
-        number: of the job.
+        context: the command's context, which then names the cluster.
+        number: the job's number.
         cluster: name of the job's cluster; None if it is not known.
 
     Raises FairbankError, NotFound if the bank does not have the cluster, SeveralClusters.
@@ -160,7 +162,7 @@ def _state(runs: NotPending | None, run: Row | None, refusal: Row | None) -> str
     return "running" if run is not None and run["state"] == "held" else "ended"
 
 
-def _of_slurm(runs: NotPending) -> dict[str, Any]:
+def _slurm_row(runs: NotPending) -> dict[str, Any]:
     job = runs.job
     return {
         "as_of": iso(runs.as_of),
@@ -183,13 +185,13 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
     job, run, refusal = (data[name] for name in ("job", "run", "refusal"))
     form = context.format
     if runs is not None:
-        sentence = _in_slurm(context, job, runs)
+        sentence = _slurm_sentence(context, job, runs)
     elif refusal is not None:
         about = f" (resource {refusal['resource']})" if refusal["resource"] else ""
         sentence = f"The bank refused job {job}{about} at {form.moment(instant_of(refusal['at']))}"
         sentence += f": {form.sentence(refusal['detail']).removesuffix('.')}"
     elif data["state"] == "running":
-        sentence = _in_bank_only(context, job, run)
+        sentence = _bank_sentence(context, job, run)
     else:
         sentence = _ended(context, job, run)
     yield folded(plain(f"{sentence}."), context.width)
@@ -199,19 +201,25 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
         yield list(labelled("" if place else "Remedy", with_user_names(remedy), context.width))
 
 
-def _in_slurm(context: Context, name: str, runs: NotPending) -> str:
+def _slurm_sentence(context: Context, name: str, runs: NotPending) -> str:
     """Return what slurmctld says of a job that runs or is completing."""
     job, form = runs.job, context.format
     sentence = f"Job {name} of {job.user} is {job.state.lower()}"
-    sentence += "" if job.started is None else f" since {form.moment(job.started)}"
+    if job.started is not None:
+        started = form.moment(job.started)
+        if job.state == "RUNNING":
+            sentence = f"Job {name} of {job.user} has been running since {started}"
+        else:
+            sentence += f", started at {started}"
     sentence += f" on {nodes}" if (nodes := _nodes(job)) else ""
     return sentence if job.ends is None else sentence + _latest_end(context, job.ends, runs.as_of)
 
 
-def _in_bank_only(context: Context, name: str, run: Row) -> str:
+def _bank_sentence(context: Context, name: str, run: Row) -> str:
     """Return since when a job runs for the bank, and when it or its hold ends at the latest."""
     started, form = instant_of(run["start"]), context.format
-    sentence = f"Job {name}{_of_user(run)} runs since {form.moment(started)}, as the bank knows"
+    sentence = f"Job {name}{_of_user(run)} has been running since {form.moment(started)}"
+    sentence += ", according to the bank"
     now, limit = context.bank_time, run["time_limit"]
     if limit is not None and started + limit > now:
         return sentence + _latest_end(context, started + limit, now)

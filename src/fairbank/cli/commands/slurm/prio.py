@@ -92,11 +92,11 @@ def _jobs(text: str) -> list[int]:
     words = split_list(text)
     for word in words:
         if not re.fullmatch(r"\d{1,10}", word, re.ASCII):
-            raise ArgumentTypeError(f"{word[:40]!r} is no job id")
+            raise ArgumentTypeError(f"{word[:40]!r} is not a job id")
     return [int(word) for word in words]
 
 
-def _fit(options: Namespace) -> None:
+def _check_options(options: Namespace) -> None:
     """Raise InvalidInput for options that would change nothing."""
     if options.explain and options.form not in (None, "json"):
         raise InvalidInput(
@@ -109,7 +109,7 @@ def _fit(options: Namespace) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    _fit(options)
+    _check_options(options)
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
         return _check(context, options)

@@ -42,15 +42,15 @@ def _age(row: Row, form: DisplayFormat) -> str:
 
 
 def _likely(row: Row, form: DisplayFormat) -> str:
-    return _in(row["likely_start"], row["likely_start_in_seconds"], form)
+    return _relative(row["likely_start"], row["likely_start_in_seconds"], form)
 
 
 def _start(row: Row, form: DisplayFormat) -> str:
     """Return when slurmctld expects the start, from the time of its output."""
-    return _in(row["start"], row["start_in_seconds"], form)
+    return _relative(row["start"], row["start_in_seconds"], form)
 
 
-def _in(at: str | int | None, left: int | None, form: DisplayFormat) -> str:
+def _relative(at: str | int | None, left: int | None, form: DisplayFormat) -> str:
     if at is None or left is None:
         return "" if form.exact else "-"
     if form.exact:

@@ -95,7 +95,7 @@ def add(parser: Parser) -> None:
 
 def _pause(text: str) -> int:
     if not re.fullmatch(r"0*[1-9]\d{0,5}[a-z]+", text.lower(), re.ASCII):
-        raise ArgumentTypeError(f"{text[:40]!r} is no length of time; write for example 3weeks")
+        raise ArgumentTypeError(f"{text[:40]!r} is not a length of time; write for example 3weeks")
     try:
         return parse_moment(f"now+{text}", 0, field="--pause")
     except InvalidInput as bad:
@@ -124,7 +124,7 @@ def _changes(text: str) -> dict[str, int]:
     return changes
 
 
-def _fit(options: Namespace) -> None:
+def _check_options(options: Namespace) -> None:
     """Raise InvalidInput for options that would change nothing."""
     if options.forecast and options.form not in (None, "json"):
         remedy = "it is a table, or with --json for programs"
@@ -143,13 +143,13 @@ def _fit(options: Namespace) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    _fit(options)
+    _check_options(options)
     fields = parse_fields(options.format) if options.format else None
     from fairbank.slurm.rankings import read_shares
 
     shares = read_shares(options.directory, context.now(), context.zone)
     code = print_unreadable(context, shares.unreadable, SSHARE)
-    shares = _there(context, shares)
+    shares = _with_changes(context, shares)
     check_names("account", options.accounts or (), {row.account for row in shares.rows})
     check_users(options.user or (), {row.user for row in shares.rows})
     rows = select_rows(
@@ -216,7 +216,7 @@ def _show_table(context: Context, columns: Sequence[Column], rows: Sequence[Row]
     )
 
 
-def _there(context: Context, shares: Shares) -> Shares:
+def _with_changes(context: Context, shares: Shares) -> Shares:
     """Return the shares, with --set as they would be. Raises InvalidInput if rows are missing."""
     if not shares.rows:
         raise InvalidInput(

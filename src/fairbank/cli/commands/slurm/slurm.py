@@ -108,7 +108,7 @@ def _import(context: Context, options: Namespace) -> int:
     if not is_text:
         _print_import(context, result, history)
     elif history is not None:
-        show_history(context, history, dry_run=options.dry_run)
+        show_history(context, history, "history", dry_run=options.dry_run)
     return FOUND if _left_out(result) or (history and history.left_out) else 0
 
 

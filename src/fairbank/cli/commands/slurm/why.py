@@ -78,13 +78,13 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     for name in _OF_TRACE:
         if getattr(options, name) is not None:
             raise InvalidInput(
-                "it changes nothing of a job at Slurm",
+                "it has no effect on a job at Slurm",
                 field=f"--{name}",
                 remedy="leave it out, or name a workload: --trace FILE",
             )
     options.job = _whole_array(options.job)
     if not _JOB.fullmatch(options.job):
-        raise InvalidInput(f"{options.job[:40]!r} is no job id", field="JOBID", remedy=_REMEDY)
+        raise InvalidInput(f"{options.job[:40]!r} is not a job id", field="JOBID", remedy=_REMEDY)
     from fairbank.slurm.queue_explanation import NotListed, NotPending, explain
 
     def quote(request: Mapping[str, object]) -> Any:
@@ -103,8 +103,8 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     except (NotPending, NotListed, Unavailable) as error:
         from fairbank.cli.commands.slurm.job_state import show_state
 
-        return show_state(context, options, _of_other_cluster(options, error) or error)
-    if other := _of_other_cluster(options, explanation):
+        return show_state(context, options, _other_cluster_error(options, error) or error)
+    if other := _other_cluster_error(options, explanation):
         from fairbank.cli.commands.slurm.job_state import show_state
 
         return show_state(context, options, other)
@@ -125,13 +125,13 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     return code
 
 
-def _of_other_cluster(options: Namespace, answer: object) -> Unavailable | None:
+def _other_cluster_error(options: Namespace, answer: object) -> Unavailable | None:
     """Return the error for an answer of Slurm about another cluster than that of -M, else None."""
     cluster = getattr(answer, "cluster", None)
     if cluster is None or options.cluster in (None, cluster):
         return None
     return Unavailable(
-        f"here it is that of cluster {cluster}",
+        f"the queue here is that of cluster {cluster}",
         field="--clusters",
         remedy=f"for a job that waits, run this on a host of cluster {options.cluster}",
     )
@@ -193,13 +193,13 @@ def _in_trace(context: Context, options: Namespace) -> int:
     for word, is_given in useless.items():
         if is_given:
             raise InvalidInput(
-                "it changes nothing of a job of a trace",
+                "it has no effect on a job of a trace",
                 field=word,
                 remedy="leave it out, or --trace",
             )
     if not _NUMBER.fullmatch(options.job):
         raise InvalidInput(
-            f"{options.job[:40]!r} is no job of a trace",
+            f"{options.job[:40]!r} is not a job of a trace",
             field="JOBID",
             remedy="give its number there, the first column",
         )

@@ -40,15 +40,14 @@ def read_any_trace(stream: ByteStream) -> FastTrace:
     )
 
     if strange := _NOT_TEXT.match(first):
-        what = (
-            f"line {number}: byte 0x{strange[0][-1]:02x} at place {strange.end()}: this is no trace"
-        )
+        byte = f"byte 0x{strange[0][-1]:02x} at place {strange.end()}"
+        what = f"line {number}: {byte}: this is not a trace"
         raise InvalidInput(what, field="FILE", remedy=_FORMATS)
     if is_accounting(first):
         return read_accounting_trace(lines)
     if not is_like_a_job(first):
         raise InvalidInput(
-            f"line {number} is neither a job nor column names: this is no trace",
+            f"line {number} is neither a job nor column names: this is not a trace",
             field="FILE",
             remedy=_FORMATS,
         )

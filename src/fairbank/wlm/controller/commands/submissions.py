@@ -244,7 +244,7 @@ def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
     script, most = request.script, settings.scheduling.script_max
     if not script.startswith(b"#!") or b"\0" in script:
         raise InvalidInput(
-            "this is no batch script: its first line does not begin with #!, or it is binary",
+            "this is not a batch script: its first line does not begin with #!, or it is binary",
             field="script",
             remedy="begin it with #!/bin/sh",
         )
