@@ -12,8 +12,13 @@ from pathlib import Path
 from fairbank.rest.server.daemon_program import run_daemon
 from fairbank.wlm.controller.daemon import ControllerDaemon
 
+SWITCH_SECONDS = 0.000_5
+"""How long a pass, which runs in a thread, may keep the event loop from an answer. Python's default
+is 5 ms, and an answer waits for it several times."""
+
 
 async def _serve(directory: Path, ready: Callable[[], None]) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
     await ControllerDaemon(directory.absolute()).run(ready)
 
 
