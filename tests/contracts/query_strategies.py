@@ -129,6 +129,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             active_at=instant,
             open_at=instant,
             or_latest=st.booleans(),
+            is_short_term=st.booleans(),
             lenders=sights.map(lambda sight: sight.projects),
         ),
         pages,

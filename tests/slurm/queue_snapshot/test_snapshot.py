@@ -725,6 +725,7 @@ def test_each_partition_of_a_job_is_quoted() -> None:
         "time_limit": 3_600,
         "qos": "normal",
         "owner_uid": None,
+        "waiting": True,
     }
     assert list(quote_requests(pending, slurm_job, "lab", {})) == [
         expected | {"partition": "cpu"},
