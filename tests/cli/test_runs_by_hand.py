@@ -364,7 +364,7 @@ def test_time_that_occurs_twice_is_not_guessed(changing: Run, command: tuple[obj
 def test_hold_and_charge_of_a_stranger_warn(changing: Run) -> None:
     """The run is held, as Slurm decides who may use an account: the user may be a typing error."""
     stranger = (*JOB[:4], "-u", STRANGER, *JOB[6:])
-    warning = "no member of chem_qmc; if the user is right, add them: fairbank project add-user"
+    warning = "not a member of chem_qmc; if the user is right, add them: fairbank project add-user"
     for words in (("hold", 61, "-t", "60", *stranger), ("charge", 62, *stranger, *START)):
         result = changing(*words)
         assert result.code == 0

@@ -188,7 +188,7 @@ def test_depth_oblivious_matches_hand_computation() -> None:
 @pytest.mark.parametrize("dampening", [0, -1, DAMPENING_MAX + 1])
 def test_dampening_out_of_range_is_refused(dampening: int) -> None:
     result = parse_tree("one 1 1")
-    with pytest.raises(InvalidInput, match="no dampening factor") as no:
+    with pytest.raises(InvalidInput, match="not a dampening factor") as no:
         classic(result.tree, result.usage, dampening=dampening)
     assert (no.value.field, no.value.remedy) == (
         "FairShareDampeningFactor",

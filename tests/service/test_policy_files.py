@@ -27,7 +27,7 @@ def test_policy_file_must_exist_and_have_a_short_name(tmp_path: Path) -> None:
         read_policy(tmp_path / "none.toml")
     long = tmp_path / f"{'x' * 25}.toml"
     long.write_text('base = "easy"')
-    with pytest.raises(InvalidInput, match="no name"):
+    with pytest.raises(InvalidInput, match="not a name"):
         read_policy(long)
 
 

@@ -42,6 +42,17 @@ def test_runs_that_start_in_one_second_are_matched_by_their_final_states() -> No
         assert compare_records(history, runs).findings == ()
 
 
+@pytest.mark.parametrize("later", [1, 60])
+def test_refused_start_does_not_take_the_run_of_the_restart(later: int) -> None:
+    """The bank refused the first start, so it has one run: that of a restart."""
+    again = a_job(1)
+    start = (again.start or 0) + later
+    ran = msgspec.structs.replace(again, start=start, end=start + again.elapsed)
+    refused = a_job(1, state="REQUEUED", elapsed=0)
+    compared = compare_records([refused, ran], [bank_run(ran, restart=1)])
+    assert (compared.findings, compared.matched, compared.free) == ((), 1, 1)
+
+
 def test_submit_time_changed_by_a_crash_is_matched() -> None:
     """The same id, start and owner mean the same run, even if slurmctld changed the submit time."""
     job = a_job(1)

@@ -145,7 +145,11 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
     # Periods overlap, so a job may have been read twice. The row that was read last is the newest.
     jobs = {(job.job_id, job.submitted, job.start): job for job in sides.jobs}.values()
     alive = {(job.job_id, job.submitted) for job in sides.queue if job.state in UNFINISHED_STATES}
-    for job in sorted(jobs, key=lambda job: (job.job_id, job.submitted, job.start or 0)):
+    # Of one submission those that ran come first: a start that the bank refused has no run, and
+    # must not take that of a restart within the same second.
+    for job in sorted(
+        jobs, key=lambda job: (job.job_id, job.submitted, not job.elapsed, job.start or 0)
+    ):
         if not job.has_ended and not _is_cut_off(job, sides, alive):
             runs.running.add((job.job_id, job.submitted))
             continue
@@ -333,7 +337,11 @@ class _RunIndex:
         slurmctld may report another submission than before it; then the run of the same owner and
         start is the one.
         """
-        runs = [run for run in self._free.get(job.job_id, []) if not is_of_another_job(run, job)]
+        runs = [
+            run
+            for run in self._free.get(job.job_id, [])
+            if not is_of_another_job(run, job) and not _begins_later(run, job)
+        ]
         start = job.start or 0
         candidates = [run for run in runs if run.submitted == job.submitted] or [
             run
@@ -357,6 +365,15 @@ class _RunIndex:
     def left(self) -> Iterator[BankRun]:
         """Return the runs that no job took."""
         return chain.from_iterable(self._free.values())
+
+
+def _begins_later(run: BankRun, job: AccountingJob) -> bool:
+    """Return True if the run begins after the end of the job: it is one of a later restart."""
+    if job.end is None:
+        return False
+    # A clock that was set back has ended jobs before their start.
+    last = max(job.end, job.start or 0)
+    return run.reported.start > last + START_TOLERANCE_SECONDS
 
 
 def is_of_another_job(run: BankRun, job: AccountingJob) -> bool:
