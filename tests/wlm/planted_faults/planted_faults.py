@@ -112,7 +112,7 @@ CORE = (
     ),
     PlantedFault(
         "message that is not kept until it is acknowledged",
-        "world",
+        "core",
         "core/transition.py",
         'self.put("messages", number, message)',
         "pass",
