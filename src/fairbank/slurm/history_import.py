@@ -178,8 +178,8 @@ def import_jobs(
     comparison, runs = _compare_jobs(bank, cluster, jobs, now)
     # What only the bank has may be of another file.
     findings = [finding for finding in comparison.findings if finding.job is not None]
-    differing = [finding.job for finding in findings]
-    moved = _with_other_account([job for job in jobs if job not in differing], runs)
+    differing = {_execution(finding.job) for finding in findings if finding.job is not None}
+    moved = _with_other_account([job for job in jobs if _execution(job) not in differing], runs)
     projects, existing = bank.projects(), bank.allocations()
     allocations: list[HistoryAllocation] = []
     if cover:
@@ -205,6 +205,10 @@ def import_jobs(
     else:
         outcomes = repairer.repair(findings, progress)
     return _history_result(allocations, [*outcomes, *moved], comparison.matched - len(moved))
+
+
+def _execution(job: AccountingJob) -> tuple[int, int, int | None]:
+    return job.job_id, job.submitted, job.start
 
 
 def _with_other_account(

@@ -1,7 +1,7 @@
 """Planner: makes the passes of the scheduler when they are due, in a thread of the controller.
 
-Meanwhile the event loop answers: the interpreter switches between both threads every few
-milliseconds. A pass reads only its snapshot, which nothing changes.
+Meanwhile the event loop answers: the interpreter switches between both threads, as often as
+`__main__` says. A pass reads only its snapshot, which nothing changes.
 """
 
 from __future__ import annotations
