@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import CommandResult, Run, session
 from tests.cli.served_site import Bank
+from tests.cli.test_queue import whole_queue
 from tests.cli.test_why_at_slurm import renamed_queue
 from tests.support.fairshare_recordings import printed
 from tests.support.golden import GOLDEN, kept
@@ -62,7 +63,7 @@ STORIES = {
     "sproject-projects": "sproject projects --json",
 }
 OF_FILES = {
-    "queue": "fairbank queue --from waiting --utc",
+    "queue": "fairbank queue --from live --utc",
     "why-refused": "fairbank why 812350 --from queue --utc",
     "why-running": "fairbank why 812344 --from queue --utc",
     "why-ended": "fairbank why 812301 --from queue --utc",
@@ -100,6 +101,7 @@ def directory(clean_env: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Return the directory of a command, with what OF_FILES names."""
     (tmp_path / "waiting").symlink_to(GOLDEN / "slurm-22.05" / "waiting")
     renamed_queue(tmp_path / "queue")
+    whole_queue(tmp_path / "live")
     (tmp_path / "shares").mkdir()
     (tmp_path / "shares" / "sshare.txt").write_text(printed("fair-tree", "sshare-everything"))
     (tmp_path / "shares" / "config.txt").write_text(printed("fair-tree", "config"))

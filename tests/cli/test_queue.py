@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from datetime import datetime
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from re import sub
-from shutil import copy, copytree
+from re import Match, sub
+from shutil import copytree
 
 import pytest
 
@@ -119,15 +120,67 @@ def test_json_has_whole_values(run: Run) -> None:
     }
 
 
+def whole_queue(folder: Path) -> Path:
+    """Write a whole recorded queue of the same jobs, for simulated runs. Return the folder.
+
+    Its time is 2026-11-22T18:01:17. squeue's times are moved by the days between the recordings.
+    """
+    copytree(GOLDEN / "slurm-22.05" / "queue", folder)
+    first, second = map(datetime.fromisoformat, ("2026-11-22T18:01:17", "2026-11-26T08:10:16"))
+
+    def moved(time: Match[str]) -> str:
+        return (datetime.fromisoformat(time[0]) - (second - first)).isoformat()
+
+    lines = (RECORDED / "waiting.txt").read_text()
+    (folder / "waiting.txt").write_text(sub(r"2026-\d\d-\d\dT\d\d:\d\d:\d\d", moved, lines))
+    return folder
+
+
 @pytest.fixture
 def live(tmp_path: Path) -> Path:
-    """Return a directory with a whole recorded queue of the same jobs, for simulated runs."""
-    for file in (GOLDEN / "slurm-22.05" / "queue").glob("*.txt"):
-        copy(file, tmp_path)
-    waiting = (RECORDED / "waiting.txt").read_text()
-    submitted = sub("2026-11-26T08:10:1.", "2026-11-22T18:01:16", waiting)
-    (tmp_path / "waiting.txt").write_text(submitted)
-    return tmp_path
+    return whole_queue(tmp_path / "live")
+
+
+def test_likely_starts_of_a_short_queue_are_shown_by_default(run: Run, live: Path) -> None:
+    """As with --start."""
+    result = run(folder=live)
+    assert result.out.splitlines()[2].split()[-1] == "LIKELY"
+    assert "LIKELY is from one simulated run" in result.err
+    starts = [
+        run(*words, "--csv", "-o", "JOBID,LIKELY", folder=live) for words in ((), ("--start",))
+    ]
+    assert starts[0].out == starts[1].out
+    assert "17,2026-11-22T21:01:17+00:00" in starts[0].out.splitlines()
+    (live / "history.txt").unlink()
+    result = run("--no-likely", folder=live)
+    assert "LIKELY" not in result.out + result.err
+    assert "no likely start" not in result.err
+
+
+def test_likely_starts_of_a_long_queue_are_only_computed_on_request(
+    run: Run, live: Path, clean_env: pytest.MonkeyPatch
+) -> None:
+    """squeue has one line for an array, whose 300 tasks count each."""
+    jobs, waiting = live / "jobs.txt", live / "waiting.txt"
+    few, lines = jobs.read_text(), waiting.read_text()
+    note = "! no likely start: more than 200 jobs wait; fairbank queue --start"
+    jobs.write_text(few.replace("ArrayTaskId=1-5,9%2", "ArrayTaskId=1-300%2"))
+    assert note in fold(run(folder=live).err)
+    jobs.write_text(few)
+    waiting.write_text(lines * 17)
+    result = run(folder=live)
+    assert note in fold(result.err)
+    assert result.out.splitlines()[2].split()[-1] == "START"
+    assert "START is what slurmctld expects; a likely start: fairbank queue --start" in result.err
+    assert "LIKELY" in run("--start", folder=live).out
+    clean_env.setenv("FAIRBANK_FORMAT_QUEUE", "JOBID,LIKELY,GPUS")
+    assert run("-p", "cpu", folder=live).out.splitlines()[2].split() == ["JOBID", "LIKELY", "GPUS"]
+
+
+def test_recording_without_the_queue_has_the_start_that_slurmctld_expects(run: Run) -> None:
+    result = run()
+    assert (result.code, result.out.splitlines()[2].split()[-1]) == (0, "START")
+    assert "! no likely start: there is no nodes.txt, partitions.txt" in fold(result.err)
 
 
 def test_start_simulates_a_likely_start_of_each_job(run: Run, live: Path) -> None:
@@ -140,10 +193,6 @@ def test_start_simulates_a_likely_start_of_each_job(run: Run, live: Path) -> Non
     assert (likely["12"], likely["13"], likely["10"]) == (None, None, None)
     (row,) = [row for row in rows if row["job_id"] == "17"]
     assert row["likely_start_in_seconds"] == 3 * 3_600
-    result = run("--start", folder=live)
-    assert result.out.splitlines()[2].split()[-1] == "LIKELY"
-    assert "LIKELY is from one simulated run" in result.err
-    assert "LIKELY" not in run(folder=live).out
 
 
 def test_start_without_accounting_says_what_is_missing(run: Run, live: Path) -> None:
@@ -205,9 +254,10 @@ def test_likely_start_of_each_job_is_that_of_why(monkeypatch: pytest.MonkeyPatch
         queue_explanation, "SimulatedRuns", partial(start_range.SimulatedRuns, limit=10)
     )
     folder = str(GOLDEN / "slurm-22.05" / "queue")
-    starts = queue_explanation.likely_starts(folder).by_name
-    assert len(starts) > 5
-    for job, start in starts.items():
+    starts = queue_explanation.likely_starts(folder)
+    assert starts is not None
+    assert len(starts.by_name) > 5
+    for job, start in starts.by_name.items():
         why = queue_explanation.explain(
             job, folder, advice=False, likely=True, quote=None, progress=None
         ).row.why

@@ -21,6 +21,7 @@ import pytest
 
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
+from tests.cli.test_queue import whole_queue
 from tests.support.fairshare_recordings import printed
 from tests.support.golden import GOLDEN
 from tests.support.json_contract import check_json
@@ -280,13 +281,16 @@ try: less memory, if it is enough: --mem=8G (8 SU)
 --- exit 5
 $ fairbank quote -A wg_astro -p cpu -t 2:00:00 -c 4 --mem 32G --json > quote.json
 --- exit 5
-# Of the 12 jobs that waited at 08:10:16 job 16 may not run in cpu. All were 2 s old. slurmctld
-# expected to start job 5 at 11:11:01, which is 3 x 3,600 + 45 = 10,845 s later. Job 12 is held.
-$ fairbank queue --from $WAITING -p cpu --utc
+# Of the 12 jobs that wait at 18:01:17 job 16 may not run in cpu. All are 2 s old. Job 5 takes all
+# six nodes for 2 h. A course has two of them from 20:01:16 to 21:01:16, so its likely start is
+# after that, 10,799 s later; slurmctld expects 21:02:02. Job 9 is of the course; job 12 is held.
+$ fairbank queue --from live -p cpu --utc
 11 jobs waiting in cpu
 5 alice cpu 101304 6 6 02:00:00 2 s Resources in 3 h
+9 carol cpu 101050 1 1 00:10:00 2 s Reservation in 2 h
 12 alice cpu 0 1 1 00:10:00 2 s JobHeldUser -
-$ fairbank queue --from $WAITING -p cpu --json > queue.json
+LIKELY is from one simulated run
+$ fairbank queue --from live -p cpu --json > queue.json
 # Size 0.1016447 of 1,000 is 101.64: 100,000 + 101.64 + 1,000 are 101,101.64, and slurmctld cuts the
 # fraction off. Job 5 has size 304.93, so 203.29 more.
 $ fairbank prio --from $WAITING --explain -j 6
@@ -313,6 +317,7 @@ def test_refused_and_waiting_jobs_have_their_reason_and_remedy(
 ) -> None:
     (tmp_path / "sshare.txt").write_text(printed("fair-tree", "sshare-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
+    whole_queue(tmp_path / "live")
     tell(WHY, site, tmp_path)
     (why,) = document(tmp_path / "why.json")["data"]
     assert (why["state"], why["run"]) == ("refused", None)
@@ -327,8 +332,10 @@ def test_refused_and_waiting_jobs_have_their_reason_and_remedy(
     assert (quote["fits"], quote["cheaper"][-1]["value"]) == (False, "8G")
     waiting = document(tmp_path / "queue.json")["data"]
     assert (len(waiting), waiting[-1]["job_id"]) == (11, "12")
-    shown = ("job_id", "priority", "limit_seconds", "age_seconds", "reason", "start_in_seconds")
-    assert [waiting[0][name] for name in shown] == ["5", 101_304, 7_200, 2, "Resources", 10_845]
+    shown = ("job_id", "priority", "limit_seconds", "age_seconds", "reason")
+    assert [waiting[0][name] for name in shown] == ["5", 101_304, 7_200, 2, "Resources"]
+    starts = [waiting[0][f"{name}_in_seconds"] for name in ("likely_start", "start")]
+    assert starts == [10_799, 10_799 + 46]
     (second,) = document(tmp_path / "prio.json")["data"]
     place = (second["position"], second["waiting"], second["ahead"]["job_id"])
     assert (place, second["priority"]) == ((2, 7, 5), 101_101)

@@ -71,7 +71,7 @@ TEXTS: Mapping[str, str] = {
     "jobs HELD": "credit that the job holds while it runs",
     "queue LIMIT": "the time limit",
     "queue START": "when slurmctld expects the job to start; - if it expects no time",
-    "LIKELY": "when the job starts in one simulated run (--start); - if it does not",
+    "LIKELY": "when the job starts in one simulated run; - if it does not",
     "queue AGE": "time since the job was submitted",
     "queue PRIORITY": "the priority; 0 for a held job",
     "queue REASON": "why the job waits, in Slurm's word: fairbank help REASON",

@@ -32,7 +32,7 @@ from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES, SchedulePlan
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.commands import output_of
+from fairbank.slurm.commands import TIMEOUT_SECONDS, output_of
 from fairbank.slurm.explain.allowed_changes import (
     QOS_FILE,
     SiteChanges,
@@ -53,6 +53,7 @@ from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     ACCOUNTING_TIMEOUT_SECONDS,
+    BRIEF_TIMEOUT_SECONDS,
     COMMAND,
     DAYS,
     FILE_NAME,
@@ -198,19 +199,30 @@ def _simulated_runs(
     return SimulatedRuns(history, tick=tick, likely=typical.get(job.number))
 
 
-def likely_starts(directory: str | None) -> LikelyStarts:
-    """Return the likely starts of all waiting jobs, in one simulated run; empty without run times.
+def likely_starts(directory: str | None, most: int | None = None) -> LikelyStarts | None:
+    """Return the likely starts of all waiting jobs, in one simulated run; empty without run times,
+    None if more jobs wait than `most`.
 
     Args:
         directory: directory with Slurm's earlier output; None to run Slurm's commands.
+        most: maximum number of waiting jobs, for starts that were not requested: each command has
+            little time to answer. None: no maximum.
 
     Raises:
         Unavailable: Slurm does not answer.
     """
-    _, snapshot, unreadable = read_queue("", directory)
+    is_brief = most is not None
+    _, snapshot, unreadable = read_queue(
+        "", directory, BRIEF_TIMEOUT_SECONDS if is_brief else TIMEOUT_SECONDS
+    )
+    # Of an array squeue's line, which is cut, does not tell how many tasks wait.
+    waiting = sum(max(len(job.tasks), 1) for job in snapshot.jobs if job.is_pending)
+    if most is not None and waiting > most:
+        return None
     queue = build_queue(snapshot)
     notes, starts = list(queue.notes), dict[str, int]()
-    history = _run_times(directory, queue.now, notes)
+    timeout = BRIEF_TIMEOUT_SECONDS if is_brief else ACCOUNTING_TIMEOUT_SECONDS
+    history = _run_times(directory, queue.now, notes, timeout)
     if history is not None:
         typical = typical_starts(queue.snapshot, queue.parameters, history, queue.now)
         for number, at in typical.items():
@@ -310,13 +322,18 @@ def _stated_wait(job_id: str, slurm_job: SlurmJob, refusal: BankRefusal | None) 
     )
 
 
-def _run_times(directory: str | None, now: int, notes: list[str]) -> RunTimeHistory[str] | None:
+def _run_times(
+    directory: str | None,
+    now: int,
+    notes: list[str],
+    timeout_seconds: float = ACCOUNTING_TIMEOUT_SECONDS,
+) -> RunTimeHistory[str] | None:
     """Return what the users' jobs of the last weeks used of their time limits.
 
     None, with a note, if accounting does not answer or knows no such job.
     """
     try:
-        text = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
+        text = output_of(directory, timeout_seconds).text(FILE_NAME, *COMMAND)
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None

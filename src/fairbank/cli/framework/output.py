@@ -97,7 +97,7 @@ def _show(context: Context, listing: Listing) -> None:
 
 def _chosen(context: Context, listing: Listing) -> list[Column]:
     options, caption = context.options, listing.caption or ""
-    wanted = options.format or _default_format(context)
+    wanted = named_columns(context)
     chosen = choose(
         _columns_of_form(context, listing.columns), wanted, extras=_is_unbound(context, listing)
     )
@@ -106,10 +106,11 @@ def _chosen(context: Context, listing: Listing) -> list[Column]:
     return chosen if is_named else with_unit(chosen, context.format.units)
 
 
-def _default_format(context: Context) -> str | None:
-    """Return FAIRBANK_FORMAT_BALANCE and the like; they apply to tables, not to scripts."""
-    name = "_".join(context.prog.split()[1:]).upper()
-    return os.environ.get(f"FAIRBANK_FORMAT_{name}") if context.options.form is None else None
+def named_columns(context: Context) -> str | None:
+    """Return the columns that -o names, or of a table FAIRBANK_FORMAT_BALANCE and the like."""
+    options, name = context.options, "_".join(context.prog.split()[1:]).upper()
+    default = os.environ.get(f"FAIRBANK_FORMAT_{name}") if options.form is None else None
+    return options.format or default
 
 
 def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -> None:

@@ -23,7 +23,7 @@ class StartRange(msgspec.Struct, frozen=True):
     before and one after.
 
         median      half of the runs start by then, or for a job at Slurm the start in the run with
-                    the middle run times, as in `fairbank queue --start`; None: fewer start before
+                    the middle run times, as in `fairbank queue`; None: fewer start before
                     the simulation ends
         latest      None: in more than one of ten runs the job did not start before the simulation
                     ended

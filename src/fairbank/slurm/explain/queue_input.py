@@ -14,7 +14,7 @@ from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import FairbankError
 from fairbank.priority.associations import own_association
 from fairbank.priority.fairshare.regimes import classic_factor
-from fairbank.slurm.commands import output_of
+from fairbank.slurm.commands import TIMEOUT_SECONDS, output_of
 from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.config import Version
@@ -30,10 +30,10 @@ classic formula.
 
 
 def read_queue(
-    job_id: str, directory: str | None
+    job_id: str, directory: str | None, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> tuple[Mapping[str, str], QueueAnswers, Sequence[UnreadableLine]]:
     """Return the output of Slurm's commands, what it says, and lines that could not be read."""
-    source = output_of(directory)
+    source = output_of(directory, timeout_seconds)
     source.require((), COMMANDS)
     texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     answers, unreadable = read_answers(texts)

@@ -13,6 +13,8 @@ DAYS = 14
 """Days back: habits change, and only a user's last hundred jobs count."""
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
 """Time limit for sacct: the user waits for the answer at a terminal."""
+BRIEF_TIMEOUT_SECONDS = 2.0
+"""Time limit of each command where no likely start was requested: the list must not wait long."""
 FILE_NAME = "history"
 """Name of the recorded output, next to that of `queries`."""
 COLUMNS = (

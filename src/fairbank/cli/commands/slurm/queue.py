@@ -11,7 +11,8 @@ from fairbank.cli.commands.slurm.slurm_options import (
 )
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option, split_list
-from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.output import Listing, caption, named_columns, show
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import MINUTE, iso, show_rounded
 from fairbank.report.cells import counted
 from fairbank.report.columns import (
@@ -60,6 +61,10 @@ def _relative(at: str | int | None, left: int | None, form: DisplayFormat) -> st
 
 QUESTION = "squeue --all --states=PENDING"
 """Command that shows the lines that could not be read."""
+JOBS_MAX = 200
+"""Maximum number of waiting jobs, tasks of arrays included, whose likely starts are computed
+without --start. Simulating so many took about 1 s of CPU on clusters of 10 to 3,000 nodes.
+"""
 COLUMNS = (
     Column("JOBID", text("job_id"), least=7),
     Column("USER", text("user"), least=6),
@@ -82,8 +87,11 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     about = "only jobs that may run in these partitions"
     add_option(parser, "-p, --partition NAME,...", about, type=split_list)
-    about = "a likely start of each, from a simulated run, which takes some seconds"
-    add_option(parser, "--start", about)
+    likely = parser.add_mutually_exclusive_group()
+    about = f"a likely start of each, however many wait (default: of up to {JOBS_MAX} jobs)"
+    add_option(likely, "--start", about)
+    about = "only the start that slurmctld expects; accounting is not asked"
+    add_option(likely, "--no-likely", about, dest="likely", action="store_false")
     add_directory(parser)
 
 
@@ -106,14 +114,12 @@ def run(context: Context, options: Namespace) -> int:
     jobs.sort(key=lambda job: (-job.priority, job.submitted, job.job_id))
     # As seconds in a table: the texts of 10,000 times take 20 ms.
     time_of = iso if options.form == "json" else int
-    likely: Mapping[str, int] = {}
-    if options.start:
-        likely, is_incomplete = _likely_starts(context, options.directory)
-        code = code or is_incomplete
+    likely, is_incomplete = _likely_starts(context, options, len(answer.rows))
     rows = [_row(job, now, time_of, likely.get(job.name.partition("_[")[0])) for job in jobs]
     notes = []
+    has_likely = bool(likely) or options.start
     if any(row["start"] is not None for row in rows):
-        more = "" if options.start else "; a likely start: fairbank queue --start, or why JOBID"
+        more = "" if has_likely else "; a likely start: fairbank queue --start, or why JOBID"
         notes = [f"START is what slurmctld expects{more}"]
     if likely:
         notes += [
@@ -121,20 +127,21 @@ def run(context: Context, options: Namespace) -> int:
             " that its user's jobs took, and no job arrives; a range: fairbank why JOBID"
         ]
     where = f" in {', '.join(options.partition)}" if options.partition else ""
-    has_gpus = any(row["gpus"] for row in rows)
+    hidden = {"GPUS": not any(row["gpus"] for row in rows), "LIKELY": not has_likely}
     listing = Listing(
         "fairbank.queue/1",
+        # LIKELY replaces START in a table that is too narrow for both.
         [
-            column
-            for column in _columns(options)
-            if column.head != "GPUS" or has_gpus or options.form
+            column._replace(drop=3) if column.head == "START" and has_likely else column
+            for column in COLUMNS
+            if options.form or named_columns(context) or not hidden.get(column.head)
         ],
         rows,
         f"{caption(context, unit=False)}   {counted(len(rows), 'job')} waiting{where}",
         notes=notes,
         empty=f"No job waits{where}.",
     )
-    return show(context, listing) or code
+    return show(context, listing) or code or is_incomplete
 
 
 def _needed_for_starts(options: Namespace) -> Mapping[str, Sequence[str]]:
@@ -146,18 +153,30 @@ def _needed_for_starts(options: Namespace) -> Mapping[str, Sequence[str]]:
     return COMMANDS
 
 
-def _columns(options: Namespace) -> list[Column]:
-    """Return the columns: LIKELY only with --start, which then has the place of START."""
-    if not options.start:
-        return [column for column in COLUMNS if column.head != "LIKELY"]
-    return [column._replace(drop=3) if column.head == "START" else column for column in COLUMNS]
+def _likely_starts(
+    context: Context, options: Namespace, waiting: int
+) -> tuple[Mapping[str, int], int]:
+    """Return the likely starts by job, and exit code 8 if Slurm's output could not all be read.
 
+    Without --start they are left out, with a note, if too many jobs wait or Slurm does not tell
+    what they need.
+    """
+    if not (options.likely and waiting):
+        return {}, 0
+    most, starts = None if options.start else JOBS_MAX, None
+    try:
+        if most is None or waiting <= most:
+            from fairbank.slurm.queue_explanation import likely_starts
 
-def _likely_starts(context: Context, directory: str | None) -> tuple[Mapping[str, int], int]:
-    """Return the likely starts by job, and exit code 8 if Slurm's output could not all be read."""
-    from fairbank.slurm.queue_explanation import likely_starts
-
-    starts = likely_starts(directory)
+            starts = likely_starts(options.directory, most)
+    except FairbankError as error:
+        if options.start:
+            raise
+        context.note(f"! no likely start: {error.message}")
+        return {}, 0
+    if starts is None:
+        context.note(f"! no likely start: more than {most} jobs wait; fairbank queue --start")
+        return {}, 0
     code = print_unreadable(context, starts.unreadable, "scontrol -a -d show job")
     context.note(*(f"! {note}" for note in starts.notes))
     return starts.by_name, code
@@ -188,11 +207,11 @@ def _row(
 
 
 COMMAND = Command(
-    "list the waiting jobs by priority, with size, limit, age, reason and expected start",
-    ("{}", "{} -p gpu --start", "{} -p cpu,gpu --json"),
+    "list the waiting jobs by priority, with size, limit, age, reason and likely start",
+    ("{}", "{} -p gpu --start", "{} -p cpu,gpu --json --no-likely"),
     add,
     run,
     asks=False,
     watch=True,
-    columns=_columns,
+    columns=COLUMNS,
 )
