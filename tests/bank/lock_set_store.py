@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry, subject_of, undone_by
+from fairbank.bank.entry import Entry, subject_of, undone_entry
 from fairbank.bank.lock_set import AllocationFilter, LockSet, entries_of_runs, lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import SubmittedRequest
@@ -106,7 +106,7 @@ class LockSetStore:
                     entry for entry in self.journal if (entry.actor, entry.key) in lock_set.keys
                 ],
                 of_runs=[entry for entry in self.journal if entry.id in set_by],
-                undoing=[entry for entry in self.journal if undone_by(entry) in lock_set.undone],
+                undoing=[entry for entry in self.journal if undone_entry(entry) in lock_set.undone],
                 of_terms=[
                     entry for entry in self.journal if subject_of(entry) in lock_set.subjects
                 ],

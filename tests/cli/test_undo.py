@@ -47,6 +47,15 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
             entry for entry, text in reasons.items() if text.startswith(f"undo of entry {number}:")
         )
         assert reasons[str(number)] == f"x; undone by entry {undoing}"
+    shown = {
+        row["id"]: row["undone_by"]
+        for allocation in (GPU, FOLD)
+        for row in json.loads(changing("statement", allocation, "--json").out)["data"]
+    }
+    # The statement of each side of the transfer names the entry that is in it.
+    (received,) = (number for number in shown if number == entries[2] + 1)
+    assert all(shown[number] in shown for number in (*entries, received))
+    assert shown[received] != shown[entries[2]]
 
 
 def test_undo_of_a_refund_charges_again(changing: Run) -> None:
@@ -68,6 +77,7 @@ def test_undo_of_a_refund_charges_again(changing: Run) -> None:
     )
     again = entry_number(CommandResult(0, output, ""))
     assert "recharge" in changing("statement", GPU, "-S", "2026-11-21").out
+    assert "undone by entry" in " ".join(changing("statement", GPU, "-S", "2026-11-21").out.split())
     restored = entry_number(changing("undo", again, "--reason", "it was right", "--yes"))
     assert available(changing, GPU) == before + 6_000
     output_of(changing("undo", restored, "--reason", "it was not", "--yes"))

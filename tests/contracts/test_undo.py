@@ -9,13 +9,15 @@ import pytest
 
 from fairbank.bank.allocation import NO_LINK
 from fairbank.bank.audit import Fold
-from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.audit.transfers import TRANSFER_KINDS
+from fairbank.bank.entry import Entry, Kind, link_of, undone_entry
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import Reason, Refusal, sentence
 from fairbank.bank.requests import (
     Deposit,
     Refund,
+    SetCap,
     SetMember,
     SubmittedRequest,
     Transfer,
@@ -23,8 +25,10 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.rules import Done
+from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
+from fairbank.service.undo import reversals
 from fairbank.store.contract import Store
 from tests.contracts.databases import Place
 from tests.contracts.small_site import ALICE, BOB, START, charge, contents, granted, hold, job
@@ -102,6 +106,73 @@ def test_refund_is_undone_once(store: Store) -> None:
     granted(store, undo_request(store, first.entry))  # the run is given it back once more
     assert reason_of(store, undo_request(store, first.entry)) is Reason.ALREADY_UNDONE
     assert findings_of(store) == []
+
+
+def test_undone_entry_names_the_entry_that_undid_it(store: Store) -> None:
+    """Of two equal transfers of the same second only the first is undone."""
+    open_allocations(store)
+    undone = {kind: move_credit(store, kind) for kind in ("deposit", "withdraw", "transfer")}
+    second = move_credit(store, "transfer")
+    undoing = {
+        kind: granted(store, undo_request(store, number))[0].entry
+        for kind, number in undone.items()
+    }
+    journals = {1: journal_of(store, 1), 2: journal_of(store, 2)}
+    (incoming, _, reverse) = [entry.id for entry in journals[2] if entry.kind in TRANSFER_KINDS]
+    (back,) = (entry.id for entry in journals[1] if undone_entry(entry) == undone["transfer"])
+    expected = {
+        undone["deposit"]: undoing["deposit"],
+        undone["withdraw"]: undoing["withdraw"],
+        undone["transfer"]: back,
+        incoming: reverse,
+    }
+    assert second not in expected
+    check_reversals(store, [*journals[1], *journals[2]], expected)
+
+
+def test_charge_names_the_refund_after_which_nothing_of_it_is_left(store: Store) -> None:
+    """It was charged 40, of which 10 are refunded, charged again, and then refunded as 15 and 25.
+    The other run keeps 30.
+    """
+    open_allocations(store)
+    granted(store, hold(2, 60), charge(2, 40), Refund(run=job(2), amount=TEN))
+    refund = refund_run(store)
+    recharge = granted(store, undo_request(store, refund))[0].entry
+    check_reversals(store, journal_of(store, 1), {refund: recharge})
+    granted(store, Refund(run=job(1), amount=SuMinutes(15)))
+    check_reversals(store, journal_of(store, 1), {refund: recharge})
+    last = granted(store, Refund(run=job(1), amount=None))[0].entry
+    of_run = next(entry.run for entry in journal_of(store, 1) if entry.id == refund)
+    (charged,) = [
+        entry.id
+        for entry in journal_of(store, 1)
+        if (entry.run, entry.kind) == (of_run, Kind.CHARGE)
+    ]
+    check_reversals(store, journal_of(store, 1), {refund: recharge, charged: last})
+
+
+def test_undone_terms_and_caps_name_the_entry_that_undid_them(store: Store) -> None:
+    open_allocations(store)
+    changed = amend_allocation(store, credit_limit=TEN)
+    (capped,) = granted(store, SetCap(allocation=1, uid=ALICE, cap=TEN))
+    expected = {
+        number: granted(store, undo_request(store, number))[0].entry
+        for number in (capped.entry, changed)
+    }
+    check_reversals(store, journal_of(store, 1), expected)
+
+
+def journal_of(store: Store, allocation: int) -> list[Entry]:
+    return [entry for entry in contents(store)[5] if entry.allocation == allocation]
+
+
+def check_reversals(store: Store, entries: list[Entry], expected: dict[int, int]) -> None:
+    """Check them for a page with all entries, and for pages with one each."""
+    with store.reading() as reader:
+        assert reversals(reader, entries) == expected
+        for entry in entries:
+            only = {entry.id} & expected.keys()
+            assert reversals(reader, [entry]) == {number: expected[number] for number in only}
 
 
 def test_refund_after_undone_refund_passes_the_audit(sql_place: Place) -> None:

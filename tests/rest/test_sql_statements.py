@@ -125,7 +125,7 @@ def test_facts_about_a_batch_of_refusals_take_a_statement_of_each_kind(
 
 def test_statement_page_takes_constant_sql_statements(counter: StatementCounter) -> None:
     """They read the allocation with its user's sums, its entries, their runs, and the entry before
-    the page.
+    the page; and what undid a deposit, a charge and the like.
     """
     own = counter.world.own["allocation"]
     for number in range(200, 240):
@@ -136,17 +136,28 @@ def test_statement_page_takes_constant_sql_statements(counter: StatementCounter)
             json=report(number, amount=60, start=NOW - 60, submitted=NOW - 60),
         )
         assert answer.status_code == 201, answer.text
+    path, deposit = f"/alloc/{own}/deposit", {"amount": 60, "comment": "call 2"}
+    assert counter.world.ask("POST", path, SUPERUSER, json=deposit).status_code == 201
     counter.statements.clear()
     page = f"/alloc/{own}/statement?since={NOW - 100 * DAY}"
     for query, most in (
-        ("limit=5", 5),
-        ("limit=40", 5),
+        ("limit=5", 6),
+        ("limit=40", 6),
         ("limit=5&after=40", 5),
         ("limit=20&after=40", 5),
     ):
         answer = counter.world.ask("GET", f"{page}&{query}", SUPERUSER)
         assert str(len(answer.json()["data"]["entries"])) in query, answer.text
         assert counter.count_reads() == most, query
+
+
+def test_entries_with_those_that_undid_them_take_three_sql_statements(
+    counter: StatementCounter,
+) -> None:
+    for limit in (20, 1_000):
+        answer = counter.world.ask("GET", f"/entry?limit={limit}", SUPERUSER)
+        assert "charge" in {row["kind"] for row in answer.json()["data"]}
+        assert counter.count_reads() == 3
 
 
 @pytest.mark.parametrize(

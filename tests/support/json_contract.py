@@ -28,8 +28,8 @@ NO_AMOUNTS = frozenset(
     reported_time reports restart retry_later revoked rows run run_id runs same_number seconds seed
     seq set_by share_permille shares sign simulated_runs since site size soonest_seconds start
     start_in_seconds started status submitted tasks time_limit to token tolerance uid undoes
-    unpaid_jobs until used_percent used_permille users values wait_95_seconds waited waiting
-    written
+    undone_by unpaid_jobs until used_percent used_permille users values wait_95_seconds waited
+    waiting written
     """.split()
 )
 """Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""

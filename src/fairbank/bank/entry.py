@@ -156,7 +156,7 @@ LOOKED_THROUGH = (*UNDOING, Kind.OPEN)
 """Kinds of entries that an undo reads: what has undone an entry, and later changes of the same."""
 
 
-def undone_by(entry: Entry) -> int | None:
+def undone_entry(entry: Entry) -> int | None:
     """Return the id of the entry that this entry undoes, or None."""
     return facts_of(entry).get("undoes") if entry.kind in UNDOING else None
 

@@ -17,7 +17,7 @@ from fairbank.bank.entry import (
     facts_of,
     link_of,
     subject_of,
-    undone_by,
+    undone_entry,
 )
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.requests import SubmittedRequest, digest
@@ -140,7 +140,7 @@ class TransactionData:
             (entry.actor, entry.key): entry for entry in loaded.by_key if entry.key is not None
         }
         self.run_entries = {entry.id: entry for entry in loaded.of_runs}
-        self.undoing_entries = {undone_by(entry): entry for entry in loaded.undoing}
+        self.undoing_entries = {undone_entry(entry): entry for entry in loaded.undoing}
         self._term_entries = {entry.id: entry for entry in loaded.of_terms}
         self._moving = tuple(loaded.moving)
         self.registry = registry.head

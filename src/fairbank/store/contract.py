@@ -130,6 +130,19 @@ class Reader(Protocol):
         """Return the entries that set terms of these allocations, by (allocation, seq)."""
         ...
 
+    def undoing_entries(
+        self, allocations: frozenset[int], runs: frozenset[int], after: int
+    ) -> list[Entry]:
+        """Return what undid entries of these journals, and the refunds of runs, by id.
+
+        Args:
+            allocations: the numbers of the journals' allocations.
+            runs: ids of runs whose refunds and repeated charges are among them, if the journals
+                have them.
+            after: id of the entry after which they come.
+        """
+        ...
+
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
         """Return the last entry of a journal made before `at`; its sums are the opening balance.
 

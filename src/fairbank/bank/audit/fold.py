@@ -24,7 +24,7 @@ from fairbank.bank.entry import (
     facts_of,
     link_of,
     terms_of,
-    undone_by,
+    undone_entry,
 )
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.core.units import SuMinutes, show_minutes
@@ -183,7 +183,7 @@ class Fold:
 
     def _take_back(self, entry: Entry) -> None:
         """Check that an undone entry exists, is of a matching kind, and was not undone before."""
-        undone = undone_by(entry)
+        undone = undone_entry(entry)
         if undone is not None and self._undoable.pop(undone, None) is not UNDOING[entry.kind]:
             self._findings.add(
                 f"it takes back entry {undone}, which is not there to be taken back, or was before",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fairbank.bank.allocation import AllocationState
-from fairbank.bank.entry import REGISTRY, UNDOING, Entry, Kind, facts_of, undone_by
+from fairbank.bank.entry import REGISTRY, UNDOING, Entry, Kind, facts_of, undone_entry
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import Detail, Reason, Refusal
 from fairbank.bank.requests import Deposit, Refund, SetCap, SetMember, Transfer, Undo, Withdraw
@@ -128,7 +128,7 @@ def _entry_before(entries: Sequence[Entry], entry: Entry) -> Entry | Refusal | N
     """
     standing = _standing(entries)
     if entry not in standing:
-        undone = {undone_by(other) for other in entries}
+        undone = {undone_entry(other) for other in entries}
         later = [other for other in standing if other.seq > entry.seq and other.id not in undone]
         return Refusal(
             Reason.CHANGED_SINCE,
@@ -157,7 +157,7 @@ def _standing(entries: Sequence[Entry]) -> list[Entry]:
     places = {other.id: place for place, other in enumerate(entries)}
     while place >= 0:
         standing.append(entries[place])
-        back = undone_by(entries[place])
+        back = undone_entry(entries[place])
         if place and _is_expiry(entries[place], entries[place - 1]):
             place -= 1
         else:
@@ -167,7 +167,7 @@ def _standing(entries: Sequence[Entry]) -> list[Entry]:
 
 def _is_expiry(entry: Entry, before: Entry) -> bool:
     """Return whether an entry only records that the period was over, as upkeep does."""
-    if entry.kind is not Kind.TERMS or undone_by(entry) is not None:
+    if entry.kind is not Kind.TERMS or undone_entry(entry) is not None:
         return False
     now, then, ended = facts_of(entry), facts_of(before), AllocationState.ENDED.value
     if then["state"] == ended or entry.at < now["end"]:

@@ -64,13 +64,14 @@ def show_statement(
         request.identity, allocation, span, page, every=every
     )
     runs = request.runs_by_id(entry.run for entry in statement.entries)
+    undone = services.undo.undone_by(statement.entries)
     project = services.project_cache.by_id(statement.balance.allocation.terms.project)
     data = StatementPage(
         allocation=allocation_row(statement.balance, project, services.clock.now()),
         opening=_sums(statement.opening),
         entries=[
             StatementRow(
-                **structs.asdict(entry_row(entry, runs.get(entry.run))),
+                **structs.asdict(entry_row(entry, runs.get(entry.run), undone)),
                 changed=with_texts(changed_terms(statement.changes.get(entry.id))),
             )
             for entry in statement.entries
@@ -121,9 +122,11 @@ def list_entries(
         page.limit, request.services.allocations.activity(query, page.and_one)
     )
     runs = request.runs_by_id(entry.run for entry in entries)
+    undone = request.services.undo.undone_by(entries)
     rows = [
         AllocationEntryRow(
-            **structs.asdict(entry_row(entry, runs.get(entry.run))), allocation=entry.allocation
+            **structs.asdict(entry_row(entry, runs.get(entry.run), undone)),
+            allocation=entry.allocation,
         )
         for entry in entries
     ]

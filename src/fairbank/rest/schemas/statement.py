@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -34,7 +36,9 @@ class EntryRow(Sums, frozen=True, kw_only=True):
     """A journal entry with the sums after it.
 
     `sign` is 1 or -1: the direction in which the amount changes its sum. It is 0 if the entry only
-    closes a hold, and null if the entry moves no credit.
+    closes a hold, and null if the entry moves no credit. `undone_by` is the id of the entry that
+    undid this one, in the same journal; of a charge, that of the refund after which nothing of it
+    is left. Otherwise it is null.
     """
 
     id: int
@@ -51,6 +55,7 @@ class EntryRow(Sums, frozen=True, kw_only=True):
     acting_as: int | None
     comment: str | None
     details: dict[str, Any] | None
+    undone_by: int | None
 
 
 class StatementRow(EntryRow, frozen=True, kw_only=True):
@@ -112,8 +117,16 @@ def sums(entry: Entry) -> Sums:
     return convert_to(Sums, entry, remaining=entry.available)
 
 
-def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
-    """Return an entry with its job. A refused job has no run: the refusal itself names the job."""
+def entry_row(
+    entry: Entry, run: RunRecord | None, undone_by: Mapping[int, int] = MappingProxyType({})
+) -> EntryRow:
+    """Return an entry with its job. A refused job has no run: the refusal itself names the job.
+
+    Args:
+        entry: the entry.
+        run: the run of the entry, if it has one.
+        undone_by: ids of entries that undid others, by the ids of the undone ones.
+    """
     details = msgspec.json.decode(entry.details) if entry.details else None
     which = run.reported.run if run else None
     cluster, job_id = (which.cluster, which.job_id) if which else (None, None)
@@ -136,4 +149,5 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
         job_id=job_id,
         owner_uid=run.user if run else entry.owner,
         details=with_texts(details),
+        undone_by=undone_by.get(entry.id),
     )

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
-from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind
+from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, undone_entry
 from fairbank.bank.project import Member, Project, project_chain
 from fairbank.bank.query import (
     ALL_JOURNALS,
@@ -297,6 +297,21 @@ class MemoryReader:
             for entry in self._tables.journals.get(allocation, [])
             if entry.kind in OF_TERMS
         ]
+
+    def undoing_entries(
+        self, allocations: frozenset[int], runs: frozenset[int], after: int
+    ) -> list[Entry]:
+        entries = (
+            entry
+            for allocation in allocations
+            for entry in self._tables.journals.get(allocation, [])
+            if entry.id > after
+            and (
+                undone_entry(entry) is not None
+                or (entry.kind in (Kind.REFUND, Kind.RECHARGE) and entry.run in runs)
+            )
+        )
+        return sorted(entries, key=attrgetter("id"))
 
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
         place = self._cut(allocation, at)

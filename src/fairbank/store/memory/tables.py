@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import EFFECTS, Entry, subject_of, undone_by
+from fairbank.bank.entry import EFFECTS, Entry, subject_of, undone_entry
 from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
 from fairbank.bank.query import UserRow
@@ -186,7 +186,7 @@ class MemoryTables:
             entry
             for number in sorted(allocations)
             for entry in self.journals[number]
-            if undone_by(entry) in locks.undone
+            if undone_entry(entry) in locks.undone
         )
 
     def _words(self, locks: LockSet) -> list[Entry]:

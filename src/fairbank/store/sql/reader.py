@@ -121,6 +121,11 @@ class SqlReader:
     def term_entries(self, allocations: frozenset[int]) -> list[Entry]:
         return self._all(statements.term_entries(allocations), entry_of)
 
+    def undoing_entries(
+        self, allocations: frozenset[int], runs: frozenset[int], after: int
+    ) -> list[Entry]:
+        return self._all(statements.undoing_entries(allocations, runs, after), entry_of)
+
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
         return self._one(statements.BEFORE, entry_of, allocation=allocation, at=at)
 

@@ -325,6 +325,21 @@ def term_entries(allocations: frozenset[int]) -> Select[Any]:
     )
 
 
+def undoing_entries(allocations: frozenset[int], runs: frozenset[int], after: int) -> Select[Any]:
+    """Select what undid others, and refunds. Partial index as in `term_entries`."""
+    is_refund = _of_kinds(frozenset({Kind.REFUND, Kind.RECHARGE}))
+    return (
+        select(journal)
+        .where(
+            is_in(_j.allocation, allocations),
+            text(LOOKED_THROUGH_ONLY),
+            _j.id > after,
+            or_(_j.details.contains('"undoes":'), and_(is_refund, is_in(_j.run, runs))),
+        )
+        .order_by(_j.id)
+    )
+
+
 def repeated_keys(limit: int) -> Select[Any]:
     """Select repeated keys. The condition is written so that SQLite does not use the index of the
     keys, since entries missing there are what is looked for.

@@ -52,7 +52,8 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     details = row.get("details") or {}
     # The comment of the other entry names this one: undo of entry 12.
     if row.get("undone_by"):
-        parts.append(f"undone by entry {row['undone_by']}")
+        how = "refunded" if row["kind"] == "charge" else "undone"
+        parts.append(f"{how} by entry {row['undone_by']}")
     if row.get("kind") == "cap":
         cap = details.get("cap")
         limit = "none" if cap is None else form.with_unit(form.su(cap))
@@ -111,11 +112,7 @@ def run(context: Context, options: Namespace) -> int:
     page, whole = read_statement(context, allocation, options.limit, period, every=options.long)
     entries = rows = _named_entries(context, page)
     if options.form != "json":
-        undone = {(entry["details"] or {}).get("undoes"): entry["id"] for entry in entries}
-        rows = [
-            {**row, "before": before, "undone_by": undone.get(row["id"])}
-            for before, row in pairwise([page["opening"], *entries])
-        ]
+        rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
         if context.has_several_clusters:
             rows = [_of_cluster(row) for row in rows]
