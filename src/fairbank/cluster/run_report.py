@@ -181,7 +181,8 @@ class PredebitReport(
     tag="predebit",
 ):
     """HADM's pre-debit: a job is about to start and costs at most `amount`, or with the status
-    `completed` it has ended and cost `amount`. `project` is the account, and `do` may be left out.
+    `completed` it has ended and cost `amount`. `project` is the account, not the number of the
+    project, and `do` may be left out.
 
     The bank takes the current time as the start and the end, and holds the amount for 30 days at
     most; it knows no time limit of the job. It finds the run by `job_id`: the newest one of the

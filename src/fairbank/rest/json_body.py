@@ -95,7 +95,9 @@ def _invalid_body(fault: ValidationFault, body: bytes, kind: Any) -> InvalidInpu
         return InvalidInput(
             message, field="reports", remedy='send {"reports": [...]}, the reports in their order'
         )
-    if values := sorted(accepted_values(kind, path)):
+    if kind is PredebitReport and path == "project":
+        remedy = 'send the account of the project, such as "chem_qmc", not its number'
+    elif values := sorted(accepted_values(kind, path)):
         remedy = f"one of {', '.join(values)}"
     else:
         remedy = fault.remedy or SEE_DOCS

@@ -187,6 +187,15 @@ def test_invalid_predebit_is_refused(
     assert (answer.status_code, answer.json()["field"]) == (status, field)
 
 
+@pytest.mark.parametrize("project", [1, None, ["chem"]])
+def test_project_of_a_predebit_is_an_account(world: World, project: object) -> None:
+    problem = world.ask("POST", "/job", AGENT, json={**HADM, "project": project})
+    assert (problem.status_code, problem.json()["field"]) == (400, "project")
+    assert problem.json()["remedy"] == (
+        'send the account of the project, such as "chem_qmc", not its number'
+    )
+
+
 @pytest.mark.parametrize("field", HADM)
 def test_missing_field_of_a_predebit_is_named(world: World, field: str) -> None:
     body = {name: value for name, value in HADM.items() if name != field}

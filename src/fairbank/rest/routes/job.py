@@ -89,7 +89,8 @@ async def report_run(
     during a run.
 
     HADM's fields of a pre-debit are accepted too: `job_id`, `owner_uid`, `amount`, `resource` and
-    `project`, the account, without `do`; and with `status` `completed`, those of its end.
+    `project`, the account and not a number, without `do`; and with `status` `completed`, those of
+    its end.
     """
     _refuse_key_header(request, 'send it in the body, as "key"')
     names: Mapping[str | None, str] = {}
