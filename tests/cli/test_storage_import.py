@@ -119,6 +119,8 @@ def test_measured_storage_has_no_user(changing: Run) -> None:
     period = ("-r", "optical", "-S", "2026-11-01")
     assert output_of(changing("usage", "--by", "user", *period, *cells, "USER,SU")) == "-|3\n"
     assert output_of(changing("alloc", "users", number, *cells, "USER,USED")) == "|3\n"
+    users = json.loads(output_of(changing("alloc", "users", number, "--json")))["data"]
+    assert [(row["uid"], row["charged"]) for row in users] == [(None, 180)]
     entries = output_of(changing("statement", number, *cells, "KIND,OWNER")).splitlines()
     assert "charge|" in entries
     used = json.loads(output_of(changing("usage", "--by", "user", *period, "--json")))

@@ -29,6 +29,11 @@ _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
+def known_uid(uid: int) -> int | None:
+    """Return the uid of the user of a sum of use; None if no user is known."""
+    return None if uid == OVERFLOW_UID else uid
+
+
 def _refuse(message: str, field: str, remedy: str) -> InvalidInput:
     return InvalidInput(message, field=field, remedy=remedy)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.policy import GrantCategory, GrantRange, Policy
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import iso
 from tests.rest.responses import data
 from tests.rest.world import (
@@ -246,6 +247,23 @@ def test_debits_are_filtered_by_owner_and_have_pages(shared_world: World) -> Non
     assert data(shared_world, f"/debit?limit=1&after={page['next']}") == []
     answer = shared_world.ask("GET", "/debit?after=12", ADMIN)
     assert (answer.status_code, answer.json()["field"]) == (400, "after")
+
+
+def test_sum_of_measured_use_has_no_owner(world: World) -> None:
+    """The next page begins after it all the same."""
+    ended = {"do": "complete", "end": NOW, "elapsed": 0, "state": "COMPLETED"}
+    unused = {"partition", "billing"}
+    for more in ({}, ended):
+        use = report(900, owner_uid=OVERFLOW_UID, amount=60, resource="cpu", **more)
+        body = {name: value for name, value in use.items() if name not in unused}
+        answer = world.ask("POST", "/job", AGENT, json=body)
+        assert answer.status_code == 201, answer.text
+    allocation = world.own["allocation"]
+    assert [row["owner_uid"] for row in data(world, "/debit")] == [MEMBER, None]
+    users = data(world, f"/alloc/{allocation}/user")
+    assert [(row["uid"], row["charged"]) for row in users] == [(MEMBER, 30_000), (None, 60)]
+    after = world.ask("GET", "/debit?limit=1", ADMIN).json()["next"]
+    assert [row["amount"] for row in data(world, f"/debit?after={after}")] == [60]
 
 
 def test_predebits_and_activity_have_comments(world: World) -> None:

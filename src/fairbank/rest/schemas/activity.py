@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairbank.bank.entry import OF_CREDIT, Entry
 from fairbank.bank.query import Debit
 from fairbank.bank.run import RunRecord
+from fairbank.core.ids import known_uid
 from fairbank.core.time import iso
 from fairbank.rest.schemas.answers import Amounts
 from fairbank.rest.schemas.job import Status, hadm_status
@@ -47,14 +48,15 @@ class PredebitRow(Amounts, frozen=True, kw_only=True):
 class DebitRow(Amounts, frozen=True, kw_only=True):
     """HADM's schema 5: charges of an owner in an allocation, minus refunds.
 
-    `activity_id` is the first entry of the latest charged run. A sum has no comments.
+    `activity_id` is the first entry of the latest charged run. A sum has no comments. `owner_uid`
+    is null for measured use, and for runs whose user has no uid here.
     """
 
     activity_id: int | None
     allocation_id: int
     amount: int
     comments: str | None
-    owner_uid: int
+    owner_uid: int | None
 
 
 def activity_row(entry: Entry, run: RunRecord | None) -> ActivityRow:
@@ -101,5 +103,5 @@ def debit_row(debit: Debit) -> DebitRow:
         allocation_id=debit.allocation,
         amount=debit.charged,
         comments=None,
-        owner_uid=debit.owner,
+        owner_uid=known_uid(debit.owner),
     )

@@ -13,6 +13,7 @@ from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance, ListedMember, UserRow
 from fairbank.cluster.partition import Cluster, one_su
+from fairbank.core.ids import known_uid
 from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.schemas.answers import Amounts, RoleWord
@@ -88,9 +89,10 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
 
 
 class AllocationUserRow(Amounts, frozen=True, kw_only=True):
-    """Use of an allocation by one user, and the user's cap."""
+    """Use of an allocation by one user, and the user's cap. `uid` is null for measured use, and for
+    runs whose user has no uid here."""
 
-    uid: int
+    uid: int | None
     charged: int
     held: int
     cap: int | None
@@ -186,7 +188,8 @@ def balance_row(
 def allocation_user_row(user: UserRow) -> AllocationUserRow:
     """Return the use of an allocation by one user."""
     sums = user.sums
-    return AllocationUserRow(uid=user.uid, charged=sums.charged, held=sums.held, cap=sums.cap)
+    uid = known_uid(user.uid)
+    return AllocationUserRow(uid=uid, charged=sums.charged, held=sums.held, cap=sums.cap)
 
 
 def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:
