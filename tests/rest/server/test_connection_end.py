@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from fairbank.rest.server.http_protocol import server_config
+from fairbank.rest.server.server import HttpServer
 from tests.rest.server.echo_server import EchoServer, is_closed, read_response, request
 
 UPGRADE = ("Connection: Upgrade", "Upgrade: {}")
@@ -210,3 +214,45 @@ def test_connect_is_refused(server: EchoServer) -> None:
         400,
         "CONNECT asks for a tunnel, and this is not a proxy",
     )
+
+
+def test_stop_closes_connections_that_were_accepted_at_that_moment() -> None:
+    """A client that never pauses does not keep the server until its time limit."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            for event in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{event}.complete"})
+        else:
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    async def run() -> None:
+        loop, listener = asyncio.get_running_loop(), socket.create_server(("127.0.0.1", 0))
+        config = server_config(app, connections_max=8)
+        queue = cast("Any", SimpleNamespace(failure=None))
+        server = HttpServer(config, None, queue, lambda: setattr(server, "should_exit", True))
+        serving = asyncio.create_task(server.serve([listener]))
+        while listener.fileno() >= 0:  # closed just before the server asks its connections to end
+            await asyncio.sleep(0)
+        theirs, ours = socket.socketpair()
+        ours.setblocking(False)
+        protocol = cast("Any", config.http)
+        await loop.connect_accepted_socket(
+            lambda: protocol(config, server.server_state, {}), theirs
+        )
+        with ours:
+            while not serving.done() and await is_answered(ours):
+                await asyncio.sleep(0)
+        assert not serving.done()  # closed before the time limit of uvicorn
+        await serving
+
+    async def is_answered(ours: socket.socket) -> bool:
+        try:
+            await asyncio.get_running_loop().sock_sendall(ours, request())
+            return bool(await asyncio.get_running_loop().sock_recv(ours, 65_536))
+        except ConnectionError:
+            return False
+
+    asyncio.run(run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -27,6 +28,7 @@ from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.write_queue.queue import WriteQueue
 
 PORT_MAX = 65_535
+CLOSE_SECONDS = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ def serve(
         app = with_middleware(create_app(context), context)
         config = server_config(cast("Any", app), connections_max=_connections_max())
         queue = context.services.write_queue
-        uvloop.run(_Server(config, unix, queue, ready).serve(listeners))
+        uvloop.run(HttpServer(config, unix, queue, ready).serve(listeners))
         if queue.failure is not None:
             raise queue.failure
     finally:
@@ -98,7 +100,7 @@ def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socke
         raise
 
 
-class _Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn's server, changed to return on a signal.
 
     uvicorn itself raises the signal again, and nothing could close the store.
@@ -128,7 +130,22 @@ class _Server(uvicorn.Server):
         if self._path is not None:
             # While it is still ours: the next server may be waiting for the path.
             self._path.unlink(missing_ok=True)
-        await super().shutdown(sockets)
+        closing = asyncio.create_task(self._close_connections())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            closing.cancel()
+
+    async def _close_connections(self) -> None:
+        """Close all connections again and again, each after its pending responses.
+
+        uvicorn does so once. A connection accepted at that moment is not in its list yet: its
+        client could send requests until uvicorn gives up.
+        """
+        while True:
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
+            await asyncio.sleep(CLOSE_SECONDS)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
