@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
@@ -21,11 +22,11 @@ def test_plan_for_an_earlier_cluster_is_dropped_and_a_new_pass_made() -> None:
             planner.drop_plan()
             planner.request()
 
-        def snapshot() -> tuple[OnNodes, int]:
+        def snapshot() -> tuple[Callable[[], OnNodes], int]:
             if not snapshots:  # comes before the end of the pass, which is another callback
                 asyncio.get_running_loop().call_soon(replace_cluster)
             snapshots.append(node_snapshot(Nodes(NodeTable([], []))))
-            return snapshots[-1], 1_000
+            return lambda: snapshots[-1], 1_000
 
         planner = Planner(SchedulingSettings, snapshot, plans.put_nowait)
         planner.request()

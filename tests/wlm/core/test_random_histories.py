@@ -26,8 +26,6 @@ from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.core.time import Instant
 from fairbank.priority.settings import MultifactorSettings, PrioritySettings, PriorityWeights
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.node_states import NodeEvent
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, Action, ModelNode, World, named
@@ -197,9 +195,7 @@ class Histories(RuleBasedStateMachine):
 
     def compute_plan(self) -> None:
         """Compute a plan that is carried out later."""
-        snapshot = self.world.core.snapshot(self.world.now)
-        plan = run_passes(snapshot, SchedulerParameters(), self.world.now.wall)
-        self.plans.append(ev.PlanMade(plan))
+        self.plans.append(self.world.computed_plan())
 
     def carry_out_old_plan(self) -> None:
         if self.plans:
@@ -324,9 +320,7 @@ class Histories(RuleBasedStateMachine):
 
     def _crash(self) -> None:
         """Kill the controller when a plan is stored and nothing has been sent."""
-        snapshot = self.world.core.snapshot(self.world.now)
-        plan = run_passes(snapshot, SchedulerParameters(), self.world.now.wall)
-        self.world.event(ev.PlanMade(plan), is_lost=True)
+        self.world.event(self.world.computed_plan(), is_lost=True)
         self.world.restart()
 
     @rule(seconds=st.sampled_from([1, 30, 100, 700]))

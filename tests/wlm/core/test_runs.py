@@ -21,6 +21,7 @@ from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.starts import NO_ANSWER
 from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
 
@@ -155,7 +156,7 @@ def test_after_with_minutes_starts_when_they_have_passed() -> None:
 def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
     world = World(nodes=1)
     number = world.submit(cpus=3 if change == "cores" else 1, memory=600)
-    old = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
+    old = world.computed_plan()
     if change == "hold":
         world.request(ev.HoldJob(named(number)))
     elif change == "drain":
@@ -174,18 +175,34 @@ def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
         world.submit(cpus=2, memory=600 if change == "memory" else 1)
         world.request(ev.TopJob(named(2)))
         world.plan()
-    world.event(ev.PlanMade(old))
+    world.event(old)
     assert world.job(number).run is None
     assert starts(world, number) == 0
+
+
+def test_pass_reads_the_state_of_its_begin_while_the_state_changes() -> None:
+    world = World(nodes=2)
+    running, waiting = world.run_one(cpus=4), world.submit(cpus=2)
+    frozen, now = world.core.state.frozen(), world.now
+    before = run_passes(pass_snapshot(frozen, now), SchedulerParameters(), now.wall)
+    world.request(ev.CancelJob(named(running)))
+    world.request(ev.TopJob(named(world.submit())))
+    world.request(ev.HoldJob(named(waiting)))
+    world.request(ev.UpdateNode("n1", NodeEvent.DRAINED, "disk"), OPERATOR)
+    world.request(ev.UpdatePartition(PartitionRules(name="more")), OPERATOR)
+    world.settle()
+    assert before.starts != []
+    assert run_passes(pass_snapshot(frozen, now), SchedulerParameters(), now.wall) == before
+    assert world.computed_plan().plan != before
 
 
 def test_limit_that_was_lowered_holds_for_the_starts_of_an_older_plan() -> None:
     world = World()
     world.submit(array="1-2%2")
-    old = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
-    assert len(old.starts) == 2
+    old = world.computed_plan()
+    assert len(old.plan.starts) == 2
     world.request(ev.UpdateJob(jobs=named(1), throttle=1))
-    world.event(ev.PlanMade(old))
+    world.event(old)
     assert [job.name for job in world.core.state.jobs.values()] == ["1_[2%1]", "1_1"]
 
 
@@ -745,8 +762,7 @@ def test_preempted_job_has_its_grace_time() -> None:
 def test_start_that_was_stored_and_not_sent_is_sent_once_after_a_restart() -> None:
     world = World()
     number = world.submit()
-    plan = run_passes(world.core.snapshot(world.now), SchedulerParameters(), world.now.wall)
-    world.event(ev.PlanMade(plan), is_lost=True)
+    world.event(world.computed_plan(), is_lost=True)
     assert starts(world, number) == 0
     world.restart()
     world.restart()

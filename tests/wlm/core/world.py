@@ -42,6 +42,7 @@ from fairbank.wlm.core.effects import (
 from fairbank.wlm.core.jobs import EndedRun, Moment, Submission, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.snapshot import pass_snapshot
 
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
@@ -186,9 +187,12 @@ class World:
     def plan(self) -> None:
         """Make a pass and carry it out."""
         self.needs_plan = False
-        snapshot = self.core.snapshot(self.now)
-        plan = run_passes(snapshot, SchedulerParameters(), self.now.wall)
-        self.event(ev.PlanMade(plan))
+        self.event(self.computed_plan())
+
+    def computed_plan(self) -> ev.PlanMade:
+        """Return the plan of a pass over the present state."""
+        snapshot = pass_snapshot(self.core.state.frozen(), self.now)
+        return ev.PlanMade(run_passes(snapshot, SchedulerParameters(), self.now.wall))
 
     def settle(self) -> None:
         """Make passes until none is requested."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fairbank.core.errors import FairbankError
 from fairbank.rest.server.log import log_to
+from fairbank.service.garbage_collector import tune_garbage_collector
 
 Serve = Callable[[Path, Callable[[], None]], Coroutine[None, None, None]]
 """Daemon: takes a path, and a function to call when it serves."""
@@ -28,6 +29,7 @@ def run_daemon(program: str, argument: str, serve: Serve) -> int:
         print(f"usage: python -m {program} {argument}", file=sys.stderr)
         return 2
     log_to(sys.stderr)
+    tune_garbage_collector()
     try:
         asyncio.run(serve(Path(sys.argv[1]), lambda: print("ready", flush=True)))
     except FairbankError as error:

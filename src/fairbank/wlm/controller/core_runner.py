@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from fairbank.cluster.job import Run
@@ -44,6 +45,7 @@ from fairbank.wlm.core.effects import (
 )
 from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
+from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunOutcome
 
@@ -321,9 +323,9 @@ class CoreRunner:
             text = f"the controller cannot store its state now: {self.failure}"
             raise Unavailable(text, remedy="free disk space; nothing was changed")
 
-    def _snapshot(self) -> tuple[OnNodes, int]:
+    def _snapshot(self) -> tuple[Callable[[], OnNodes], int]:
         now = self.now()
-        return self._core.snapshot(now), now.wall
+        return partial(pass_snapshot, self.state.frozen(), now), now.wall
 
     def _note_messages(self, rows: Iterable[StoredRow]) -> None:
         for table, key, value in rows:

@@ -1,7 +1,8 @@
 """Planner: makes the passes of the scheduler when they are due, in a thread of the controller.
 
 Meanwhile the event loop answers: the interpreter switches between both threads, as often as
-`__main__` says. A pass reads only its snapshot, which nothing changes.
+`__main__` says. The thread also makes the snapshot, of a copy of the state that nothing changes:
+with 10,000 waiting jobs it takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -70,14 +71,15 @@ class Planner:
     def __init__(
         self,
         settings: Callable[[], SchedulingSettings],
-        snapshot: Callable[[], tuple[OnNodes, int]],
+        snapshot: Callable[[], tuple[Callable[[], OnNodes], int]],
         take_plan: Callable[[PlanMade], None],
     ) -> None:
         """Begin without a pass.
 
         Args:
             settings: returns the present settings.
-            snapshot: returns the snapshot for a pass, and the time in seconds since 1970.
+            snapshot: returns a function that makes the snapshot for a pass in another thread, and
+                the time in seconds since 1970.
             take_plan: takes the plan of a pass.
         """
         self._settings, self._snapshot, self._take_plan = settings, snapshot, take_plan
@@ -85,7 +87,7 @@ class Planner:
         self._is_requested = self._has_changed = False
         self._pause = PAUSE
         self._wake_up: asyncio.TimerHandle | None = None
-        self._running: asyncio.Future[_Plan] | None = None
+        self._running: asyncio.Future[tuple[_Plan, int]] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="planner")
         self.main, self.backfill = PassStatistics(), PassStatistics()
 
@@ -138,15 +140,18 @@ class Planner:
         if has_backfill:
             self._backfill_at, self._has_changed = second, False
         snapshot, wall = self._snapshot()
-        waiting = sum(1 for _ in snapshot.queue.jobs())
-        make = run_passes if has_backfill else main_pass
-        self._running = asyncio.get_running_loop().run_in_executor(
-            self._thread, lambda: make(snapshot, parameters, wall, full=full)
-        )
-        self._running.add_done_callback(partial(self._end_pass, now, wall, waiting, has_backfill))
+
+        def make_pass() -> tuple[_Plan, int]:
+            jobs = snapshot()
+            make = run_passes if has_backfill else main_pass
+            waiting = sum(1 for _ in jobs.queue.jobs())
+            return make(jobs, parameters, wall, full=full), waiting
+
+        self._running = asyncio.get_running_loop().run_in_executor(self._thread, make_pass)
+        self._running.add_done_callback(partial(self._end_pass, now, wall, has_backfill))
 
     def _end_pass(
-        self, begun: int, wall: int, waiting: int, has_backfill: bool, made: asyncio.Future[_Plan]
+        self, begun: int, wall: int, has_backfill: bool, made: asyncio.Future[tuple[_Plan, int]]
     ) -> None:
         """Hand the plan over, and set the timer of the next pass."""
         if made is not self._running:
@@ -154,9 +159,9 @@ class Planner:
         self._running = None
         self._main_ended = _microseconds()
         self._pause = max(PAUSE, self._main_ended - begun)
+        plan, waiting = made.result()
         statistics = self.backfill if has_backfill else self.main
         statistics.record(self._main_ended - begun, waiting, wall)
-        plan = made.result()
         self._has_changed |= bool(plan.starts)
         self._take_plan(PlanMade(plan, has_reservations=has_backfill))
         self._arm()

@@ -8,7 +8,6 @@ from typing import Any
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError
-from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core import node_messages
 from fairbank.wlm.core.effects import CoreEffect, StoredRow
@@ -19,7 +18,6 @@ from fairbank.wlm.core.requests import cluster_requests, job_requests
 from fairbank.wlm.core.requests.job_updates import update
 from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import CoreSettings
-from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.starts import carry_out, connect_agent, take_accounts, take_verdict
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.timers import arm_all, fire
@@ -63,7 +61,7 @@ class Core:
     """State machine of the cluster.
 
     The caller carries out the effects of an event in their order, and the effects of one event
-    before those of the next. It answers `RequestPlan` with a pass over `snapshot` and PlanMade.
+    before those of the next. It answers `RequestPlan` with a pass over the state and PlanMade.
     """
 
     def __init__(
@@ -86,10 +84,6 @@ class Core:
         settle_dependencies(tx)
         tx.request_plan()
         return tx.effects()
-
-    def snapshot(self, now: Moment) -> OnNodes:
-        """Return the snapshot for a scheduling pass."""
-        return pass_snapshot(self.state, now)
 
     def handle(self, event: ev.CoreEvent, now: Moment) -> list[CoreEffect]:
         """Change the state by an event, and return the effects.

@@ -42,6 +42,9 @@ class JobState(Enum):
     PREEMPTED = "PREEMPTED"
     DEADLINE = "DEADLINE"
 
+    # The hash of Enum is a function in Python, of which each pass would make thousands of calls.
+    __hash__ = object.__hash__
+
     @property
     def base(self) -> str:
         """Slurm's base state."""

@@ -173,7 +173,7 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
         running=counted,
         associations=used_associations(state),
         qos=settings.qos,
-        partitions=dict(state.partitions),  # a pass is made while the state changes
+        partitions=state.partitions,
         billing_rule=settings.billing_rule,
         licences={
             name: msgspec.structs.replace(licence, free=licence.free - licences[name])

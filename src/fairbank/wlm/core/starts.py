@@ -263,7 +263,7 @@ def _record_reasons(tx: Transition, plan: SchedulePlan[PendingJob, Placement]) -
     reasons = {record_number(number): plan.reasons[number] for number in sorted(plan.reasons)[::-1]}
     for number, reason in reasons.items():
         job = tx.state.jobs.get(number)
-        if job is None or not job.state.is_waiting or job.hold_reason is not None:
+        if job is None or job.reason == reason:  # as nearly all of them
             continue
-        if job.reason != reason:
+        if job.state.is_waiting and job.hold_reason is None:
             tx.put_job(job, reason=reason)

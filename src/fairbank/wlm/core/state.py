@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import msgspec
@@ -154,6 +155,19 @@ class CoreState:
         self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
         self._table: NodeTable | None = None
         self._acceptance_table: NodeTable | None = None
+
+    def frozen(self) -> CoreState:
+        """Return a copy for a pass in another thread: changes of this state leave it as it is.
+
+        Both share the values, which are frozen, and the tables that no pass reads.
+        """
+        other = copy(self)
+        other._accounts, other._table = self.accounts, self.table
+        other.jobs, other.usage = self.jobs.copy(), self.usage.copy()
+        other.nodes, other.configured = self.nodes.copy(), self.configured.copy()
+        other.partitions, other.reservations = self.partitions.copy(), self.reservations.copy()
+        other._by_node = {name: numbers.copy() for name, numbers in self._by_node.items()}
+        return other
 
     @property
     def accounts(self) -> AccountRules:

@@ -34,7 +34,11 @@ def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterat
         InvalidInput: a text is no job.
     """
     selections = [parse_selection(text) for text in wanted.jobs]
-    for number in sorted(number for number in state.jobs if number >= first):
+    known: Iterable[int] = state.jobs
+    if selections:  # a look at each of 10,000 jobs would keep all others waiting
+        named = (state.index.with_id(selection.number) for selection in selections)
+        known = {job.number for jobs in named for job in jobs}
+    for number in sorted(number for number in known if number >= first):
         job = state.jobs[number]
         run = None if job.state.base == "PENDING" else job.run
         facts = SelectedFacts(
