@@ -1,5 +1,6 @@
 """Controller with 10,000 waiting jobs and 1,000 simulated nodes, of whose jobs 50 end per second:
-its passes, its memory, and the answers that commands get meanwhile.
+its passes, its memory, and the answers that commands get meanwhile. For each job that starts,
+another one is submitted.
 """
 
 from __future__ import annotations
@@ -7,12 +8,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
+from typing import NamedTuple
 
 from benchmarks.measure import Figure, Say, Table, at_most
 from benchmarks.subprocess_round import p50_and_p99_ms
@@ -20,9 +23,9 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 
 NODES, CPUS, MEMORY, WAITING, ENDS = 1_000, 4, 4_000, 10_000, 50
-SECONDS, PAUSE = 30.0, 0.02
+SECONDS, PAUSE, REFILL_PAUSE = 30.0, 0.02, 0.1
 PASS_MS, ANSWER_MS, MEMORY_MIB = 500, 100, 300
-PASSES = {"schedule_cycle": "main pass, mean", "bf_cycle": "pass with backfill, mean"}
+PASSES = {"schedule_cycle": "main pass", "bf_cycle": "pass with backfill"}
 SETTINGS = f"""
 [cluster]
 cluster_name = "lab"
@@ -48,6 +51,9 @@ default_time = "60"
 """
 COLUMNS = ("job_id", "partition", "name", "user", "state", "priority")
 
+ControllerFigures = Mapping[str, float]
+"""Statistics of the controller, and the time of the answer (`at`)."""
+
 
 @contextmanager
 def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
@@ -66,7 +72,12 @@ def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
             while requests.statistics(controller)["jobs_running"] < NODES // 2:
                 time.sleep(0.5)
         say(f"the jobs of {NODES:,} simulated nodes run")
+        stop, refill = Event(), processes.enter_context(ThreadPoolExecutor(1))
+        processes.callback(stop.set)
+        filled = refill.submit(_keep_full, directory, stop)
         yield directory, pid
+        stop.set()
+        filled.result()
 
 
 def _start(processes: ExitStack, module: str, *arguments: object) -> int:
@@ -85,36 +96,78 @@ def _start(processes: ExitStack, module: str, *arguments: object) -> int:
     return process.pid
 
 
+class AnswerRound(NamedTuple):
+    """Seconds that each kind of request took, and the figures of the controller meanwhile."""
+
+    taken: Mapping[str, Sequence[float]]
+    statistics: Sequence[ControllerFigures]
+
+
 def measure(*, short: bool, say: Say) -> list[Table]:
-    ends, memory, passes = list[float](), list[float](), dict[str, list[float]]()
-    answers: dict[str, list[float]] = {}
+    rounds, memory = list[AnswerRound](), list[float]()
     with full_controller(say) as (directory, pid), Controller(directory) as controller:
         for number in range(1 if short else 3):
             say(f"round {number + 1}")
-            before, begun = requests.statistics(controller), time.perf_counter()
-            taken = _answers(controller, SECONDS)
-            after, elapsed = requests.statistics(controller), time.perf_counter() - begun
-            ends.append((after["jobs_completed"] - before["jobs_completed"]) / elapsed)
+            rounds.append(_answers(controller, SECONDS))
             memory.append(_peak_mib(pid))
-            for name in PASSES:
-                passes.setdefault(name, []).append(after[f"{name}_mean"] / 1_000)
-            for name, values in taken.items():
-                answers.setdefault(f"{name}, p99", []).append(p50_and_p99_ms(values)[1])
-    rate = Figure("ends", "jobs/s", tuple(ends))
-    peak = Figure("memory of the controller", "MiB", tuple(memory))
-    pass_times = [Figure(PASSES[name], "ms", tuple(values)) for name, values in passes.items()]
-    p99 = [Figure(name, "ms", tuple(values)) for name, values in answers.items()]
+    taken = [one.taken for one in rounds]
+    p99 = [
+        _figure(f"{name}, p99", "ms", [p50_and_p99_ms(one[name])[1] for one in taken])
+        for name in taken[0]
+    ]
+    seen = [one.statistics for one in rounds]
+    passes = [
+        _figure(f"{text}, {kind}", "ms", [value(one, name) for one in seen])
+        for name, text in PASSES.items()
+        for kind, value in (("mean", _mean_ms), ("longest", _longest_ms))
+    ]
+    peak = _figure("memory of the controller", "MiB", memory)
+    waiting = [[one["jobs_pending"] for one in statistics] for statistics in seen]
+    figures = (
+        _figure("ends", "jobs/s", map(_ends_per_second, seen)),
+        _figure("waiting jobs, begin", "jobs", [jobs[0] for jobs in waiting]),
+        _figure("waiting jobs, end", "jobs", [jobs[-1] for jobs in waiting]),
+        _figure("waiting jobs, least", "jobs", map(min, waiting)),
+        *passes,
+        *p99,
+        peak,
+    )
     promises = (
-        *(at_most(figure.name, figure, PASS_MS) for figure in pass_times),
+        *(at_most(figure.name, figure, PASS_MS) for figure in passes),
         *(at_most(figure.name, figure, ANSWER_MS) for figure in p99),
         at_most(peak.name, peak, MEMORY_MIB),
     )
     about = (
-        f"{WAITING:,} jobs wait. {NODES:,} simulated nodes end {ENDS} jobs per second. One user"
-        f" sends requests one after the other, {SECONDS:g} s a round."
+        f"{WAITING:,} jobs wait. {NODES:,} simulated nodes end {ENDS} jobs per second, and as many"
+        f" are submitted. One user sends requests one after the other, {SECONDS:g} s a round."
     )
-    figures = (rate, *pass_times, *p99, peak)
     return [Table("Workload manager: full queue", about, figures, promises)]
+
+
+def _figure(name: str, unit: str, values: Iterable[float]) -> Figure:
+    return Figure(name, unit, tuple(values))
+
+
+def _ends_per_second(statistics: Sequence[ControllerFigures]) -> float:
+    first, last = statistics[0], statistics[-1]
+    return (last["jobs_completed"] - first["jobs_completed"]) / (last["at"] - first["at"])
+
+
+def _mean_ms(statistics: Sequence[ControllerFigures], name: str) -> float:
+    """Return the mean of the passes of a round, or of all before it if none ended in it."""
+    ends = statistics[0], statistics[-1]
+    counts = [one[f"{name}_counter"] for one in ends]
+    if counts[0] == counts[1]:
+        return ends[1][f"{name}_mean"] / 1_000
+    totals = [one[f"{name}_counter"] * one[f"{name}_mean"] for one in ends]
+    return (totals[1] - totals[0]) / (counts[1] - counts[0]) / 1_000
+
+
+def _longest_ms(statistics: Sequence[ControllerFigures], name: str) -> float:
+    """Return the longest pass of a round. The pause after a pass is as long as the pass, so that a
+    long one is seen.
+    """
+    return max(one[f"{name}_last"] for one in statistics) / 1_000
 
 
 def _submit(directory: Path, numbers: range) -> None:
@@ -135,19 +188,32 @@ def _job(number: int) -> requests.JobToSubmit:
     return requests.JobToSubmit(b"#!/bin/sh\ntrue\n", options, "/", [b"PATH=/usr/bin:/bin"])
 
 
-def _answers(controller: Controller, seconds: float) -> dict[str, list[float]]:
-    """Return how long each kind of request took."""
+def _keep_full(directory: Path, stop: Event) -> None:
+    """Submit a job for each one that starts, until stopped."""
     numbers = count()
+    with Controller(directory) as controller:
+        while not stop.wait(REFILL_PAUSE):
+            missing = WAITING - requests.statistics(controller)["jobs_pending"]
+            for number in islice(numbers, max(missing, 0)):
+                requests.submit(controller, _job(number))
+
+
+def _answers(controller: Controller, seconds: float) -> AnswerRound:
+    """Send requests one after the other."""
+    numbers, statistics = count(), list[ControllerFigures]()
 
     def submit() -> None:
         requests.submit(controller, _job(next(numbers)))
+
+    def note_statistics() -> None:
+        statistics.append({**requests.statistics(controller), "at": time.monotonic()})
 
     kinds: dict[str, Callable[[], object]] = {
         "submission": submit,
         "a job": lambda: requests.rows(
             controller, "jobs", COLUMNS, matching={"jobs": [str(WAITING)]}
         ),
-        "statistics": lambda: requests.statistics(controller),
+        "statistics": note_statistics,
         "ping": lambda: requests.ping(controller),
     }
     taken: dict[str, list[float]] = {name: [] for name in kinds}
@@ -158,7 +224,7 @@ def _answers(controller: Controller, seconds: float) -> dict[str, list[float]]:
             ask()
             taken[name].append(time.perf_counter() - begun)
         time.sleep(PAUSE)
-    return taken
+    return AnswerRound(taken, statistics)
 
 
 def _peak_mib(pid: int) -> float:
