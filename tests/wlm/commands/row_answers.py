@@ -39,7 +39,7 @@ def rows_answer(request: RowsRequest, lines: Sequence[Any]) -> Answer:
 def answer_with(
     controller: RecordingController,
     settings: Mapping[str, str] = SETTINGS,
-    figures: Mapping[str, int] = {},
+    figures: Mapping[str, Any] = {},
     **tables: Sequence[Any],
 ) -> None:
     """Let the controller answer with these rows, by kind."""

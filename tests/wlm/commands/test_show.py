@@ -187,9 +187,28 @@ def test_json_has_slurms_shape(shown: Shown, entity: str) -> None:
 
 
 def test_figures_are_printed_as_sdiag_does(controller: RecordingController, run: Run) -> None:
-    figures = {"req_time": NOW, "jobs_submitted": 12, "schedule_cycle_last": 345}
+    counts = {"count": 7, "average_time": 190, "total_time": 1331}
+    figures = {
+        "req_time": NOW,
+        "jobs_submitted": 12,
+        "schedule_cycle_last": 345,
+        "rpcs_by_message_type": [
+            {"message_type": "REQUEST_PING", "type_id": 1008, **counts, "count": 1},
+            {"message_type": "REQUEST_JOB_INFO", "type_id": 2003, **counts},
+        ],
+        "rpcs_by_user": [{"user": "alice", "user_id": 1000, **counts}],
+    }
     answer_with(controller, figures=figures)
     text = run("sdiag")
+    numbers = "ave_time:190    total_time:1331\n"
+    assert (
+        "\nRemote Procedure Call statistics by message type\n"
+        f"\tREQUEST_JOB_INFO                        ( 2003) count:7      {numbers}"
+        f"\tREQUEST_PING                            ( 1008) count:1      {numbers}"
+        "\nRemote Procedure Call statistics by user\n"
+        f"\talice           (    1000) count:7      {numbers}"
+        "\nPending RPC statistics\n\tNo pending RPCs\n"
+    ) in text
     assert f"sdiag output at Sat Nov 21 07:31:37 2026 ({NOW})\n" in text
     assert "Jobs submitted: 12\nJobs started:   N/A\n" in text
     assert "\tLast cycle:   345\n" in text

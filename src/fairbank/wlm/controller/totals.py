@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from fairbank.report.slurm.sdiag import message_type
 from fairbank.wlm.core.effects import StoredRow
+from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import EndedRun, WlmJob
+
+
+class RequestTotal:
+    """Number of requests, and the time that they took in microseconds."""
+
+    def __init__(self) -> None:
+        self.count = self.microseconds = 0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.microseconds += int(seconds * 1_000_000)
 
 
 class Totals:
@@ -14,6 +27,7 @@ class Totals:
 
     `submitted` and `started` count jobs and tasks of arrays, `ended` counts runs by state, and
     `requests` counts those of commands by kind and result. `request_seconds` are by kind.
+    `by_message` and `by_user` have what sdiag lists, by the name and number of each.
 
     Invariant: `_running` are the jobs that run as of the last rows.
     """
@@ -24,6 +38,8 @@ class Totals:
         self.requests = Counter[tuple[str, str]]()
         self.commit_seconds = 0.0
         self.request_seconds = defaultdict[str, float](float)
+        self.by_message = defaultdict[tuple[str, int], RequestTotal](RequestTotal)
+        self.by_user = defaultdict[tuple[str, int], RequestTotal](RequestTotal)
         self._running: set[int] | None = None
 
     def count_rows(self, rows: Iterable[StoredRow]) -> None:
@@ -45,7 +61,20 @@ class Totals:
         self.commits += 1
         self.commit_seconds += seconds
 
-    def count_request(self, kind: str, result: str, seconds: float) -> None:
-        """Count a request: its kind, and `ok` or the name of the error."""
+    def count_request(
+        self, kind: str, result: str, seconds: float, *, user: Caller, of: str = ""
+    ) -> None:
+        """Count a request.
+
+        Args:
+            kind: its kind.
+            result: `ok`, or the name of the error.
+            seconds: time from the request to its answer.
+            user: the user who made it.
+            of: kind of the objects that it is about, where the kind has several.
+        """
         self.requests[kind, result] += 1
         self.request_seconds[kind] += seconds
+        if kind != "wait":  # it takes as long as the job: no mean would tell anything
+            self.by_message[message_type(f"{kind} {of}".strip())].add(seconds)
+            self.by_user[user.name, user.uid].add(seconds)

@@ -15,6 +15,7 @@ from fairbank.report.slurm import json_forms, scontrol
 from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import NOT_APPLICABLE, time
+from fairbank.report.slurm.sdiag import request_text
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
@@ -293,7 +294,7 @@ def run(name: str, words: Sequence[str]) -> int:
     print(f"sdiag output at {figures['req_time']}")
     print(f"Data since      {figures['req_time_start']}")
     print(_LINE)
-    print(SDIAG.format_map(figures), end="")
+    print(SDIAG.format_map(figures) + request_text(figures), end="")
     return 0
 
 

@@ -114,8 +114,13 @@ class CommandAnswers:
             result = type(error).__name__
             raise
         finally:
-            kind = str(type(request).__struct_config__.tag)
-            self._runner.totals.count_request(kind, result, time.monotonic() - begun)
+            self._runner.totals.count_request(
+                str(type(request).__struct_config__.tag),
+                result,
+                time.monotonic() - begun,
+                user=user.caller,
+                of=getattr(request, "of", getattr(request, "entity", "")),
+            )
 
     # ------------------------------------------------------------------ jobs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from fairbank import __version__
 from fairbank.core.slurm_numbers import STATIC_TRES
@@ -21,6 +22,7 @@ from fairbank.wlm.config.settings import (
 )
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.planner import PassStatistics
+from fairbank.wlm.controller.totals import RequestTotal
 
 Lines = Iterator[tuple[str, str]]
 SLURM_VERSION = "24.11.0"
@@ -173,7 +175,7 @@ def _words(words: Iterable[str], without: str) -> str:
     return ",".join(sorted(words)) or without
 
 
-def statistics(runner: CoreRunner, now: int) -> Mapping[str, int | None]:
+def statistics(runner: CoreRunner, now: int) -> Mapping[str, Any]:
     """Return the figures of sdiag since the start of the controller, by their names in its JSON.
 
     Args:
@@ -204,6 +206,14 @@ def statistics(runner: CoreRunner, now: int) -> Mapping[str, int | None]:
         "bf_depth_mean": _mean(planner.backfill.tested, planner.backfill),
         **_passes("schedule_cycle", planner.main),
         **_passes("bf_cycle", planner.backfill),
+        "rpcs_by_message_type": [
+            {"message_type": name, "type_id": number, **_requests(total)}
+            for (name, number), total in totals.by_message.items()
+        ],
+        "rpcs_by_user": [
+            {"user": name, "user_id": uid, **_requests(total)}
+            for (name, uid), total in totals.by_user.items()
+        ],
     }
 
 
@@ -216,6 +226,14 @@ def _passes(name: str, passes: PassStatistics) -> Mapping[str, int]:
         f"{name}_last": passes.last,
         f"{name}_max": passes.most,
         f"{name}_mean": _mean(passes.total, passes),
+    }
+
+
+def _requests(total: RequestTotal) -> Mapping[str, int]:
+    return {
+        "count": total.count,
+        "average_time": total.microseconds // total.count,
+        "total_time": total.microseconds,
     }
 
 
