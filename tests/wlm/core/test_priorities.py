@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.core.errors import Forbidden
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.chain import Enforced
@@ -150,6 +151,17 @@ def test_nice_lowers_the_priority() -> None:
     made = world(partition=1_000)
     number = made.submit(nice=100, held=True)
     assert priority(made, number) == 900
+
+
+def test_operator_adds_a_site_factor_to_the_priority() -> None:
+    made = world(partition=1_000)
+    number = made.submit(nice=100, held=True)
+    change = ev.UpdateJob(jobs=named(number), site_factor=50)
+    assert isinstance(made.request(change), Forbidden)
+    made.request(change, OPERATOR)
+    assert priority(made, number) == 950
+    made.request(ev.UpdateJob(jobs=named(number), nice=0))
+    assert priority(made, number) == 1_050
 
 
 def test_restart_keeps_usage_and_priorities() -> None:

@@ -69,6 +69,7 @@ class UpdateJob(msgspec.Struct, frozen=True, kw_only=True):
     wanted: ResourceRequest | UnsetType = UNSET
     licences: Mapping[str, int] | UnsetType = UNSET
     nice: int | UnsetType = UNSET
+    site_factor: int | UnsetType = UNSET
     extra: str | UnsetType = UNSET
     output: str | UnsetType = UNSET
     error: str | UnsetType = UNSET

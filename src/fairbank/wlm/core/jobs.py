@@ -44,7 +44,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     the defaults. `may_requeue`: --requeue. `no_kill`: the job goes on when a node fails that does
     not run its script. `kill_invalid`: it is cancelled when its dependencies cannot be met.
     `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none. `command` is
-    the path of the script with its arguments, `submit_line` the command line.
+    the path of the script with its arguments, `submit_line` the command line. `site_factor` is
+    added to the priority; only operators set it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     umask: int = 0o022
     limits: Mapping[str, int] = {}
     nice: int = 0
+    site_factor: int = 0
     command: str = ""
     submit_line: str = ""
     extra: str = ""

@@ -224,6 +224,7 @@ FIELDS: Mapping[str, Change] = {
     "QOS": _qos,
     "Requeue": _requeue,
     "ReservationName": _word_or_none("reservation"),
+    "SiteFactor": _value("site_factor", v.nice),
     "StartTime": _moment("eligible"),
     "StdErr": _text("error"),
     "StdOut": _text("output"),

@@ -42,6 +42,7 @@ def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
             partition=float(terms.partition[at]),
             qos=float(terms.qos[at]),
             tres={name: value for name, value in tres.items() if value},
+            site=job.submission.site_factor,
             nice=job.submission.nice,
             direct=(0 if job.held_by is not None else request.priority) if is_direct else None,
             submitted=request.submitted,

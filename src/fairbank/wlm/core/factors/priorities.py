@@ -153,7 +153,7 @@ def _factor_job(state: CoreState, entry: JobEntry, now: int) -> FactorJob:
         cpus=request.wanted.cpus,
         limit_minutes=(request.limit or 0) // 60,
         nice=entry.job.submission.nice,
-        site=0,
+        site=entry.job.submission.site_factor,
         tres={name: float(count) for name, count in request.tres.items()},
     )
 

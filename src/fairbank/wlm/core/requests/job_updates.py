@@ -32,7 +32,7 @@ _OF_REQUEST = (
 )  # fmt: skip
 _OF_SUBMISSION = (
     "name", "comment", "may_requeue", "nice", "extra", "output", "error", "directory",
-    "mail_types", "mail_user",
+    "mail_types", "mail_user", "site_factor",
 )  # fmt: skip
 KEYWORDS = {
     "limit": "TimeLimit", "time_min": "TimeMin", "eligible": "StartTime", "deadline": "Deadline",
@@ -42,15 +42,16 @@ KEYWORDS = {
     "wanted": "the request of resources", "output": "StdOut", "error": "StdErr",
     "directory": "WorkDir", "mail_types": "MailType", "mail_user": "MailUser",
     "dependencies": "Dependency", "priority": "Priority", "admin_comment": "AdminComment",
+    "site_factor": "SiteFactor",
 }  # fmt: skip
 """Fields of a change by their names in scontrol, for messages."""
 _WHILE_RUNNING = frozenset(
     "admin_comment comment extra limit mail_types mail_user may_requeue name nice priority"
-    " throttle".split()
+    " site_factor throttle".split()
 )
 _COUNTED = frozenset({"partitions", "wanted", "account", "qos", "limit"})
 """Changes after which limits of accounting are checked as at submission."""
-_BY_OPERATORS = frozenset({"priority", "admin_comment"})
+_BY_OPERATORS = frozenset({"priority", "admin_comment", "site_factor"})
 
 
 def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
