@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
@@ -35,3 +36,28 @@ def test_plan_for_an_earlier_cluster_is_dropped_and_a_new_pass_made() -> None:
         return len(snapshots), plans.qsize()
 
     assert asyncio.run(drop_first()) == (2, 0)
+
+
+def test_end_of_the_controller_does_not_wait_for_a_pass() -> None:
+    begun, may_go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_snapshot() -> OnNodes:
+        begun.set()
+        may_go_on.wait()
+        ended.set()
+        return node_snapshot(Nodes(NodeTable([], [])))
+
+    async def close_during_a_pass() -> int:
+        plans: asyncio.Queue[PlanMade] = asyncio.Queue()
+        planner = Planner(SchedulingSettings, lambda: (slow_snapshot, 1_000), plans.put_nowait)
+        planner.request()
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        planner.close()
+        assert not ended.is_set()
+        may_go_on.set()
+        while not ended.is_set():
+            await asyncio.sleep(0)
+        return plans.qsize()
+
+    assert asyncio.run(close_during_a_pass()) == 0

@@ -5,6 +5,7 @@ SIGTERM ends it, SIGHUP makes it read its settings again.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,4 +24,8 @@ async def _serve(directory: Path, ready: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_daemon("fairbank.wlm.controller", "DIRECTORY", _serve))
+    code = run_daemon("fairbank.wlm.controller", "DIRECTORY", _serve)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All is stored and closed. Python would wait for the thread of a pass whose plan nobody takes.
+    os._exit(code)

@@ -103,10 +103,11 @@ class Planner:
             self._arm()
 
     def close(self) -> None:
+        """Make no more passes. One that is being made goes on, and its plan is dropped."""
         self._running = None
         if self._wake_up is not None:
             self._wake_up.cancel()
-        self._thread.shutdown(cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _arm(self) -> None:
         """Set the timer of the next pass."""
