@@ -13,9 +13,11 @@ from pathlib import Path
 from fairbank.rest.server.daemon_program import run_daemon
 from fairbank.wlm.controller.daemon import ControllerDaemon
 
-SWITCH_SECONDS = 0.000_5
-"""How long a pass, which runs in a thread, may keep the event loop from an answer. Python's default
-is 5 ms, and an answer waits for it several times."""
+SWITCH_SECONDS = 0.000_1
+"""How long a pass, which runs in a thread, may keep the event loop or a commit from going on.
+Python's default is 5 ms, and SQLite waits for it at each row. Measured with 10,000 waiting jobs: 99
+of 100 submissions take up to 77 ms, and with 0.5 ms 102 ms. Passes take no longer.
+"""
 
 
 async def _serve(directory: Path, ready: Callable[[], None]) -> None:
@@ -27,5 +29,5 @@ if __name__ == "__main__":
     code = run_daemon("fairbank.wlm.controller", "DIRECTORY", _serve)
     sys.stdout.flush()
     sys.stderr.flush()
-    # All is stored and closed. Python would wait for the thread of a pass whose plan nobody takes.
+    # All is stored and closed. Python would wait for the thread of a pass whose plan is dropped.
     os._exit(code)
