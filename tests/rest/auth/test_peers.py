@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from fairbank.rest.auth.peers import Peer, groups_of, members_of, peer_of
+from fairbank.rest.auth.peers import Peer, groups_of, members_of, peer_of, user_name
 from tests.rest.server.echo_server import (
     EchoServer,
     as_user,
@@ -51,6 +51,11 @@ def test_pipelined_requests_have_the_peer(server: EchoServer) -> None:
         )
         for _ in range(3):
             assert read_response(connection)[1]["peer"][1] == os.geteuid()
+
+
+def test_user_without_a_name_has_the_number() -> None:
+    assert user_name(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
+    assert user_name(4_000_000_001) == "4000000001"
 
 
 FORGED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Corrupt
 from fairbank.core.tres import parse_weights
 from fairbank.priority.limits.usage import LimitRecord
+from fairbank.rest.auth.peers import user_name
 from fairbank.wlm.config.settings import (
     AccountingSettings,
     BankLink,
@@ -177,7 +179,7 @@ def test_core_gets_its_settings_from_the_file() -> None:
         bank=BankLink(socket="/run/agent.sock"),
     )
     core = core_settings(settings)
-    assert core.operators == {"olga"}
+    assert core.operators == {"olga", user_name(os.geteuid())}
     assert core.has_bank
     assert core.over_time_limit is None
     assert core.licences["matlab"].free == 4

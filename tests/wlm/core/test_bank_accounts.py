@@ -40,6 +40,9 @@ def test_only_members_of_a_project_may_submit() -> None:
     assert isinstance(world.submit(account="physics"), int)
     assert isinstance(world.submit(account="chemistry"), Forbidden)
     assert isinstance(world.submit(account="nowhere"), Forbidden)
+    refusal = world.submit(account="")
+    assert isinstance(refusal, Forbidden)
+    assert "user alice has no account" in refusal.message
 
 
 def test_new_project_needs_no_settings_and_outlives_the_controller() -> None:

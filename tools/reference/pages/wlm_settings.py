@@ -33,6 +33,7 @@ list of TOML. Keywords without a name of slurm.conf are in `wlm.toml` only.
   keyword, the remedy the accepted form.
 - *No effect*: the keyword is accepted, and reported once when the file is read.
 - The memory of partitions that have none of their own is that of `[scheduling]`.
+- Root and the user of the daemons are operators, beside those of `operators`.
 - With `key = true` only root and operators submit to a partition, until partition keys exist.
 - `node_resources = "actual"` schedules by what nodes register, if it is more than is configured. A
   node that registers less is DOWN in both cases, with the reason `Low RealMemory` or the like. It

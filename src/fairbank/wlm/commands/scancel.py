@@ -15,6 +15,7 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
 from fairbank.wlm.commands.slurm_errors import print_failure
+from fairbank.wlm.commands.tables.rows import user_name
 
 _CODES = {Forbidden: 210, Conflict: 228}
 """Exit codes: of the numbers of Slurm's errors, 2002 and 2020, the shell sees one byte."""
@@ -55,7 +56,7 @@ def run(name: str, words: Sequence[str]) -> int:
     if not jobs and not matching and not _confirms_all(name):
         return 1
     if not jobs and "users" not in matching and os.geteuid() != 0:
-        matching["users"] = [_user()]
+        matching["users"] = [user_name(os.geteuid())]
     with Controller() as controller:
         if "interactive" in line.options:
             jobs, matching = _ask(controller, jobs, matching), {}
@@ -77,7 +78,7 @@ def _confirms_all(name: str) -> bool:
     if not sys.stdin.isatty():
         print(f"{name}: error: No job identification provided", file=sys.stderr)
         return False
-    return _is_yes(f"Cancel all jobs of {_user()} [y/n]? ")
+    return _is_yes(f"Cancel all jobs of {user_name(os.geteuid())} [y/n]? ")
 
 
 def _filter(line: CommandLine) -> dict[str, list[str]]:
@@ -91,7 +92,7 @@ def _filter(line: CommandLine) -> dict[str, list[str]]:
         if not (name.isascii() and name.isdigit()):
             _check_user(name)
     if "me" in line.options:
-        matching["users"] = [_user()]
+        matching["users"] = [user_name(os.geteuid())]
     if nodes := line.options.get("nodelist"):
         matching["nodes"] = expand(nodes, field="--nodelist")
     if states := [_SHORT_STATES.get(word.upper(), word.upper()) for word in line.items("state")]:
@@ -176,11 +177,3 @@ def _report(name: str, line: CommandLine, results: Sequence[requests.JobResult])
 def _is_over(error: FairbankError) -> bool:
     """Return True if the job has ended, or is not known."""
     return isinstance(error, NotFound) or error.field in ("ended", "completing")
-
-
-def _user() -> str:
-    """Return the name of the user, or their number if it has none."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

@@ -152,7 +152,8 @@ class BankLink(msgspec.Struct, frozen=True, kw_only=True):
 class WlmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of the workload manager.
 
-    `operators` are users who may change what belongs to others.
+    `operators` are users who may change what belongs to others, beside root and the user of the
+    daemons.
     """
 
     operators: frozenset[str] = frozenset()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pwd
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
+from fairbank.rest.auth.peers import user_name
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.schemas.alloc import MemberRow, ProjectRow
 from fairbank.wlm.core.accounts import BankAccount
@@ -75,8 +75,8 @@ class BankReader:
 def read_accounts(client: Client) -> dict[str, BankAccount]:
     """Return the projects of a bank that are not removed, by account.
 
-    Members without a user name on this host are left out. Raises FairbankError, also for a bank
-    that does not show all projects.
+    A member without a user name on this host has the number, as in a request of theirs. Raises
+    FairbankError, also for a bank that does not show all projects.
     """
     me = client.get("/whoami")["data"]
     if not isinstance(me, dict) or not (me.get("superuser") or me.get("admin")):
@@ -90,7 +90,7 @@ def read_accounts(client: Client) -> dict[str, BankAccount]:
     accounts = {}
     for row in rows:
         members = _rows(client, f"/project/{row.id}/member", MemberRow)
-        users = sorted(filter(None, (_user_name(member.uid) for member in members)))
+        users = sorted(user_name(member.uid) for member in members)
         accounts[row.account] = BankAccount(
             number=row.id, parent=names.get(row.parent or 0, ""), users=tuple(users)
         )
@@ -112,10 +112,3 @@ def _rows(client: Client, path: str, kind: Any) -> Iterator[Any]:
             ) from error
         if not (after := answer.get("next")):
             return
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from fairbank.cluster.licence import Licence
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
+from fairbank.rest.auth.peers import user_name
 from fairbank.wlm.config.comparison import InUse, compare
 from fairbank.wlm.config.loader import LoadedSettings, load_settings
 from fairbank.wlm.config.settings import WlmSettings
@@ -35,7 +37,8 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
     }
     return CoreSettings(
         cluster=cluster.cluster_name,
-        operators=settings.operators,
+        # The user of the daemons is one, as SlurmUser is: they own the state and the processes.
+        operators=settings.operators | {user_name(os.geteuid())},
         private_data=cluster.private_data,
         has_bank=bool(settings.bank.socket),
         first_id=cluster.first_job_id,

@@ -23,7 +23,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the state machine. Times are in seconds.
 
     cluster               name of the cluster, part of the identity of each run
-    operators             users who may change every job and the cluster
+    operators             users beside root who may change every job and the cluster
     private_data          PrivateData: kinds of rows of which users see their own only
     has_bank              each run needs a verdict of the agent
     first_id, last_id     FirstJobId, MaxJobId

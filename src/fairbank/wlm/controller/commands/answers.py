@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import pwd
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from fairbank.core import hostlist
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.slurm_numbers import parse_debug_level
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.rest.auth.peers import user_name
 from fairbank.rest.server.log import set_debug_level
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
@@ -312,7 +312,7 @@ class CommandAnswers:
 
     async def _config(self, request: cmd.ConfigRequest, user: Submitter) -> Json:
         host, uid = socket.gethostname(), os.getuid()
-        return {"settings": setting_lines(self._runner.settings, host, f"{_name_of(uid)}({uid})")}
+        return {"settings": setting_lines(self._runner.settings, host, f"{user_name(uid)}({uid})")}
 
     async def _statistics(self, request: cmd.StatisticsRequest, user: Submitter) -> Json:
         runner = self._runner
@@ -371,13 +371,6 @@ class CommandAnswers:
 
     def _is_operator(self, user: Submitter) -> bool:
         return is_operator(self._runner.state.settings, user.caller)
-
-
-def _name_of(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _run_of(job: WlmJob) -> Any:

@@ -6,7 +6,6 @@ import asyncio
 import grp
 import logging
 import os
-import pwd
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
-from fairbank.rest.auth.peers import Peer, groups_of, peer_at
+from fairbank.rest.auth.peers import Peer, groups_of, peer_at, user_name
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.core.events import Caller
@@ -145,15 +144,11 @@ class CommandConnection(asyncio.Protocol):
 
 def submitter(peer: Peer) -> Submitter:
     """Return the user of a process."""
-    try:
-        name = pwd.getpwuid(peer.uid).pw_name
-    except KeyError:
-        name = str(peer.uid)
     groups = []
     for gid in sorted(groups_of(peer.uid)):
         with suppress(KeyError):  # a group without a name is in no AllowGroups
             groups.append(grp.getgrgid(gid).gr_name)
-    return Submitter(Caller(peer.uid, name), peer.gid, tuple(groups))
+    return Submitter(Caller(peer.uid, user_name(peer.uid)), peer.gid, tuple(groups))
 
 
 class CommandServer:

@@ -82,8 +82,9 @@ def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
     """Check that a partition is open to the user and the account."""
     rules = state.partitions[name]
     if not _may_use_account(state, request, name):
+        what = f"association with account {request.account!r}" if request.account else "account"
         raise Forbidden(
-            f"user {request.user} has no association with account {request.account!r}",
+            f"user {request.user} has no {what}",
             field="account",
             remedy="sacctmgr show associations lists yours",
         )
