@@ -16,7 +16,7 @@ from fairbank.core.usage_groups import UsageBy
 from fairbank.store import schema
 from fairbank.store.postgres.store import PostgresStore
 from fairbank.store.queries import queries
-from fairbank.store.sql import statements
+from fairbank.store.sql import journal_statements, statements
 from fairbank.store.sql.usage_statement import usage
 from fairbank.store.sql.usage_sums import changed_runs
 from fairbank.store.sqlite.store import SqliteStore
@@ -189,7 +189,7 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
 ) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     page = Page(newest_first=newest_first)
-    plan = plan_of(store, statements.refusals(query, page))
+    plan = plan_of(store, journal_statements.refusals(query, page))
     store.close()
     assert [line for line in plan if " journal " in line] == plan[:1]
     assert f"USING INDEX {index}" in plan[0]
@@ -198,7 +198,7 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
 
 def test_entries_of_terms_are_found_without_the_rest_of_the_journal(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
-    plan = plan_of(store, statements.term_entries(frozenset({1, 2})))
+    plan = plan_of(store, journal_statements.term_entries(frozenset({1, 2})))
     store.close()
     assert "USING INDEX journal_undoing (allocation=?)" in plan[0]
 
@@ -225,15 +225,15 @@ def test_open_holds_are_found_without_the_closed_runs(file_place: Place) -> None
 def test_time_cut_uses_index_lookups(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
-        plan_of(store, statements.statement(Page()), allocation=1, since=5, until=9),
+        plan_of(store, journal_statements.statement(Page()), allocation=1, since=5, until=9),
         plan_of(
             store,
-            statements.statement(Page(), frozenset({Kind.HOLD})),
+            journal_statements.statement(Page(), frozenset({Kind.HOLD})),
             allocation=1,
             since=5,
             until=9,
         ),
-        plan_of(store, statements.BEFORE, allocation=1, at=5),
+        plan_of(store, journal_statements.BEFORE, allocation=1, at=5),
     ]
     store.close()
     for plan in plans:

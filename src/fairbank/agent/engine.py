@@ -16,7 +16,6 @@ from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
     BANK_DOWN_TEXT,
     DEFERRED_REASON,
-    NEVER_STARTED_TEXT,
     RUN,
     KnownCredit,
     PartitionTerms,
@@ -24,7 +23,6 @@ from fairbank.agent.outage_policy import (
     decide_without_bank,
     defer,
     no_time_limit,
-    refuse,
 )
 from fairbank.agent.protocol import (
     WORDS,
@@ -60,7 +58,6 @@ from fairbank.agent.run_memory import (
 )
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import FairbankError, Forbidden, NotFound
-from fairbank.core.units import exact_decimal
 
 _log = logging.getLogger(__name__)
 S = AgentRunState
@@ -228,7 +225,9 @@ class Engine:
             case ReportKind.HOLD:
                 terms = self.terms_of(facts.partition)
                 event = run_events.hold_event(result, report, terms)
-                self._prepare_verdict(event, cause, terms, facts.account)
+                question = self.questions.open.get(cause.run)
+                batch = question is None or question.request.batch
+                run_events.set_verdict(event, cause, terms, facts.account, batch=batch)
             case ReportKind.ADJUST:
                 event = run_events.adjust_event(result, report)
             case ReportKind.COMPLETE:
@@ -237,24 +236,6 @@ class Engine:
             self.flow.finish(report)
         if event is not None:
             self._apply(event, cause)
-
-    def _prepare_verdict(
-        self, event: E, cause: Occurrence, terms: PartitionTerms, account: str
-    ) -> None:
-        """Set the label and the refusal of the verdict that the result of a hold gives."""
-        result = cause.result
-        if result is None or event is E.HOLD_UNPRICED_RUN:
-            cause.label = "unbillable: run"
-        elif event is E.RUN_NEVER_STARTED:
-            question = self.questions.open.get(cause.run)
-            batch = question is None or question.request.batch
-            cause.label = result.kind.value
-            cause.refusal = defer(NEVER_STARTED_TEXT, batch=batch)
-        elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
-            cause.label = result.kind.value
-            cause.refusal = refuse(terms.refusal, result, account)
-        else:
-            cause.label = "granted"
 
     def tick(self, now: float) -> None:
         """Decide without the bank what has waited long enough, and do what else time brings."""
@@ -293,7 +274,7 @@ class Engine:
         # A new limit or a new refusal is stored too where the state stays the same.
         is_news = event in (E.LIMIT_CHANGED, E.LIMIT_NONE) and new is not S.ENDED
         if new is not old or is_news or F.REFUSE in effects:
-            memory.put(cause.run, _new_facts(known, new, cause))
+            memory.put(cause.run, run_events.facts_after(known, new, cause))
         for effect in effects:
             self._carry_out(effect, event, cause, known)
 
@@ -412,17 +393,3 @@ class Engine:
         for cluster in ready:
             del self.deferred_at[cluster]
         return ready
-
-
-def _new_facts(known: KnownRun | None, state: S, cause: Occurrence) -> KnownRun:
-    """Return what is stored of a run after an event."""
-    if state is S.ENDED:
-        return KnownRun(state)
-    refusal = cause.refusal if state in (S.REFUSED, S.DEFERRED) else None
-    if (message := cause.message) is None:
-        limit, billing, pieces = (
-            (known.limit, known.billing, known.pieces) if known else (None, "", ())
-        )
-        return KnownRun(state, limit, refusal, billing, pieces)
-    billing = exact_decimal(message.billing)
-    return KnownRun(state, message.limit_seconds, refusal, billing, cause.pieces)

@@ -1,4 +1,6 @@
-"""Choice of the event: the conditions that decide which row of `agent.run_states` applies."""
+"""Choice of the event: the conditions that decide which row of `agent.run_states` applies; and the
+verdict and the facts of a run that follow from an event.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.outage_policy import NEVER_STARTED_TEXT, PartitionTerms, defer, refuse
 from fairbank.agent.protocol import LimitEvent, PluginMessage, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt, ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import PROLOGS, STARTED_STATES, AgentEvent, AgentRunState
 from fairbank.cluster.run_report import RunPiece
+from fairbank.core.units import exact_decimal
 
 S = AgentRunState
 E = AgentEvent
@@ -90,10 +93,36 @@ def hold_event(result: ReportResult, report: PendingReport, terms: PartitionTerm
     return _HOLD_EVENTS.get(result.kind, E.HOLD_REFUSED)
 
 
+def set_verdict(
+    event: E, cause: Occurrence, terms: PartitionTerms, account: str, *, batch: bool
+) -> None:
+    """Set the label and the refusal of the verdict that the bank's answer to a hold gives.
+
+    Args:
+        event: the event of the answer.
+        cause: its occurrence, which is changed.
+        terms: terms of the partition.
+        account: the account of the job.
+        batch: True for a batch job, which can be deferred.
+    """
+    result = cause.result
+    if result is None or event is E.HOLD_UNPRICED_RUN:
+        cause.label = "unbillable: run"
+    elif event is E.RUN_NEVER_STARTED:
+        cause.label = result.kind.value
+        cause.refusal = defer(NEVER_STARTED_TEXT, batch=batch)
+    elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
+        cause.label = result.kind.value
+        cause.refusal = refuse(terms.refusal, result, account)
+    else:
+        cause.label = "granted"
+
+
 _ADJUSTED = (ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED)
 
 
 def adjust_event(result: ReportResult, report: PendingReport) -> E | None:
+    """Return the event of the bank's answer to a new limit; None if nothing is to be done."""
     if result.kind in _ADJUSTED:
         return None
     is_missing = result.kind is ResultKind.NO_HOLD and not report.converted
@@ -101,6 +130,7 @@ def adjust_event(result: ReportResult, report: PendingReport) -> E | None:
 
 
 def end_event(result: ReportResult) -> E | None:
+    """Return the event of the bank's answer to an end; None if nothing is to be done."""
     if result.kind is ResultKind.GRANTED:
         return None
     return E.END_TOO_EARLY if result.kind is ResultKind.TOO_EARLY else E.END_REFUSED
@@ -136,3 +166,17 @@ def warning(state: S, event: E, occurrence: Occurrence) -> str:
     if state is S.ENDED and event in PROLOGS:
         return _START_AFTER_END % (occurrence.run, occurrence.text)
     return _WARNINGS[_SAME_WARNING.get(event, event)] % (occurrence.run, occurrence.text)
+
+
+def facts_after(known: KnownRun | None, state: S, cause: Occurrence) -> KnownRun:
+    """Return what is stored of a run after an event."""
+    if state is S.ENDED:
+        return KnownRun(state)
+    refusal = cause.refusal if state in (S.REFUSED, S.DEFERRED) else None
+    if (message := cause.message) is None:
+        limit, billing, pieces = (
+            (known.limit, known.billing, known.pieces) if known else (None, "", ())
+        )
+        return KnownRun(state, limit, refusal, billing, pieces)
+    billing = exact_decimal(message.billing)
+    return KnownRun(state, message.limit_seconds, refusal, billing, cause.pieces)

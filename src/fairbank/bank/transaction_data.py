@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -105,9 +104,6 @@ class Changes:
 
 ZERO_SUMS = UserSums()
 
-_HELD = RunState.HELD
-_TERMS = Kind.TERMS  # looked up once: `post` is called for each entry
-_SEQ = attrgetter("seq")
 _replace = msgspec.structs.replace
 
 
@@ -207,7 +203,7 @@ class TransactionData:
         if entry.kind is Kind.MEMBER:  # a user has a role in each project
             project = facts_of(entry)["project"]
             about_same = [other for other in about_same if facts_of(other)["project"] == project]
-        return sorted(about_same, key=_SEQ)
+        return sorted(about_same, key=lambda entry: entry.seq)
 
     def kinds_moved(self, allocation: int) -> set[Kind]:
         """Return the kinds of entries that ever moved credit in an allocation.
@@ -230,7 +226,7 @@ class TransactionData:
         changed = (
             run
             for run, record in self.runs.items()
-            if record.reported.project == project and record.state is _HELD
+            if record.reported.project == project and record.state is RunState.HELD
         )
         return next(loaded, None) or next(changed, None)
 
@@ -313,7 +309,7 @@ class TransactionData:
             self.registry = RegistryHead(entry.seq, entry.link)
             return
         after = _replace(allocation, seq=entry.seq, link=entry.link)
-        if entry.kind is _TERMS:
+        if entry.kind is Kind.TERMS:
             self.changes.amended.append(after)
             before = self.allocations[after.id]
             if before.terms.resource != after.terms.resource:

@@ -7,7 +7,6 @@ the bank the price of the job. If either does not answer, a note says so and the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -15,22 +14,13 @@ from typing import NamedTuple
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation
-from fairbank.scheduling.explain.answer import BankRefusal, Explanation
+from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import JobCredit
-from fairbank.scheduling.explain.dependencies import OpenDependencies
-from fairbank.scheduling.explain.explanation import (
-    ANY_CHANGE,
-    JobFacts,
-    StatedWait,
-    explain_on_nodes,
-)
+from fairbank.scheduling.explain.explanation import ANY_CHANGE, explain_on_nodes
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import RunProgress, SimulatedRuns, typical_starts
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES, SchedulePlan
-from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import TIMEOUT_SECONDS, output_of
 from fairbank.slurm.explain.allowed_changes import (
@@ -40,17 +30,14 @@ from fairbank.slurm.explain.allowed_changes import (
     qos_priorities,
     read_policy,
 )
-from fairbank.slurm.explain.components import pending_components
-from fairbank.slurm.explain.job_credit import QuoteRequest, bank_refusal, job_credit, release_of
+from fairbank.slurm.explain.job_credit import QuoteRequest, job_credit
+from fairbank.slurm.explain.job_facts import job_facts
 from fairbank.slurm.explain.queue_input import read_queue
+from fairbank.slurm.explain.waiting_job import find_pending, not_waiting
 from fairbank.slurm.output import cluster_missing
-from fairbank.slurm.parsers.job_lines import COMMAND as JOB_COMMAND
-from fairbank.slurm.parsers.job_lines import read_ended_jobs
-from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
 from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.answers import QueueAnswers
-from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     ACCOUNTING_TIMEOUT_SECONDS,
     BRIEF_TIMEOUT_SECONDS,
@@ -83,44 +70,6 @@ class LikelyStarts(NamedTuple):
     notes: Sequence[str]
 
 
-class NotPending(Conflict):
-    """The job does not wait: it runs, or is completing."""
-
-    def __init__(
-        self, job: SlurmJob, cluster: str | None, as_of: int, unreadable: Sequence[UnreadableLine]
-    ) -> None:
-        super().__init__(
-            f"job {job.squeue_name} does not wait: it is {job.state.lower()}",
-            field="JOBID",
-            remedy="ask for one that waits: squeue --states=PENDING",
-        )
-        self.job, self.cluster, self.as_of, self.unreadable = job, cluster, as_of, unreadable
-
-
-class NotListed(NotFound):
-    """No job of this name waits or runs on the cluster, as far as its lines could be read.
-
-    `unread` is the line of the job; None if it has none.
-    """
-
-    def __init__(
-        self, job_id: str, cluster: str | None, unread: UnreadableLine | None = None
-    ) -> None:
-        super().__init__(
-            f"slurmctld has no job {job_id} that waits"
-            if unread is None
-            else f"the line of job {job_id} could not be read: {unread}",
-            field="JOBID",
-            remedy=(
-                "give a job that waits, as squeue --states=PENDING has it; "
-                "sacct knows those that are over"
-                if unread is None
-                else f"see what Slurm has there: scontrol --oneliner show job {job_id}"
-            ),
-        )
-        self.cluster = cluster
-
-
 def explain(
     job_id: str,
     directory: str | None,
@@ -150,13 +99,13 @@ def explain(
     texts, snapshot, unreadable = read_queue(job_id, directory)
     queue = build_queue(snapshot)
     cluster = snapshot.config.get("ClusterName") or None
-    job, notes = _find_pending(job_id, queue), list(queue.notes)
+    job, notes = find_pending(job_id, queue), list(queue.notes)
     if job is None:
-        raise _not_waiting(job_id, queue, cluster, unreadable, texts["jobs"])
+        raise not_waiting(job_id, queue, cluster, unreadable, texts["jobs"])
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     credit = _credit(job, queue, cluster, directory, quote, notes)
     try:
-        facts = _job_facts(job, queue, plan, credit, texts["jobs"])
+        facts = job_facts(job, queue, plan, credit, texts["jobs"])
     except Conflict as error:
         raise _with_unreadable(error, unreadable) from error
     allowed, runs = None, None
@@ -231,97 +180,6 @@ def likely_starts(directory: str | None, most: int | None = None) -> LikelyStart
     return LikelyStarts(starts, unreadable, notes)
 
 
-def _job_facts(
-    job: PendingJob,
-    queue: LiveQueue,
-    plan: SchedulePlan[PendingJob, Placement],
-    credit: JobCredit | None,
-    answer: str,
-) -> JobFacts:
-    """Return what the scheduler does not know of a job. Raises Conflict if it can start.
-
-    Args:
-        job: the job.
-        queue: the queue.
-        plan: plan of the passes.
-        credit: credit of the job, if it is known.
-        answer: the jobs of slurmctld, with those that ended lately.
-    """
-    slurm_job = queue.slurm_jobs[job.number]
-    refusal = bank_refusal(slurm_job, credit)
-    components = pending_components(slurm_job, queue, plan)
-    # Backfill gives this reason to a component that has none.
-    reason = RESOURCES if slurm_job.reason == NEVER_TESTED else slurm_job.reason
-    stated = components.stated_wait(reason)
-    if stated is None and any(start.job.number == job.number for start in plan.starts):
-        stated = _stated_wait(job.name, slurm_job, refusal)
-    return JobFacts(
-        credit=credit,
-        refusal=refusal,
-        release=release_of(slurm_job),
-        awaiting=_awaited_jobs(job, queue, answer),
-        stated=stated,
-        more_checks=components.checks(),
-    )
-
-
-def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob | None:
-    """Return the pending job of this name; of an array the task that is next; None without one."""
-    named = [
-        job
-        for job in queue.snapshot.queue.jobs()
-        if job_id
-        in (job.name, str(job.array), str(job.number), queue.slurm_jobs[job.number].squeue_name)
-    ]
-    return min(named, key=lambda job: (job.name != job_id, job.task), default=None)
-
-
-def _not_waiting(
-    job_id: str,
-    queue: LiveQueue,
-    cluster: str | None,
-    unreadable: Sequence[UnreadableLine],
-    answer: str,
-) -> FairbankError:
-    """Return the error for a job that does not wait; `answer` has the lines of all jobs."""
-    for slurm_job in queue.slurm_jobs.values():
-        if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
-            return NotPending(slurm_job, cluster, queue.now, unreadable)
-    name = re.compile(rf"\b(?:Array|Het)?JobId={re.split('[_+]', job_id)[0]}\b", re.ASCII)
-    lines = {entry.line: entry for entry in unreadable if entry.command == JOB_COMMAND}
-    for number, line in enumerate(answer.splitlines(), 1):
-        if (unread := lines.get(number)) is not None and name.search(line):
-            return NotListed(job_id, cluster, unread)
-    return NotListed(job_id, cluster)
-
-
-def _stated_wait(job_id: str, slurm_job: SlurmJob, refusal: BankRefusal | None) -> StatedWait:
-    """Return why a job waits that the model would start. Raises Conflict if it can start, unless
-    the bank would refuse that.
-    """
-    reason = slurm_job.reason
-    is_tested = reason != NEVER_TESTED
-    if not is_tested and refusal is not None:
-        return StatedWait(reason, "waits for the next pass of slurmctld")
-    if not is_tested:
-        raise Conflict(
-            f"job {job_id} can start: nothing that is known here keeps it waiting",
-            field="JOBID",
-            remedy=(
-                "slurmctld starts it with its next pass; ask again if it still waits in a minute"
-            ),
-        )
-    try:
-        sentence = explain_reason(reason).removesuffix(".")
-    except NotFound:  # a text of the site, from a plug-in or an administrator
-        sentence = "it gives no other reason"
-    # Of these two a test between passes may be out of date.
-    passing = ", so it may start with the next pass" if reason in (RESOURCES, PRIORITY) else ""
-    return StatedWait(
-        reason, f"waits, says slurmctld: {sentence}; no check here finds why{passing}"
-    )
-
-
 def _run_times(
     directory: str | None,
     now: int,
@@ -347,16 +205,6 @@ def _run_times(
         )
         return None
     return run_time_history(past.rows)
-
-
-def _awaited_jobs(job: PendingJob, queue: LiveQueue, answer: str) -> OpenDependencies:
-    """Return the jobs that it depends on; `answer` also lists those that ended lately."""
-    numbers = {
-        dependency.job
-        for dependency in queue.slurm_jobs[job.number].dependencies.items
-        if dependency.job is not None
-    }
-    return open_dependencies(job, queue.slurm_jobs, read_ended_jobs(answer, numbers))
 
 
 def _allowed_changes(

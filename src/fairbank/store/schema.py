@@ -66,8 +66,8 @@ def _texts(*names: str, null: bool = False) -> list[Column[str]]:
 def _partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
     """Return an index of some rows.
 
-    The statements that use it contain the same condition (`sql.statements`): SQLite selects a
-    partial index by its text.
+    The statements that use it contain the same condition (`sql.journal_statements`): SQLite selects
+    a partial index by its text.
     """
     condition = text(where)
     return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)

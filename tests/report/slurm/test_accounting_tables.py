@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, LOST
 from fairbank.core.time import parse_instant
-from fairbank.report.slurm import json_forms, sacct
+from fairbank.report.slurm import accounting_json, sacct
 from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.layout import Columns, cells_of, field_lines, field_list, parse_fields
 from fairbank.report.slurm.notation import NONE, NONE_ASSIGNED, Notation
@@ -199,7 +199,7 @@ def test_runs_are_read_back(rows: list[AccountingLine]) -> None:
 @given(st.lists(runs(), max_size=5))
 def test_runs_are_read_back_from_json_as_from_text(rows: list[AccountingLine]) -> None:
     text = parser.JOBS.read(_printed_for(parser.JOBS, rows)).rows
-    read = parser.read_json(json_forms.accounting(rows).encode())
+    read = parser.read_json(accounting_json.accounting(rows).encode())
     assert read.unreadable == ()
     # JSON has no uids, but the count of restarts.
     expected = [msgspec.structs.replace(job, owner=None, restart=0) for job in text]

@@ -14,7 +14,7 @@ from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, ssh
 from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.config import Version, read_version, support_note
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
-from fairbank.slurm.reconcile.compare import restart_count
+from fairbank.slurm.reconcile.restarts import restart_count
 from tests.slurm.lab.recorder import SACCT
 from tests.support.recorded_slurm import line
 

@@ -13,10 +13,11 @@ from fairbank.cluster.run_report import RunPiece
 from fairbank.core.units import round_up
 from fairbank.slurm.parsers import sacct
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconcile.compare import Category, restart_count
+from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.repair import charge_report
 from fairbank.slurm.reconcile.resized import is_later_piece, join_resized
+from fairbank.slurm.reconcile.restarts import restart_count
 from tests.slurm.reconcile.comparison import compare_records, only_finding
 from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, bank_run, sacct_row
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from fairbank.core.final_state import LOST
-from fairbank.slurm.reconcile.compare import Category, restart_count
+from fairbank.slurm.reconcile.compare import Category
+from fairbank.slurm.reconcile.restarts import restart_count
 from tests.slurm.reconcile.comparison import categories, compare_records, only_finding
 from tests.slurm.reconcile.jobs import NOW, a_job, bank_run
 

@@ -6,6 +6,7 @@ report has one status per row. Commands print them, and the agent shortens them 
 submission policy in Lua refuses before the bank is asked, with texts of its own.
 """
 
+from fairbank.bank.refusals.message import longest_that_fits, remedies, sentence
 from fairbank.bank.refusals.reason_info import Detail
 from fairbank.bank.refusals.refusal import (
     CREDIT_REASONS,
@@ -17,11 +18,8 @@ from fairbank.bank.refusals.refusal import (
     Refusal,
     RemedyFacts,
     Resolution,
-    longest_that_fits,
     nearest,
     refusal_of,
-    remedies,
-    sentence,
 )
 
 __all__ = [

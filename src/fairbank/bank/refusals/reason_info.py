@@ -1,7 +1,7 @@
 """Shape of the record of a reason. `job_reasons` and `ledger_reasons` have the records.
 
 Texts in the records are templates. The names in braces are fields of `Refusal` and of its `Facts`,
-or what `refusal.values_of` adds; `:su` and `:time` say how a value is shown.
+or what `message.values_of` adds; `:su` and `:time` say how a value is shown.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairbank.core.errors import FairbankError
 from fairbank.rest.server.log import log_to
-from fairbank.service.garbage_collector import tune_garbage_collector
+from fairbank.service.ops.garbage_collector import tune_garbage_collector
 
 Serve = Callable[[Path, Callable[[], None]], Coroutine[None, None, None]]
 """Daemon: takes a path, and a function to call when it serves."""

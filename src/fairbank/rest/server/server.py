@@ -24,7 +24,7 @@ from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.middleware import Middleware
 from fairbank.rest.server.open_files import connections_max, raise_limit, shortage
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.service.garbage_collector import tune_garbage_collector
+from fairbank.service.ops.garbage_collector import tune_garbage_collector
 from fairbank.service.write_queue.queue import WriteQueue
 
 PORT_MAX = 65_535

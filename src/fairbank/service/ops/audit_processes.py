@@ -22,8 +22,8 @@ from fairbank.bank.audit import Finding, Head, RecordedTransfer
 from fairbank.bank.query import ALL_JOURNALS, JournalRange
 from fairbank.core.errors import Corrupt, Unavailable
 from fairbank.core.progress import Progress
-from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.ops.audit import Audit, AuditResult
+from fairbank.service.ops.garbage_collector import tune_garbage_collector
 from fairbank.store.contract import Store
 
 ENTRIES_MIN = 100_000

@@ -13,8 +13,8 @@ from functools import partial
 
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import FairbankError
-from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
+from fairbank.service.ops.garbage_collector import tune_garbage_collector
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
     BatchReply,

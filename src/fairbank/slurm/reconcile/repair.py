@@ -24,8 +24,8 @@ from fairbank.slurm.reconcile.compare import (
     ReconcileFinding,
     complete_record,
     is_of_another_job,
-    restart_count,
 )
+from fairbank.slurm.reconcile.restarts import restart_count
 
 FROM_ACCOUNTING = "reconciled with accounting"
 """Comment of the entries of a reconciliation."""

@@ -7,11 +7,10 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
-from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, undone_entry
-from fairbank.bank.project import Member, Project, project_chain
+from fairbank.bank.entry import OF_TERMS, Entry, Kind, undone_entry
+from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
     ALL_JOURNALS,
-    NO_QOS,
     AllocationQuery,
     Debit,
     DebitPage,
@@ -28,17 +27,15 @@ from fairbank.bank.query import (
     Usage,
     UsageQuery,
     UserRow,
-    Visibility,
     WrongUsage,
 )
 from fairbank.bank.refusals import CREDIT_REASONS, refusal_of
-from fairbank.bank.run import RESOLVED, RunRecord, RunState
+from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
-from fairbank.cluster.job import COMPLETED, NO_DETAILS, Run
+from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
-from fairbank.core.time_zone import local_day
 from fairbank.core.usage_groups import UsageBy
 from fairbank.store.memory.conditions import (
     all_equal,
@@ -50,6 +47,8 @@ from fairbank.store.memory.conditions import (
     page_of,
 )
 from fairbank.store.memory.tables import MemoryTables
+from fairbank.store.memory.usage_groups import runs_by_group
+from fairbank.store.memory.visibility import can_see, can_see_run, is_own, project_of, ran_for
 from fairbank.store.time_index import count_before
 from fairbank.store.usage import page_of_groups, usage_of_runs
 
@@ -57,24 +56,6 @@ T = TypeVar("T")
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
 _HELD, _UNTIL = attrgetter("held"), attrgetter("reported.until")
-_CHARGED = RunState.CHARGED
-_GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
-    UsageBy.USER: lambda run, allocation: run.owner,
-    UsageBy.PROJECT: lambda run, allocation: run.reported.project,
-    UsageBy.RESOURCE: lambda run, allocation: allocation.terms.resource,
-    UsageBy.CLUSTER: lambda run, allocation: run.reported.run.cluster,
-    UsageBy.CATEGORY: lambda run, allocation: allocation.terms.category,
-    UsageBy.PARTITION: lambda run, allocation: run.reported.partition,
-    UsageBy.QOS: lambda run, allocation: (run.reported.job_details or NO_DETAILS).qos or NO_QOS,
-    UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
-    UsageBy.JOB: lambda run, allocation: (
-        run.reported.run.cluster
-        if run.is_measured
-        else f"{run.reported.run.cluster}/{run.reported.run.job_id}"
-    ),
-}
-
-
 _ALLOCATION = attrgetter("allocation")
 # Rows of each kind, the key of their order, and the journal that a row belongs to.
 _KINDS: dict[
@@ -170,11 +151,11 @@ class MemoryReader:
             row
             for row in self.scan(UserRow)
             if row.sums.charged
-            and is_one_of(self._project_of(row.allocation), query.projects)
+            and is_one_of(project_of(self._tables, row.allocation), query.projects)
             and (
-                self._can_see(visibility, row.allocation, None)
+                can_see(self._tables, visibility, row.allocation, None)
                 or (
-                    self._project_of(row.allocation) in visibility.own_jobs_of
+                    project_of(self._tables, row.allocation) in visibility.own_jobs_of
                     and row.uid == visibility.uid
                 )
             )
@@ -184,7 +165,7 @@ class MemoryReader:
         latest = {
             (run.allocation, run.owner): run.id
             for run in sorted(self._tables.runs.values(), key=_ID)
-            if run.state is _CHARGED
+            if run.state is RunState.CHARGED
         }
         return [
             Debit(row.allocation, row.uid, row.sums.charged, latest.get((row.allocation, row.uid)))
@@ -195,7 +176,7 @@ class MemoryReader:
         wanted = (
             run
             for run in self._tables.runs.values()
-            if self._can_see_run(query.visibility, run)
+            if can_see_run(self._tables, query.visibility, run)
             and is_one_of(run.id, query.ids)
             and is_one_of(run.reported.project, query.projects)
             and is_matching_allocation(
@@ -222,25 +203,27 @@ class MemoryReader:
         return page_of(wanted, _ID, page)
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
-        visible_runs = self._ran_for(query.visibility.projects)
-        theirs = self._ran_for(query.projects or frozenset())
+        visible_runs = ran_for(self._tables, query.visibility.projects)
+        theirs = ran_for(self._tables, query.projects or frozenset())
         wanted = (
             entry
             for entry in self._tables.entries.values()
             if (
                 entry.run in visible_runs
-                or self._can_see(
+                or can_see(
+                    self._tables,
                     query.visibility,
                     entry.allocation,
                     entry.owner if entry.kind is Kind.REFUSAL else None,
                 )
-                or self._is_own(query.visibility, entry)
+                or is_own(self._tables, query.visibility, entry)
             )
             and is_one_of(entry.id, query.ids)
             and (
                 entry.run in theirs
                 or is_one_of(
-                    None if entry.run else self._project_of(entry.allocation), query.projects
+                    None if entry.run else project_of(self._tables, entry.allocation),
+                    query.projects,
                 )
             )
             and is_one_of(entry.kind, query.kinds)
@@ -260,7 +243,7 @@ class MemoryReader:
             for entry, refusal in with_refusal
             if (
                 refusal.project in query.visibility.projects
-                or self._can_see(query.visibility, entry.allocation, entry.owner)
+                or can_see(self._tables, query.visibility, entry.allocation, entry.owner)
             )
             and is_one_of(entry.id, query.ids)
             and all_equal((entry.allocation, query.allocation), (entry.owner, query.owner))
@@ -322,20 +305,7 @@ class MemoryReader:
         return count_before(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        clusters = {(resource, name): names for resource, name, names in query.price_groups}
-        billed = {resource for resource, _, _ in query.price_groups}
-        groups: dict[tuple[str | int, str, str], list[RunRecord]] = {}
-        for run in self._used(query):
-            allocation = self._tables.allocations[run.allocation]
-            if by.is_time:
-                group: str | int = local_day(_ended(run), query.offsets)
-            else:
-                group = _GROUP[by](run, allocation)
-            resource, cluster = allocation.terms.resource, run.reported.run.cluster
-            names = clusters.get((resource, cluster), cluster)
-            if run.is_measured and resource not in billed:
-                names = ""
-            groups.setdefault((group, resource, names), []).append(run)
+        groups = runs_by_group(self._tables, query, by)
         return page_of_groups((usage_of_runs(*item) for item in groups.items()), by, page)
 
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
@@ -413,60 +383,6 @@ class MemoryReader:
     def wrong_usage(self, limit: int) -> list[WrongUsage]:
         return []  # usage is counted from the runs
 
-    def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
-        for run in self._tables.runs.values():
-            if (
-                run.state in RESOLVED
-                and self._can_see_run(query.visibility, run)
-                and is_one_of(run.reported.project, query.projects)
-                and has_fields(run, query, "allocation")
-                and is_one_of(run.owner, query.owners)
-                and is_one_of(
-                    self._tables.allocations[run.allocation].terms.resource, query.resources
-                )
-                and is_between(_ended(run), query.since, query.until)
-            ):
-                yield run
-
-    def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
-        """Return the runs of these projects, charged to them or to their parents."""
-        parents = self._parents()
-        paying = {number for project in projects for number in project_chain(project, parents)}
-        return {
-            run.id
-            for run in self._tables.runs.values()
-            if run.reported.project in projects and self._project_of(run.allocation) in paying
-        }
-
-    def _is_own(self, visibility: Visibility, entry: Entry) -> bool:
-        """Return whether an entry is of an own job, or of none, in a journal of `own_jobs_of` or,
-        for jobs, of their parents.
-        """
-        projects, parents = visibility.own_jobs_of, self._parents()
-        paying = {number for visible in projects for number in project_chain(visible, parents)}
-        project = self._project_of(entry.allocation)
-        if entry.owner is None:
-            return project in projects
-        return entry.owner == visibility.uid and project in paying
-
-    def _parents(self) -> dict[int, int | None]:
-        return {project.id: project.parent for project in self._tables.projects.values()}
-
-    def _project_of(self, allocation: int) -> int | None:
-        if allocation == REGISTRY:
-            return None
-        return self._tables.allocations[allocation].terms.project
-
-    def _can_see_run(self, visibility: Visibility, run: RunRecord) -> bool:
-        return run.reported.project in visibility.projects or self._can_see(
-            visibility, run.allocation, run.owner
-        )
-
-    def _can_see(self, visibility: Visibility, allocation: int, owner: int | None) -> bool:
-        if visibility.everything or self._project_of(allocation) in visibility.projects:
-            return True
-        return owner is not None and owner == visibility.uid
-
 
 def _is_drawable(terms: AllocationTerms, query: AllocationQuery) -> bool:
     """Return whether an allocation belongs to a project of the query, or is lent to one."""
@@ -475,12 +391,3 @@ def _is_drawable(terms: AllocationTerms, query: AllocationQuery) -> bool:
     return (is_visible and is_one_of(terms.project, query.projects)) or (
         terms.shared and terms.project in query.lenders
     )
-
-
-def _job(run: RunRecord) -> str:
-    cluster, job_id = run.reported.run.cluster, run.reported.run.job_id
-    return cluster if run.is_measured else f"{cluster}/{job_id}"
-
-
-def _ended(run: RunRecord) -> int:
-    return run.end.ended if run.end else 0

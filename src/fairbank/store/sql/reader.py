@@ -38,7 +38,7 @@ from fairbank.cluster.share import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.core.usage_groups import UsageBy
 from fairbank.store import schema
-from fairbank.store.sql import statements
+from fairbank.store.sql import journal_statements, statements
 from fairbank.store.sql.rows import (
     KINDS,
     Row,
@@ -102,10 +102,10 @@ class SqlReader:
         return self._all(statements.runs(query, page), run_of)
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
-        return self._all(statements.entries(query, page), entry_of)
+        return self._all(journal_statements.entries(query, page), entry_of)
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
-        return self._all(statements.refusals(query, page), entry_of)
+        return self._all(journal_statements.refusals(query, page), entry_of)
 
     def statement(
         self,
@@ -116,18 +116,18 @@ class SqlReader:
         kinds: frozenset[Kind] | None = None,
     ) -> list[Entry]:
         period = {"allocation": allocation, "since": since, "until": until}
-        return self._all(statements.statement(page, kinds), entry_of, **period)
+        return self._all(journal_statements.statement(page, kinds), entry_of, **period)
 
     def term_entries(self, allocations: frozenset[int]) -> list[Entry]:
-        return self._all(statements.term_entries(allocations), entry_of)
+        return self._all(journal_statements.term_entries(allocations), entry_of)
 
     def undoing_entries(
         self, allocations: frozenset[int], runs: frozenset[int], after: int
     ) -> list[Entry]:
-        return self._all(statements.undoing_entries(allocations, runs, after), entry_of)
+        return self._all(journal_statements.undoing_entries(allocations, runs, after), entry_of)
 
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
-        return self._one(statements.BEFORE, entry_of, allocation=allocation, at=at)
+        return self._one(journal_statements.BEFORE, entry_of, allocation=allocation, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         return page_of_groups(self._all(usage(query, by, page), usage_of_row), by, page)
@@ -167,7 +167,7 @@ class SqlReader:
         columns = [table.c[name] for name in order]
         statement = select(table).order_by(*columns)
         if is_by_journal:
-            statement = statement.where(*statements.of_journals(columns[0], journals))
+            statement = statement.where(*journal_statements.of_journals(columns[0], journals))
         with self.connection.execute(
             statement, execution_options={"yield_per": _ROWS_AT_ONCE}
         ) as rows:
@@ -189,7 +189,7 @@ class SqlReader:
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
         self._remove_time_limit()
-        return self._all(statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
+        return self._all(journal_statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
 
     def wrong_usage(self, limit: int) -> list[WrongUsage]:
         self._remove_time_limit()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
+    from fairbank.slurm.explain.waiting_job import NotListed, NotPending
     from fairbank.slurm.parsers.jobs import SlurmJob
-    from fairbank.slurm.queue_explanation import NotListed, NotPending
 
 
 def show_state(
@@ -39,8 +39,8 @@ def show_state(
         options: the command's options.
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
+    from fairbank.slurm.explain.waiting_job import NotListed, NotPending
     from fairbank.slurm.output import cluster_missing
-    from fairbank.slurm.queue_explanation import NotListed, NotPending
 
     runs = error if isinstance(error, NotPending) else None
     job = options.job

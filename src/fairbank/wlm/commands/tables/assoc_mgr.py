@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import Conflict
+from fairbank.report.slurm.accounting_json import tres_counts
 from fairbank.report.slurm.job_rows import JobLine
-from fairbank.report.slurm.json_forms import tres_counts
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine

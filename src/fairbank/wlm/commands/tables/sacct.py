@@ -10,7 +10,7 @@ from typing import Any
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
-from fairbank.report.slurm import json_forms, sacct
+from fairbank.report.slurm import accounting_json, sacct
 from fairbank.report.slurm.layout import SlurmColumn, cells_of, field_lines, field_list
 from fairbank.report.slurm.notation import PIPE, UNITS, Notation
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
@@ -143,7 +143,7 @@ def _show_accounting(
     else:
         rows = [_without_usage(row, has_steps=False) for row in rows]
     if is_json:
-        print(json_forms.accounting(rows))
+        print(accounting_json.accounting(rows))
         return 0
     _print(line, rows, fields)
     return 0

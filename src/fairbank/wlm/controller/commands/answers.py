@@ -18,6 +18,7 @@ from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.rest.auth.peers import user_name
 from fairbank.rest.server.log import set_debug_level
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
+from fairbank.wlm.controller.commands.accounting_rows import NodeRequests
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.job_filter import (
@@ -32,7 +33,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     node_updates,
     partition_update,
 )
-from fairbank.wlm.controller.commands.rows import NodeRequests, rows_answer
+from fairbank.wlm.controller.commands.rows import rows_answer
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
