@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -127,15 +128,7 @@ def centre_use(
         if allocation.terms.start < until
         and allocation.can_pay_at(max(allocation.terms.start, since))
     ]
-    granted: dict[str, int] = {}
-    at_end: dict[str, int] = {}
-    for allocation in valid:
-        part = granted_in(allocation, since, until)
-        terms, resource = allocation.terms, allocation.terms.resource
-        granted[resource] = granted.get(resource, 0) + part
-        if allocation.can_pay_at(until - 1):
-            part = allocation.deposited * (until - since) // (terms.end - terms.start)
-            at_end[resource] = at_end.get(resource, 0) + part
+    granted, at_end = _credit_by_resource(valid, since, until)
     used = {(row.resource, row.clusters): row for row in usage}
     keys = sorted(set(units) | set(used))
     rows: list[ResourceUse] = []
@@ -151,7 +144,7 @@ def centre_use(
             for key in keys
             if key[0] == resource
         ]
-        rows += _with_credit(resource, own, granted.get(resource, 0), at_end.get(resource, 0))
+        rows += _with_credit(resource, own, granted[resource], at_end[resource])
     return CentreUse(
         rows,
         _job_sums(rows, clusters, until - since),
@@ -159,6 +152,22 @@ def centre_use(
         projects=len({allocation.terms.project for allocation in valid}),
         allocations=len(valid),
     )
+
+
+def _credit_by_resource(
+    allocations: Iterable[Allocation], since: Instant, until: Instant
+) -> tuple[Counter[str], Counter[str]]:
+    """Return the credit for the period by resource, and that of a period as long by what is granted
+    at its end.
+    """
+    granted, at_end = Counter[str](), Counter[str]()
+    for allocation in allocations:
+        terms = allocation.terms
+        granted[terms.resource] += granted_in(allocation, since, until)
+        if allocation.can_pay_at(until - 1):
+            part = allocation.deposited * (until - since) // (terms.end - terms.start)
+            at_end[terms.resource] += part
+    return granted, at_end
 
 
 def with_nodes(

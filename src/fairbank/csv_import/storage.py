@@ -133,23 +133,20 @@ def import_storage(
     _refuse_cluster(bank, system)
     projects, allocations = bank.projects_without_members(), bank.allocations()
     funds = BankFunds(projects, allocations)
-    days = [use.day for use in uses] or [0]
-    runs = list(bank.runs(None, min(days), max(days) + DAY, measured=True))
-    own = {(run.account, run.submitted): run for run in runs if run.reported.run.cluster == system}
-    others = [run for run in runs if run.reported.run.cluster != system]
-    resources = {allocation.id: allocation.terms.resource for allocation in allocations}
+    own, others = _measured_runs(bank, uses, system)
+    charged_on = {allocation.id: allocation.terms.resource for allocation in allocations}
     new, left, known = list[StorageUse](), list[tuple[StorageUse, str]](), 0
     for use in uses:
         run = own.get((use.account, use.day))
         if run is None and not use.amount:
             continue
         if run is not None:
-            objection = _objection(use, run, resources[run.allocation], resource)
+            problem = _difference(use, run, charged_on[run.allocation], resource)
         else:
             missing = funds.missing_payer(use.account, resource, use.day)
-            objection = None if missing is None else missing.message
-        if objection is not None:
-            left.append((use, objection))
+            problem = None if missing is None else missing.message
+        if problem is not None:
+            left.append((use, problem))
         elif run is not None:
             known += 1
         else:
@@ -172,7 +169,19 @@ def import_storage(
     )
 
 
-def _objection(use: StorageUse, run: BankRun, charged_on: str, resource: str) -> str | None:
+def _measured_runs(
+    bank: BankClient, uses: Sequence[StorageUse], system: str
+) -> tuple[Mapping[tuple[str, int], BankRun], Sequence[BankRun]]:
+    """Return what was charged in the days of these uses: that of the system by account and day, and
+    that of other systems.
+    """
+    days = [use.day for use in uses] or [0]
+    runs = list(bank.runs(None, min(days), max(days) + DAY, measured=True))
+    own = {(run.account, run.submitted): run for run in runs if run.reported.run.cluster == system}
+    return own, [run for run in runs if run.reported.run.cluster != system]
+
+
+def _difference(use: StorageUse, run: BankRun, charged_on: str, resource: str) -> str | None:
     """Return why a charged day contradicts the measured use; None if it agrees."""
     if charged_on != resource:
         return f"this day was charged on {charged_on}; name another storage with --system"

@@ -11,7 +11,7 @@ from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, percent_text, resource_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 UNKNOWN = "-"
 BARS = ("granted", "used", "idle", "down")
@@ -94,18 +94,7 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         for row in rows
         if row["capacity"] is not None and row["several_prices"]
     ]
-    # A host has the nodes of one cluster, and so a part of a row of several.
-    for remedy, several in (
-        ("Ask on a host with scontrol, or set [clusters.NAME.capacity].", False),
-        ("Set [clusters.NAME.capacity] of each of its clusters.", True),
-    ):
-        missing = [
-            str(row["resource_name"])
-            for row in rows
-            if row["capacity"] is None and row["clusters"] and _is_of_several(row) == several
-        ]
-        if missing:
-            lines.append(f"Capacity not known: {plain(', '.join(missing))}. {remedy}")
+    lines += _missing_capacities(rows)
     lines += [
         f"{plain(row['resource_name'])}: DOWN of its clusters together is not known;"
         " IDLE includes it."
@@ -123,6 +112,23 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
             " a host with scontrol."
         )
     return lines
+
+
+def _missing_capacities(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the resources of unknown capacity with the remedy. A host has the nodes of one cluster,
+    and so a part of a row of several.
+    """
+    for remedy, several in (
+        ("Ask on a host with scontrol, or set [clusters.NAME.capacity].", False),
+        ("Set [clusters.NAME.capacity] of each of its clusters.", True),
+    ):
+        missing = [
+            str(row["resource_name"])
+            for row in rows
+            if row["capacity"] is None and row["clusters"] and _is_of_several(row) == several
+        ]
+        if missing:
+            yield f"Capacity not known: {plain(', '.join(missing))}. {remedy}"
 
 
 def _is_of_several(row: Row) -> bool:

@@ -92,13 +92,7 @@ class Quotes(UseCases):
                 has nodes that can run the job, whose request for nodes is known.
         """
         cluster = find_cluster(self._context.clusters, request.cluster)
-        project = self._project_cache.by_account(account)
-        if project is None or project.removed or not identity.visibility.can_see(project.id):
-            raise NotFound(
-                f"there is no project with the account {account!r} that you may see",
-                field="account",
-                remedy="list yours with: fairbank project list",
-            )
+        project = self._visible_project(identity, account)
         there = self._place(project, cluster, place)
         cluster = there.cluster
         fitting, unfit = _fitting_requests(request, cluster, there.partitions)
@@ -119,6 +113,17 @@ class Quotes(UseCases):
         notes = list(dict.fromkeys((*there.notes, *of_quotes, *unfit)))
         quoted = cheapest_first(quotes)
         return QuotedJob(quoted, decided, there.reservation, refusal, cheaper, notes)
+
+    def _visible_project(self, identity: Identity, account: str) -> Project:
+        """Return the project of an account. Raises NotFound."""
+        project = self._project_cache.by_account(account)
+        if project is None or project.removed or not identity.visibility.can_see(project.id):
+            raise NotFound(
+                f"there is no project with the account {account!r} that you may see",
+                field="account",
+                remedy="list yours with: fairbank project list",
+            )
+        return project
 
     def _place(self, project: Project, cluster: Cluster, place: RequestedPlace) -> JobPlace:
         """Return where the job goes: a new one as the submission policy sends it."""

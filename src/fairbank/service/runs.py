@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairbank.bank.allocation import ShownState
+from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import usable
 from fairbank.bank.query import (
@@ -41,6 +41,7 @@ from fairbank.service.access.identity import Action, Identity, VisibleJobs, chec
 from fairbank.service.allocations import states_since
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
 from fairbank.service.use_cases import UseCases, only
+from fairbank.store.contract import Reader
 
 
 class Runs(UseCases):
@@ -154,23 +155,12 @@ class Runs(UseCases):
         if not near and not frozen and not exhausted:
             return [NOTHING_KNOWN] * len(refused)
         with self._store.reading() as reader:
-            stopped = [
-                *near.values(),
-                *(
-                    reader.allocations(AllocationQuery(ids=frozen), Page(PAGE_MAX))
-                    if frozen
-                    else ()
-                ),
-            ]
+            stopped = [*near.values(), *_allocations(reader, frozen)]
             now = self._clock.now()
             since = states_since(reader, stopped, now)
             active = {one.id for one in stopped if one.shown_state(now) is ShownState.ACTIVE}
             holds = reader.open_holds(exhausted) if exhausted else {}
-            payers = (
-                reader.allocations(AllocationQuery(ids=exhausted), Page(PAGE_MAX))
-                if exhausted
-                else ()
-            )
+            payers = _allocations(reader, exhausted)
         grace = self._context.policy.hold_grace_seconds
         projects = {allocation.id: allocation.terms.project for allocation in payers}
         available = {
@@ -190,12 +180,7 @@ class Runs(UseCases):
                     else None
                 ),
                 holds=_holds_of(
-                    refusal,
-                    holds,
-                    grace,
-                    of_all=_sees_holds_of_all(
-                        identity, refusal, projects.get(refusal.allocation or 0)
-                    ),
+                    refusal, holds, grace, of_all=_sees_holds_of_all(identity, refusal, projects)
                 ),
             )
             for refusal, job in zip(refused, jobs, strict=True)
@@ -276,6 +261,11 @@ class Runs(UseCases):
         return self._apply(identity, request)
 
 
+def _allocations(reader: Reader, ids: frozenset[int]) -> Sequence[Allocation]:
+    """Return the allocations of these numbers. Nothing is read for none."""
+    return reader.allocations(AllocationQuery(ids=ids), Page(PAGE_MAX)) if ids else ()
+
+
 def _holds_of(
     refusal: Refusal,
     holds: Mapping[tuple[int, int], OpenHolds],
@@ -305,7 +295,7 @@ def _holds_of(
     )
 
 
-def _sees_holds_of_all(identity: Identity, refusal: Refusal, payer: int | None) -> bool:
+def _sees_holds_of_all(identity: Identity, refusal: Refusal, projects: Mapping[int, int]) -> bool:
     """Return True if the answer may name jobs of others than the owner of the refused run.
 
     The owner reads the answer to an agent, whatever the agent itself may see. Of the owner it is
@@ -314,8 +304,9 @@ def _sees_holds_of_all(identity: Identity, refusal: Refusal, payer: int | None) 
     Args:
         identity: the user who asks.
         refusal: the refusal.
-        payer: the project whose allocation refused; jobs of others hold its credit.
+        projects: the projects of allocations. Jobs of others hold credit of the refusing one.
     """
+    payer = projects.get(refusal.allocation or 0)
     if identity.clusters and identity.visible_jobs is not VisibleJobs.ALL:
         return identity.visible_jobs is VisibleJobs.PROJECT and payer == refusal.project
     return identity.job_visibility.can_see(payer or 0)

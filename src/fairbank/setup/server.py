@@ -17,7 +17,7 @@ from fairbank.rest.auth.peers import groups_of, members_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.server import serve
-from fairbank.service.services import services
+from fairbank.service.services import Services, services
 from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.bank_settings import SystemClock, open_bank_store, settings_of
@@ -42,27 +42,11 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     """
     settings = settings_of(config)
     log_to(sys.stderr, settings.server.log)
-    clock = SystemClock()
     store = _open_store(config, settings)
     for check in check_munge(settings):
         if not check.ok:
             _log.warning("%s; %s", check.what, check.remedy)
-    bank = services(
-        store,
-        clock=clock,
-        staff=settings.staff_members(),
-        clusters=settings.cluster_map(),
-        policy=settings.policy,
-        key=read_secret(Path(settings.secret_file)),
-        waiting_max=settings.server.waiting_max,
-        groups_of=groups_of if settings.server.unix_groups else None,
-        members_of=members_of if settings.server.unix_groups else None,
-        actor=os.getuid(),
-        shares_days=settings.history.fair_share_days or None,
-        make_queue=partial(start_write_queue, settings.store, settings.server.log)
-        if _has_process(settings)
-        else WriterThreads,
-    )
+    bank = _services(settings, store)
     context = AppContext.create(
         bank,
         munge=_munge_of(settings),
@@ -81,6 +65,25 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         ready=lambda: ready(addresses),
     )
     return 0
+
+
+def _services(settings: BankSettings, store: Store) -> Services:
+    return services(
+        store,
+        clock=SystemClock(),
+        staff=settings.staff_members(),
+        clusters=settings.cluster_map(),
+        policy=settings.policy,
+        key=read_secret(Path(settings.secret_file)),
+        waiting_max=settings.server.waiting_max,
+        groups_of=groups_of if settings.server.unix_groups else None,
+        members_of=members_of if settings.server.unix_groups else None,
+        actor=os.getuid(),
+        shares_days=settings.history.fair_share_days or None,
+        make_queue=partial(start_write_queue, settings.store, settings.server.log)
+        if _has_process(settings)
+        else WriterThreads,
+    )
 
 
 def _munge_of(settings: BankSettings) -> Munge | None:

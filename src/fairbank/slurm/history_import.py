@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankRun, PlannedCharge
 from fairbank.core.errors import InvalidInput
@@ -116,9 +117,8 @@ def import_history(
     reconcile = partial(reconciler.reconcile, since, until, cluster=cluster, progress=progress)
     allocations: list[HistoryAllocation] = []
     if cover:  # only what is charged now: the rest may still change, or be charged by the agent
-        unpaid = _unpaid_jobs(reconcile().comparison.findings, prices)
-        allocations = plan_allocations(unpaid, projects, existing, prices)
-        _check_category(bank, allocations)
+        findings = reconcile().comparison.findings
+        allocations = _cover(bank, findings, projects, existing, prices)
     funds = None
     if after is None:
         for allocation in allocations:
@@ -130,10 +130,19 @@ def import_history(
     return _history_result(allocations, outcomes, result.comparison.matched, result.unreadable)
 
 
-def _unpaid_jobs(findings: Iterable[ReconcileFinding], cluster: BankCluster) -> list[AccountingJob]:
-    """Return the jobs that an import charges, and that may need an allocation."""
+def _cover(
+    bank: BankClient,
+    findings: Iterable[ReconcileFinding],
+    projects: Sequence[Project],
+    existing: Sequence[Allocation],
+    cluster: BankCluster,
+) -> list[HistoryAllocation]:
+    """Plan allocations for the jobs that an import charges and that no allocation would pay."""
     jobs = [finding.job for finding in findings if finding.job and finding.category in COVERED]
-    return [job for job in jobs if can_be_charged(job, cluster)]
+    unpaid = [job for job in jobs if can_be_charged(job, cluster)]
+    allocations = plan_allocations(unpaid, projects, existing, cluster)
+    _check_category(bank, allocations)
+    return allocations
 
 
 def _without_passed_over(
@@ -181,24 +190,14 @@ def import_jobs(
     differing = {_execution(finding.job) for finding in findings if finding.job is not None}
     moved = _with_other_account([job for job in jobs if _execution(job) not in differing], runs)
     projects, existing = bank.projects(), bank.allocations()
-    allocations: list[HistoryAllocation] = []
-    if cover:
-        allocations = plan_allocations(_unpaid_jobs(findings, cluster), projects, existing, cluster)
-        _check_category(bank, allocations)
+    allocations = _cover(bank, findings, projects, existing, cluster) if cover else []
     if not dry_run:
         for allocation in allocations:
             _create(bank, allocation, cluster.name)
     funds = BankFunds(projects, [*existing, *allocations])
+    comment = f"imported from {source}"
     repairer = Repairer(
-        bank,
-        cluster,
-        jobs,
-        runs,
-        now,
-        retry_refused=True,
-        doubt=None,
-        funds=funds,
-        comment=f"imported from {source}",
+        bank, cluster, jobs, runs, now, retry_refused=True, doubt=None, funds=funds, comment=comment
     )
     if dry_run:
         outcomes = _with_lacking_credit(repairer.predict(findings), funds)

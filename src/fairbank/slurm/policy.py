@@ -34,6 +34,9 @@ from fairbank.slurm.policy_file import (
 )
 from fairbank.slurm.reconcile.node_sizes import default_partition
 
+_OF_SITE = ("qos", "price", "gres", "unlisted", "account", "one_partition", "stale_seconds")
+"""Fields of the policy that are those of the site's rules."""
+
 
 def build_policy(
     site: SiteRules,
@@ -63,10 +66,12 @@ def build_policy(
     _check_accounts(site, projects)
     funds = BankFunds(projects, allocations)
     resources = sorted(cluster.resources)
-    listed = tuple(
-        _partition(cluster.partitions[partition.name], partition, nodes)
-        for partition in partitions
-        if partition.name in cluster.partitions
+    known = [partition for partition in partitions if partition.name in cluster.partitions]
+    listed = [_partition(cluster.partitions[one.name], one, nodes) for one in known]
+    accounts = {project.id: project.account for project in projects}
+    places = [place.partition.name for place in listed]
+    balances = (
+        _balance(funds, project, resource, now) for project in projects for resource in resources
     )
     return SubmissionPolicy(
         cluster=cluster.name,
@@ -75,31 +80,14 @@ def build_policy(
             _project(project, site.projects.get(project.account, ProjectRules()))
             for project in projects
         ),
-        partitions=listed,
-        short_terms=tuple(
-            short_terms(
-                {project.id: project.account for project in projects},
-                allocations,
-                [place.partition.name for place in listed],
-                now,
-            )
-        ),
-        balances=tuple(
-            _balance(funds, project, resource, now)
-            for project in projects
-            for resource in resources
-        ),
+        partitions=tuple(listed),
+        short_terms=tuple(short_terms(accounts, allocations, places, now)),
+        balances=tuple(balances),
         qos_factors=cluster.qos_factors,
         qos_resources=cluster.qos_resources,
         exempt=tuple(sorted(site.exempt)),
-        qos=site.qos,
-        price=site.price,
-        gres=site.gres,
-        unlisted=site.unlisted,
-        account=site.account,
-        default_partition=(None if site.require_partition else default_partition(partitions)),
-        one_partition=site.one_partition,
-        stale_seconds=site.stale_seconds,
+        default_partition=None if site.require_partition else default_partition(partitions),
+        **{name: getattr(site, name) for name in _OF_SITE},
     )
 
 

@@ -116,16 +116,8 @@ def explain(
     if likely and (facts.stated is None or facts.stated.is_simulated):
         tick = progress and partial(progress, "simulated runs")
         runs = _simulated_runs(job, queue, directory, notes, tick)
-    why = explain_on_nodes(
-        queue.snapshot,
-        queue.parameters,
-        job.number,
-        queue.now,
-        plan=plan,
-        facts=facts,
-        runs=runs,
-        allowed=allowed,
-    )
+    where = (queue.snapshot, queue.parameters, job.number, queue.now)
+    why = explain_on_nodes(*where, plan=plan, facts=facts, runs=runs, allowed=allowed)
     return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
 
 

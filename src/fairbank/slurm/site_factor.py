@@ -11,7 +11,7 @@ import logging
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,15 +95,8 @@ def build_table(
     for allocation in active:
         left, resource = allocation.terms.end - now, allocation.terms.resource
         longest[resource] = max(left, longest.get(resource, 0))
-    funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
-    paying: dict[tuple[str, str], Allocation] = {}
-    for account, project in funds.by_account.items():
-        for resource in set(resources.values()):
-            if payers := funds.payers(project.id, resource, now):
-                paying[account, resource] = next(
-                    (allocation for allocation in payers if allocation.available > 0), payers[0]
-                )
+    paying = _paying_next(BankFunds(projects, active), set(resources.values()), now)
     remaining = [
         RemainingCredit(
             deposited=allocation.deposited,
@@ -115,6 +108,20 @@ def build_table(
     ]
     values = dict(zip(paying, site_factors(remaining, rule, weight).tolist(), strict=True))
     return SiteFactorTable(now, stale_seconds, resources, values)
+
+
+def _paying_next(
+    funds: BankFunds, resources: Collection[str], now: int
+) -> dict[tuple[str, str], Allocation]:
+    """Return the allocation that pays next, by account and resource."""
+    paying: dict[tuple[str, str], Allocation] = {}
+    for account, project in funds.by_account.items():
+        for resource in resources:
+            if payers := funds.payers(project.id, resource, now):
+                paying[account, resource] = next(
+                    (allocation for allocation in payers if allocation.available > 0), payers[0]
+                )
+    return paying
 
 
 # --- bytes ---

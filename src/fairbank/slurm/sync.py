@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from fairbank.core.time import iso
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_user, groups_of
-from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.parsers.values import ParsedRows, SlurmPartition
 from fairbank.slurm.policy import SiteRules, build_policy
 from fairbank.slurm.policy_file import SubmissionPolicy, render
 from fairbank.slurm.reconcile.accounts import (
@@ -81,16 +81,21 @@ def sync_policy(
     for path, text in texts.items():
         if not dry_run:
             replace_file(Path(path), text)
-    missing = len(partitions.rows) - len(policy.partitions)
-    note = (
-        f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the policy"
-    )
+    skipped = [*_missing_partitions(partitions.rows, policy), *_missing_reservations(slurm, policy)]
     return SyncResult(
-        cluster=prices.name,
-        files=tuple(texts),
-        projects=len(projects),
-        skipped=(*([note] if missing else []), *_missing_reservations(slurm, policy)),
+        cluster=prices.name, files=tuple(texts), projects=len(projects), skipped=tuple(skipped)
     )
+
+
+def _missing_partitions(
+    partitions: Sequence[SlurmPartition], policy: SubmissionPolicy
+) -> Iterator[str]:
+    """Yield a note if partitions of Slurm are not in the policy."""
+    if missing := len(partitions) - len(policy.partitions):
+        yield (
+            f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the"
+            " policy"
+        )
 
 
 def _missing_reservations(slurm: SlurmCommands, policy: SubmissionPolicy) -> Iterator[str]:

@@ -94,13 +94,19 @@ def find_allocation(
         check_accounts(context, [account])
         raise _no_allocation(account, resource, words)
     if len(rows) > 1:
-        which = ", ".join(f"{row['id']} ({row['resource']}, {row['state']})" for row in rows[:10])
-        raise InvalidInput(
-            f"{plain(account)} has {len(rows)} allocations: {which}",
-            field="--resource" if resource is None else words.argument,
-            remedy="give the number" + (", or the resource with -r" if resource is None else ""),
-        )
+        raise _several_allocations(account, resource, rows, words)
     return int(rows[0]["id"])
+
+
+def _several_allocations(
+    account: str, resource: str | None, rows: Sequence[Row], words: AllocationWords
+) -> InvalidInput:
+    which = ", ".join(f"{row['id']} ({row['resource']}, {row['state']})" for row in rows[:10])
+    return InvalidInput(
+        f"{plain(account)} has {len(rows)} allocations: {which}",
+        field="--resource" if resource is None else words.argument,
+        remedy="give the number" + (", or the resource with -r" if resource is None else ""),
+    )
 
 
 def _no_allocation(account: str, resource: str | None, words: AllocationWords) -> NotFound:

@@ -133,8 +133,9 @@ def pending(
             f"{strange[0]} is not among the cluster's TRES",
             f"one of {', '.join(factor_scale.tres) or '(none)'}",
         )
+    names, last = factor_scale.tres, len(factor_scale.partition_factors) - 1
     tres_columns = [
-        _column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in factor_scale.tres
+        _column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in names
     ]
     return PendingColumns(
         accrued_at=_column("accrued_at", accrued_at, count, 0, 2.0**53),
@@ -145,13 +146,11 @@ def pending(
         limit_minutes=_column("limit_minutes", limit_minutes, count, 1, U32_MAX),
         nice=_column("nice", nice, count, -NICE_MAX, NICE_MAX),
         site=_column("site", site, count, -NICE_MAX, NICE_MAX),
-        partition=_column(
-            "partition", partition, count, 0, len(factor_scale.partition_factors) - 1
-        ).astype(np.intp),
+        partition=_column("partition", partition, count, 0, last).astype(np.intp),
         qos=_column("qos", qos, count, NO_QOS, len(factor_scale.qos_priorities) - 2).astype(
             np.intp
         ),
-        tres=np.array(tres_columns, dtype=np.float64).reshape(len(factor_scale.tres), count),
+        tres=np.array(tres_columns, dtype=np.float64).reshape(len(names), count),
     )
 
 

@@ -13,7 +13,7 @@ from fairbank.cluster.share import ShareQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
-from fairbank.core.time_zone import zone_offsets
+from fairbank.core.time_zone import ZoneOffsets, zone_offsets
 from fairbank.core.usage_groups import OTHERS, UsageBy
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
@@ -25,6 +25,7 @@ from fairbank.rest.parameters import (
     OneId,
     OneName,
     OnePeriod,
+    Period,
     Projects,
 )
 from fairbank.rest.request import ApiRequest
@@ -89,11 +90,7 @@ def show_usage(
     """
     group_by = UsageBy(by)
     page = _group_page(limit, after, order, group_by)
-    now = request.services.clock.now()
-    # A clock may be ahead of the bank's, so that runs end later. What ended in this second counts.
-    until = Instant(now + 1) if period.until is None else period.until
-    # Offsets need an end, and no clock is that far ahead.
-    latest = min(now + 7 * DAY, until)
+    until, offsets = _end_and_offsets(period, request.services.clock.now(), group_by)
     query = UsageQuery(
         visibility=request.identity.job_visibility,
         projects=projects,
@@ -102,11 +99,11 @@ def show_usage(
         owners=None if owner_uid is None else frozenset(owner_uid),
         since=period.since,
         until=until,
-        offsets=(zone_offsets(period.zone, period.since or 0, latest) if group_by.is_time else ()),
+        offsets=offsets,
     )
     rows, units, next_ = _usage(request.services.runs, query, group_by, page)
-    named = rows if group_by in (UsageBy.PROJECT, UsageBy.USER) else ()
-    names = {row.key: _group_name(request, row, group_by) for row in named}
+    has_names = group_by in (UsageBy.PROJECT, UsageBy.USER)
+    names = {row.key: _group_name(request, row, group_by) for row in rows if has_names}
     return UsageResponse(
         **envelope("usage", request.context),
         data=[usage_row(row, names.get(row.key, row.group)) for row in rows],
@@ -116,6 +113,17 @@ def show_usage(
         since=None if period.since is None else iso(period.since),
         until=iso(until),
     )
+
+
+def _end_and_offsets(period: Period, now: Instant, by: UsageBy) -> tuple[Instant, ZoneOffsets]:
+    """Return the end of the period, and its offsets from UTC if the groups are times."""
+    # A clock may be ahead of the bank's, so that runs end later. What ended in this second counts.
+    until = Instant(now + 1) if period.until is None else period.until
+    if not by.is_time:
+        return until, ()
+    # Offsets need an end, and no clock is that far ahead.
+    latest = min(now + 7 * DAY, until)
+    return until, zone_offsets(period.zone, period.since or 0, latest)
 
 
 def _group_name(request: ApiRequest, row: Usage, by: UsageBy) -> str | int | None:

@@ -113,15 +113,13 @@ def explain_on_nodes(
         advice = suggest_earlier_start(snapshot, parameters, plan, number, now, allowed, likely)
     start_range = likely if isinstance(likely, StartRange) else None
     deadline = deadline_outlook(view, start_range)
+    checks = job_checks(view, credit=facts.credit, awaiting=facts.awaiting, refusal=refusal)
+    of_deadline = () if deadline is None else (deadline.check,)
     return Explanation(
         number=number,
         code=view.code if refusal is None else refusal.held_as or view.code,
         headline=_headline(view, facts, deadline),
-        checks=(
-            *job_checks(view, credit=facts.credit, awaiting=facts.awaiting, refusal=refusal),
-            *facts.more_checks,
-            *(() if deadline is None else (deadline.check,)),
-        ),
+        checks=(*checks, *facts.more_checks, *of_deadline),
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),

@@ -66,10 +66,7 @@ def backfill(
     queued = queued or queue_entries(
         snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True
     )
-    components = defaultdict[int, list[PendingJob]](list)
-    for job in snapshot.queue.jobs():
-        if job.het_job is not None:
-            components[job.het_job].append(job)
+    components = _components(snapshot.queue.jobs())
     starts_of_whole: StartsOfWhole = {}
     for _ in range(MAX_CYCLES):
         cycle = _Cycle(snapshot, parameters, now, queued, begun_now, starts_of_whole)
@@ -95,6 +92,15 @@ def backfill(
     return SchedulePlan(
         cycle.starts, cycle.reservations(starts_of_whole), cycle.reasons, NEVER_TESTED
     )
+
+
+def _components(jobs: Iterable[PendingJob]) -> Mapping[int, Sequence[PendingJob]]:
+    """Return the components of each heterogeneous job."""
+    components = defaultdict[int, list[PendingJob]](list)
+    for job in jobs:
+        if job.het_job is not None:
+            components[job.het_job].append(job)
+    return components
 
 
 StartsOfWhole = Mapping[int | None, int | None]

@@ -90,6 +90,13 @@ BATCH = 256
 """Number of start times that become columns together: fast, and little memory."""
 
 
+def _check_plan(policy: SimulationPolicy, plan: SimulationPlan) -> None:
+    check_has_bank(policy, has_bank=plan.grants is not None)
+    if plan.fair_starts and plan.grants is not None:
+        what = "--fair-starts cannot be combined with --grant"
+        raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
+
+
 def simulate(
     trace: FastTrace, policy: SimulationPolicy, plan: SimulationPlan, tick: Tick | None = None
 ) -> SimulationResult:
@@ -104,10 +111,7 @@ def simulate(
         plan: size of the machine and measures.
         tick: called with the number of jobs read so far.
     """
-    check_has_bank(policy, has_bank=plan.grants is not None)
-    if plan.fair_starts and plan.grants is not None:
-        what = "--fair-starts cannot be combined with --grant"
-        raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
+    _check_plan(policy, plan)
     size = size_of(trace, plan.processors)
     workload = Workload(trace.jobs, size, distinct=trace.names is None)
     scheduler, bank = policy.scheduler(size), None

@@ -66,17 +66,15 @@ def explain_wait(
     likely = start_range(
         partial(state.sample_start, job), runs=sample.runs, seed=sample.seed, passes=sample.passes
     )
-    at = (
-        ""
-        if expected is None
-        else (
-            f" If all running jobs use their whole time limit, it starts at {iso(zero + expected)}."
-        )
-    )
+    headline = _headline(job, code, free, state.size, ahead)
+    if expected is not None:
+        at = iso(zero + expected)
+        headline += f" If all running jobs use their whole time limit, it starts at {at}."
+    soonest, shown = soonest_known(expected, likely), partition if is_by_partition else None
     return Explanation(
         number=job.name,
         code=code,
-        headline=_headline(job, code, free, state.size, ahead) + at,
+        headline=headline,
         checks=(
             _size_check(job, state),
             _free_check(job, state, free, zero),
@@ -88,13 +86,7 @@ def explain_wait(
         expected=None if expected is None else zero + expected,
         likely=_since(likely, zero) if isinstance(likely, StartRange) else None,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
-        advice=_advise(
-            state,
-            job,
-            soonest_known(expected, likely),
-            zero,
-            partition if is_by_partition else None,
-        ),
+        advice=_advise(state, job, soonest, zero, shown),
     )
 
 

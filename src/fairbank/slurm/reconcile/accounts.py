@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -85,17 +85,7 @@ def plan_changes(
     }
     funds = BankFunds(wanted.projects, wanted.allocations)
     changes = list(_accounts(wanted, accounts, funds))
-    notes: list[str] = []
-    wanted_members: set[tuple[str, str]] = set()
-    for project in wanted.projects:
-        for uid in sorted(project.all_members):
-            user = user_of(uid)
-            if user is None:
-                notes.append(
-                    f"uid {uid}, a member of {project.account}: this host has no such user"
-                )
-                continue
-            wanted_members.add((project.account, user))
+    wanted_members, notes = _members(wanted.projects, user_of)
     changes += [
         _added(wanted.cluster, account, user)
         for account, user in sorted(wanted_members - existing_members)
@@ -115,6 +105,24 @@ def plan_changes(
             for account in hidden
         ]
     return changes, notes
+
+
+def _members(
+    projects: Iterable[BankProject], user_of: Callable[[int], str | None]
+) -> tuple[set[tuple[str, str]], list[str]]:
+    """Return the members by account and user, and notes on those that have no name here."""
+    members: set[tuple[str, str]] = set()
+    notes: list[str] = []
+    for project in projects:
+        for uid in sorted(project.all_members):
+            user = user_of(uid)
+            if user is None:
+                notes.append(
+                    f"uid {uid}, a member of {project.account}: this host has no such user"
+                )
+            else:
+                members.add((project.account, user))
+    return members, notes
 
 
 def _removals(

@@ -109,12 +109,11 @@ class Reconciler:
         begun = time.monotonic()
         prices = self._bank.cluster(self._slurm.check_cluster(cluster))
         sides, refusals, unreadable = self._read_input(prices, since, until, progress)
+        first = compare(sides)
+        history = self._history(first, progress)
+        sides = self._with_history(sides, first, history)
         comparison = compare(sides)
-        history = self._history(comparison, progress)
-        unreadable = tuple(dict.fromkeys((*unreadable, *history.unreadable)))
-        sides = self._with_history(sides, comparison, history)
-        comparison = compare(sides)
-        unreadable += tuple(_gaps(comparison))
+        unreadable = (*dict.fromkeys((*unreadable, *history.unreadable)), *_gaps(comparison))
         repairer = Repairer(
             self._bank,
             prices,
@@ -129,9 +128,7 @@ class Reconciler:
             repairer.add_job_ends(self._job_ends(comparison))
             outcomes = repairer.repair(comparison.findings, progress)
         else:
-            outcomes = repairer.predict(comparison.findings)
-        if not fix and funds is None:  # nothing is assumed, and nothing is done
-            outcomes = list(map(_without_repair, outcomes))
+            outcomes = _predicted(repairer, comparison, is_assumed=funds is not None)
         return ReconcileResult(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.has_ended),
@@ -360,9 +357,16 @@ def _gaps(comparison: ReconcileComparison) -> Iterator[UnreadableLine]:
             yield from finding.job.price_gaps
 
 
-def _without_repair(outcome: RepairOutcome) -> RepairOutcome:
-    """Return a predicted outcome as one that was not attempted; a reason why it fails stays."""
-    return msgspec.structs.replace(outcome, is_repaired=False)
+def _predicted(
+    repairer: Repairer, comparison: ReconcileComparison, *, is_assumed: bool
+) -> list[RepairOutcome]:
+    """Return the predicted outcomes: those of a repair that is assumed, else none is attempted; a
+    reason why one fails stays.
+    """
+    outcomes = repairer.predict(comparison.findings)
+    if is_assumed:
+        return outcomes
+    return [msgspec.structs.replace(outcome, is_repaired=False) for outcome in outcomes]
 
 
 def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:

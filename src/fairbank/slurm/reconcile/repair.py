@@ -223,12 +223,7 @@ def charge_report(
         InvalidInput: the record lacks something that a report needs, or contradicts itself.
     """
     job = complete_record(job, run)
-    owner = job.owner
-    if owner is None and run is not None:
-        owner = run.owner
-    if owner is None:
-        # Nothing has the number of a user who is gone. The project still used the resources.
-        owner, comment = OVERFLOW_UID, f"{comment}; user {job.user!a} has no uid here"
+    owner, comment = _owner_and_comment(job, run, comment)
     if job.start is None or job.end is None:
         raise InvalidInput("it has no start or no end", field="Start")
     exit_code, exit_signal = (job_end and job_end.exit_code) or (None, None)
@@ -258,6 +253,15 @@ def charge_report(
     check_report(report)
     outcome_of(report)
     return report
+
+
+def _owner_and_comment(job: AccountingJob, run: BankRun | None, comment: str) -> tuple[int, str]:
+    """Return the uid of the owner, and the comment, which names a user without one."""
+    owner = run.owner if job.owner is None and run is not None else job.owner
+    if owner is None:
+        # Nothing has the number of a user who is gone. The project still used the resources.
+        return OVERFLOW_UID, f"{comment}; user {job.user!a} has no uid here"
+    return owner, comment
 
 
 def can_be_charged(job: AccountingJob, cluster: Cluster) -> bool:

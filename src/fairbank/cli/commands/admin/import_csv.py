@@ -26,8 +26,10 @@ from fairbank.report.columns import Column
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from fairbank.bank.records import BankCluster
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.csv_import.jobs import JobFileRules
 
 
 def _add_csv(parser: Parser) -> None:
@@ -45,30 +47,15 @@ def _csv_columns(_: Namespace) -> list[Column]:
 
 
 def _csv(context: Context, options: Namespace) -> int:
-    from fairbank.bank.pricing import known_qos
-    from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
+    from fairbank.csv_import.jobs import JOB_FIELDS, parse_job_table
     from fairbank.rest.client.bank_client import BankClient, parse_cluster
     from fairbank.slurm.history_import import import_jobs
-    from fairbank.slurm.host.users import find_uid
 
     bank = BankClient(context.client)
     bank.require_full_view()
     cluster = parse_cluster(find_cluster(context))
     now = int(context.bank_time)
-    rules = JobFileRules(
-        partitions=cluster.partitions,
-        check_qos=partial(
-            known_qos,
-            qos_factors=cluster.qos_factors,
-            qos_resources=cluster.qos_resources,
-            field="qos",
-        ),
-        uid_of=find_uid,
-        now=now,
-        zone=context.zone,
-    )
-    jobs = parse_job_table(read_csv(options, JOB_FIELDS), rules)
-
+    jobs = parse_job_table(read_csv(options, JOB_FIELDS), _job_rules(context, cluster, now))
     source = os.path.basename(options.file)
     name = "standard input" if options.file == "-" else source
     with Stages(options) as progress:
@@ -98,6 +85,24 @@ def _csv(context: Context, options: Namespace) -> int:
             bank, cluster, jobs, now, source=source, cover=options.cover, progress=progress
         )
     return FOUND if show_history(context, result, name, dry_run=False) else 0
+
+
+def _job_rules(context: Context, cluster: BankCluster, now: int) -> JobFileRules:
+    """Return what a file of jobs may say of a cluster and of time."""
+    from fairbank.bank.pricing import known_qos
+    from fairbank.csv_import.jobs import JobFileRules
+    from fairbank.slurm.host.users import find_uid
+
+    check_qos = partial(
+        known_qos, qos_factors=cluster.qos_factors, qos_resources=cluster.qos_resources, field="qos"
+    )
+    return JobFileRules(
+        partitions=cluster.partitions,
+        check_qos=check_qos,
+        uid_of=find_uid,
+        now=now,
+        zone=context.zone,
+    )
 
 
 COMMAND = Noun(

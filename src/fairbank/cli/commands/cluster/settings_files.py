@@ -99,8 +99,7 @@ def write_node_settings(
     """
     import msgspec
 
-    from fairbank.wlm.node.settings import HostedNode, NodeSettings, read_settings
-    from fairbank.wlm.node.usage import read_host
+    from fairbank.wlm.node.settings import HostedNode, NodeSettings
 
     nodes = directory.path / "nodes"
     hosted = [
@@ -115,12 +114,8 @@ def write_node_settings(
     ]
     sockets = [Path(node.socket) for node in hosted]
     directory.check_sockets([*sockets, directory.controller_socket, directory.bank_socket])
-    file, host = directory.path / "node.json", read_host()
-    host_cpus, host_memory = host.cpus, host.memory
-    if not again and file.exists():
-        earlier = read_settings(file)
-        host_cpus = earlier.host_cpus or host_cpus
-        host_memory = earlier.host_memory or host_memory
+    file = directory.path / "node.json"
+    host_cpus, host_memory = _host_size(file, again=again)
     jobs, defaults = settings.jobs, NodeSettings(nodes=tuple(hosted))
     content = msgspec.structs.replace(
         defaults,
@@ -141,6 +136,18 @@ def write_node_settings(
         Path(node.spool).mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_bytes(msgspec.json.encode(content))
     return sockets
+
+
+def _host_size(file: Path, *, again: bool) -> tuple[int, int]:
+    """Return the CPUs and the memory of the host for which the sizes of the nodes were chosen."""
+    from fairbank.wlm.node.settings import read_settings
+    from fairbank.wlm.node.usage import read_host
+
+    host = read_host()
+    if again or not file.exists():
+        return host.cpus, host.memory
+    earlier = read_settings(file)
+    return earlier.host_cpus or host.cpus, earlier.host_memory or host.memory
 
 
 def write_agent_settings(directory: ClusterDirectory) -> None:

@@ -88,6 +88,7 @@ def replay_trace(
         gpu_processors: the number of processors with one GPU; None if it is unknown.
     """
     import os
+    from contextlib import closing
     from functools import partial
     from pathlib import Path
 
@@ -114,13 +115,9 @@ def replay_trace(
     with Stages(options) as progress:
         with open_trace(path):  # a bad trace is refused before the store is made
             migrate(store)
-        opened = open_store(store)
-        try:
-            return replay(
-                Ledger(opened, Policy(overrun=overrun)), partial(open_trace, path), plan, progress
-            )
-        finally:
-            opened.close()
+        with closing(open_store(store)) as opened:
+            ledger = Ledger(opened, Policy(overrun=overrun))
+            return replay(ledger, partial(open_trace, path), plan, progress)
 
 
 def show_replay(context: Context, done: ReplayResult) -> None:

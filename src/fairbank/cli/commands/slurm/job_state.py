@@ -39,26 +39,12 @@ def show_state(
         options: the command's options.
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
-    from fairbank.slurm.explain.waiting_job import NotListed, NotPending
-    from fairbank.slurm.output import cluster_missing
+    from fairbank.slurm.explain.waiting_job import NotPending
 
     runs = error if isinstance(error, NotPending) else None
     job = options.job
     number = str(runs.job.job_id) if runs else job
-    cluster = context.settings.cluster
-    if has_answered := isinstance(error, NotPending | NotListed):
-        cluster = context.cluster = error.cluster
-    run, refusal, unknown = None, None, None
-    try:
-        # The number of a task of an array is known to slurmctld only.
-        if context.settings.is_configured and number.isdecimal():
-            if has_answered and cluster is None:
-                raise cluster_missing(options.directory)
-            run, refusal = _find_in_bank(context, number, cluster)
-    except SeveralClusters:
-        raise
-    except FairbankError as problem:
-        unknown = problem
+    run, refusal, unknown = _ask_bank(context, options, number, error)
     if runs is None and run is None and refusal is None:
         raise _unknown_job(context, job, error, unknown)
     notes = [] if unknown is None else [f"nothing is known of its credit: {unknown}"]
@@ -83,6 +69,35 @@ def show_state(
             context.print_lines(text)
         context.note(*notes)
     return 0 if runs is None else print_unreadable(context, runs.unreadable, "scontrol show job")
+
+
+def _ask_bank(
+    context: Context, options: Namespace, number: str, error: NotPending | NotListed | Unavailable
+) -> tuple[Row | None, Row | None, FairbankError | None]:
+    """Return the run of a job, its refusal, and why the bank does not say. Raises SeveralClusters.
+
+    Args:
+        context: the command's context, which gets the cluster of Slurm's output.
+        options: the command's options.
+        number: the job, or a task of an array, which is known to slurmctld only.
+        error: why the queue does not explain it.
+    """
+    from fairbank.slurm.explain.waiting_job import NotListed, NotPending
+    from fairbank.slurm.output import cluster_missing
+
+    cluster = context.settings.cluster
+    if has_answered := isinstance(error, NotPending | NotListed):
+        cluster = context.cluster = error.cluster
+    if not (context.settings.is_configured and number.isdecimal()):
+        return None, None, None
+    try:
+        if has_answered and cluster is None:
+            raise cluster_missing(options.directory)
+        return (*_find_in_bank(context, number, cluster), None)
+    except SeveralClusters:
+        raise
+    except FairbankError as problem:
+        return None, None, problem
 
 
 def _unknown_job(

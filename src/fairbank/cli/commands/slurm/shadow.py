@@ -15,7 +15,8 @@ from fairbank.report.columns import Column, moment, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -101,27 +102,22 @@ def run(context: Context, options: Namespace) -> int:
     )
     unreadable += (*partitions.unreadable, *result.unreadable)
     context.note(*(f"! not read: {line}" for line in unreadable))
-    if options.refused:
-        schema, columns = "fairbank.shadow-refused/1", REFUSED_COLUMNS
-        rows = [_refused(refusal) for refusal in result.refused]
-        empty = "No job would have been refused."
-    else:
-        schema, columns = "fairbank.shadow/1", COLUMNS
-        rows = [_row(account) for account in result.rows]
-        empty = "No job ran in that time."
-    show(
-        context,
-        Listing(
-            schema,
-            columns,
-            rows,
-            f"{caption(context)}   nothing is posted",
-            notes=_reasons(result),
-            empty=empty,
-            more={"unreadable": list(map(str, unreadable))},
-        ),
-    )
+    facts: dict[str, Any] = {
+        "caption": f"{caption(context)}   nothing is posted",
+        "notes": _reasons(result),
+        "more": {"unreadable": list(map(str, unreadable))},
+    }
+    show(context, _listing(result, facts, refused=options.refused))
     return 0
+
+
+def _listing(result: ShadowResult, facts: Mapping[str, Any], *, refused: bool) -> Listing:
+    """Return the refused jobs, or the projects, as a table with these facts beside it."""
+    if refused:
+        rows, empty = list(map(_refused, result.refused)), "No job would have been refused."
+        return Listing("fairbank.shadow-refused/1", REFUSED_COLUMNS, rows, empty=empty, **facts)
+    rows, empty = list(map(_row, result.rows)), "No job ran in that time."
+    return Listing("fairbank.shadow/1", COLUMNS, rows, empty=empty, **facts)
 
 
 def _show_rules(context: Context, options: Namespace) -> int:

@@ -242,31 +242,44 @@ def _add_sync(parser: Parser) -> None:
 
 def _sync(context: Context, options: Namespace) -> int:
     _check_options(options)
-    from fairbank.slurm.policy import read_site_rules
-    from fairbank.slurm.sync import sync_accounts, sync_policy
-
-    (slurm, bank), dry_run = slurm_and_bank(context), options.dry_run
+    slurm, bank = slurm_and_bank(context)
     context.name_bank()  # before all, as the lines of --accounts may go to a shell
     if not options.no_policy:
-        site = read_site_rules(options.site)
-        with Stages(options) as progress:
-            synced = sync_policy(
-                slurm,
-                bank,
-                site,
-                cluster=context.settings.cluster,
-                dry_run=dry_run,
-                progress=progress,
-            )
-        verb = "would write" if dry_run else "written"
-        projects = counted(synced.projects, "project")
-        context.print_lines(
-            plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}")
-            for path in synced.files
+        _sync_policy(context, options, slurm, bank)
+    return _sync_accounts(context, options, slurm, bank) if options.accounts else 0
+
+
+def _sync_policy(
+    context: Context, options: Namespace, slurm: SlurmCommands, bank: BankClient
+) -> None:
+    """Write the submission policy, and print its files."""
+    from fairbank.slurm.policy import read_site_rules
+    from fairbank.slurm.sync import sync_policy
+
+    site = read_site_rules(options.site)
+    with Stages(options) as progress:
+        synced = sync_policy(
+            slurm,
+            bank,
+            site,
+            cluster=context.settings.cluster,
+            dry_run=options.dry_run,
+            progress=progress,
         )
-        context.note(*(f"! {note}" for note in synced.skipped))
-    if not options.accounts:
-        return 0
+    verb = "would write" if options.dry_run else "written"
+    projects = counted(synced.projects, "project")
+    context.print_lines(
+        plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}") for path in synced.files
+    )
+    context.note(*(f"! {note}" for note in synced.skipped))
+
+
+def _sync_accounts(
+    context: Context, options: Namespace, slurm: SlurmCommands, bank: BankClient
+) -> int:
+    """Change the accounts and members of Slurm's accounting, after a question."""
+    from fairbank.slurm.sync import sync_accounts
+
     accounts = partial(
         sync_accounts,
         slurm,
@@ -286,7 +299,7 @@ def _sync(context: Context, options: Namespace) -> int:
             f"Slurm has every account and member of {counted(result.projects, 'project')}."
         )
         return 0
-    if dry_run:
+    if options.dry_run:
         return 0
     changes = counted(len(result.changes), "change")
     question = f"Make {changes} in Slurm's accounting?"
