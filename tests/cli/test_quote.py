@@ -14,8 +14,8 @@ import pytest
 
 from fairbank.bank.pricing import OBSERVED
 from fairbank.cli import main
-from fairbank.cli.commands.bank.quote import COLUMNS, bill_rows
 from fairbank.report.columns import DisplayFormat
+from fairbank.report.quote import COLUMNS, bill_rows
 from fairbank.report.tables import csv
 from tests.cli.conftest import Run, runner
 from tests.cli.served_site import serve_site

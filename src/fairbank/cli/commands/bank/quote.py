@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,14 +25,23 @@ from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import options_by_flag
 from fairbank.core.time import parse_limit, show_duration
 from fairbank.core.tres import parse_counts
-from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
-from fairbank.report.columns import Column, DisplayFormat, Row, su, text
+from fairbank.report.columns import DisplayFormat, Row
 from fairbank.report.explanation import likely_start, start_range_data
+from fairbank.report.quote import (
+    COLUMNS,
+    array_text,
+    bill_lines,
+    bill_rows,
+    cheaper_text,
+    price_range,
+    tres_in_words,
+    verdict,
+    without_lines,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from typing import Any
 
     from fairbank.cli.commands.bank.job_script import JobDescription
     from fairbank.cli.framework.context import Context
@@ -42,22 +49,6 @@ if TYPE_CHECKING:
     from fairbank.slurm.explain.new_job import LikelyStart
 
 SCRIPT_MAX = 4 * 1024 * 1024
-_FITS = {True: "yes", False: "no", None: "unknown"}
-_SETS = {True: "yes", False: "no", None: ""}
-COLUMNS = (
-    Column("PARTITION", text("partition")),
-    Column("TRES", text("what")),
-    Column("COUNT", text("count"), right=True),
-    Column("WEIGHT", text("weight"), right=True),
-    Column("BILLED", text("weighted"), right=True),
-    Column("SETS", lambda row, form: _SETS[row.get("counts")]),
-    # Facts of the whole job, the same in each row of a partition.
-    Column("SU", su("amount"), right=True),
-    Column("TASKS", text("tasks"), right=True),
-    Column("TOTAL", su("total"), right=True),
-    Column("AVAILABLE", su("available"), right=True),
-    Column("FITS", lambda row, form: _FITS[row["fits"]]),
-)
 
 
 def add(parser: Parser) -> None:
@@ -90,19 +81,19 @@ def run(context: Context, options: Namespace) -> int:
         "tasks": job.array_tasks,
     }
     try:
-        card = context.client.post("/quote", request)["data"]
+        quote = context.client.post("/quote", request)["data"]
     except InvalidInput as error:
         if request["cluster"] is None and error.field == "cluster":
             find_cluster(context)  # raises it with the option instead of the field
         raise
-    context.cluster = str(card["cluster"])
-    start = _likely_start(context, options, request, card, job)
-    code = TOO_LITTLE if not card["fits"] else NOT_DONE if unread else 0
+    context.cluster = str(quote["cluster"])
+    start = _likely_start(context, options, request, quote, job)
+    code = TOO_LITTLE if not quote["fits"] else NOT_DONE if unread else 0
     if options.form is None and not options.format:
-        _show_quote(context, request, card, job, unread, start)
+        _show_quote(context, request, quote, job, unread, start)
     else:
-        card["likely_start"] = start and start_range_data(start.range)
-        _list_quote(context, card, [] if options.tres else job.doubts, unread)
+        quote["likely_start"] = start and start_range_data(start.range)
+        _list_quote(context, quote, [] if options.tres else job.doubts, unread)
     return code
 
 
@@ -119,53 +110,41 @@ def _resources(options: Namespace, job: JobDescription) -> dict[str, object]:
     }
 
 
-def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str]) -> None:
+def _list_quote(context: Context, quote: Row, doubts: list[str], unread: list[str]) -> None:
     """Print the lines of the bill in each partition as a list, with the facts of the whole job."""
-    warnings = [*doubts, *card["notes"]]
-    if card["reason"]:
-        warnings.append(_verdict(card, context.format, unread))
+    warnings = [*doubts, *quote["notes"]]
+    if quote["reason"]:
+        warnings.append(verdict(quote, context.format, unread))
     if unread:
         warnings.append(_not_priced(unread))
-        for priced in (card, *card["partitions"]):
+        for priced in (quote, *quote["partitions"]):
             priced["fits"] = None if priced["fits"] else False
     form = context.options.form
     if form != "json":  # there it is a field
-        warnings += [_cheaper(change, context.format) for change in card["cheaper"]]
-    quote = _without_lines(card)
-    quote["partitions"] = [_without_lines(priced) for priced in card["partitions"]]
-    rows = bill_rows(card)
+        warnings += [cheaper_text(change, context.format) for change in quote["cheaper"]]
+    rows = bill_rows(quote)
     if form == "json":  # there the facts of the job stand once
         rows = [
             {"partition": priced["partition"], **line}
-            for priced in card["partitions"]
+            for priced in quote["partitions"]
             for line in priced["lines"]
         ]
-    more = {"quote": quote, "not_read": sorted(set(unread))}
+    facts = without_lines(quote)
+    facts["partitions"] = [without_lines(priced) for priced in quote["partitions"]]
+    more = {"quote": facts, "not_read": sorted(set(unread))}
     show(context, Listing("fairbank.quote-line/1", COLUMNS, rows, warnings=warnings, more=more))
     if form in ("csv", "parsable"):  # these have no place for it
         context.note(*warnings)
 
 
-def bill_rows(card: Row) -> list[Row]:
-    """Return a row for each line of the bill in each partition, with the facts of the whole job.
-
-    A partition that prices nothing of the job has one row, without a TRES, for these facts.
-    """
-    return [
-        {**line, **_without_lines(priced), "tasks": card["tasks"]}
-        for priced in card["partitions"]
-        for line in priced["lines"] or [{}]
-    ]
-
-
 def _likely_start(
-    context: Context, options: Namespace, request: Row, card: Row, job: JobDescription
+    context: Context, options: Namespace, request: Row, quote: Row, job: JobDescription
 ) -> LikelyStart | None:
     """Return the likely start of a job that the bank accepts; None where Slurm does not tell it.
 
     Only a directory that was named must have all that is needed. Raises FairbankError.
     """
-    if not options.likely or not card["fits"]:
+    if not options.likely or not quote["fits"]:
         return None
     from fairbank.slurm.explain import new_job
 
@@ -176,16 +155,16 @@ def _likely_start(
         return None
     counts = {name: int(count) for name, count in parse_counts(request["tres"]).items()}
     # As many nodes as the bank finds that its CPUs and GRES need, in each of the partitions.
-    counts["node"] = max(int(parse_counts(row["tres"])["node"]) for row in card["partitions"])
+    counts["node"] = max(int(parse_counts(row["tres"])["node"]) for row in quote["partitions"])
     described = new_job.NewJob(
-        cluster=card["cluster"],
-        account=card["account"],
+        cluster=quote["cluster"],
+        account=quote["account"],
         user=user,
         qos=request["qos"],
-        partitions=tuple(priced["partition"] for priced in card["partitions"]),
-        limit_seconds=card["seconds"],
+        partitions=tuple(priced["partition"] for priced in quote["partitions"]),
+        limit_seconds=quote["seconds"],
         tres=counts,
-        reservation=card["reservation"],
+        reservation=quote["reservation"],
     )
     if not options.tres:
         described = described._replace(layout=job.layout)
@@ -199,10 +178,6 @@ def _likely_start(
         return None
     context.note(*(f"! not read: {line}" for line in (start.unreadable if start else ())))
     return start
-
-
-def _without_lines(card: Row) -> dict[str, Any]:
-    return {key: value for key, value in card.items() if key != "lines"}
 
 
 def _take_in_script(options: Namespace) -> list[str]:
@@ -294,140 +269,65 @@ def _cluster(context: Context, options: Namespace) -> str | None:
 def _show_quote(
     context: Context,
     request: Row,
-    card: Row,
+    quote: Row,
     job: JobDescription,
     unread: list[str],
     start: LikelyStart | None,
 ) -> None:
-    form, limit = context.format.for_sentences, show_duration(card["seconds"])
-    number = card["allocation"]
-    payer = f"{card['account']}/{card['resource']}"
+    form, limit = context.format.for_sentences, show_duration(quote["seconds"])
+    number = quote["allocation"]
+    payer = f"{quote['account']}/{quote['resource']}"
     payer += ", which has no allocation now" if number is None else f", allocation {number}"
-    words = request["tres"] if context.options.tres else _in_words(card["tres"])
-    reserved = f" in reservation {card['reservation']}" if card["reservation"] else ""
+    words = request["tres"] if context.options.tres else tres_in_words(quote["tres"])
+    reserved = f" in reservation {quote['reservation']}" if quote["reservation"] else ""
     job_line = (
-        f"{context.options.script or 'job'}: {card['cluster']}/{card['partition']}{reserved},"
-        f" {words}, {limit}{_array(card)}  ->  {payer}"
+        f"{context.options.script or 'job'}: {quote['cluster']}/{quote['partition']}{reserved},"
+        f" {words}, {limit}{array_text(quote)}  ->  {payer}"
     )
     context.print_lines(folded(caption(context), context.width))
     context.print_lines(folded(plain(job_line), context.width))
-    for label, amount in _price(card):
+    for label, amount in bill_lines(quote):
         context.print_text(f"  {padded(label, 17)} {plain(amount)}")
-    several = card["tasks"] > 1
+    several = quote["tasks"] > 1
     per_task = " for each task" if several else ""
-    context.print_text(f"  {padded('hold at start', 18)}{form.su_text(card['amount'])}{per_task}")
+    context.print_text(f"  {padded('hold at start', 18)}{form.su_text(quote['amount'])}{per_task}")
     if several:
         context.print_text(
-            f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su_text(card['total'])}"
+            f"  {padded('whole array', 18)}{quote['tasks']:,} tasks, {form.su_text(quote['total'])}"
         )
-    if len(card["partitions"]) > 1:
+    if len(quote["partitions"]) > 1:
         context.print_lines(
-            folded(f"  {padded('in partitions', 18)}{_range(card, form)}", context.width)
+            folded(f"  {padded('in partitions', 18)}{price_range(quote, form)}", context.width)
         )
-    after = f" -> {form.su(card['after'])}" if card["fits"] and not unread else ""
-    left = form.with_unit(f"{form.su(card['available'])}{after}")
-    available = f"{left}   {_verdict(card, form, unread)}"
+    after = f" -> {form.su(quote['after'])}" if quote["fits"] and not unread else ""
+    left = form.with_unit(f"{form.su(quote['available'])}{after}")
+    available = f"{left}   {verdict(quote, form, unread)}"
     context.print_lines(folded(f"  {padded('available', 18)}{available}", context.width))
-    if card["fits"]:
+    if quote["fits"]:
         context.print_text(
             f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back"
         )
     if start is not None:
         start_range = likely_start(start.range, start.as_of, form)
         context.print_lines(folded(f"  {padded('likely start', 18)}{start_range}", context.width))
-    context.note(*_advice(card, job, unread, form, tres=bool(context.options.tres)))
-
-
-def _in_words(tres: str) -> str:
-    """Return TRES as `1 node, 8 cores, 64 GiB, 2 gpu`."""
-    counts = parse_counts(tres)
-    nodes, cpus, memory = (counts.get(name, Fraction(0)) for name in ("node", "cpu", "mem"))
-    words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
-    words += [f"{exact_decimal(round(memory / 1024, 3))} GiB"] if memory else []
-    for name, count in counts.items():
-        by_type = [number for other, number in counts.items() if other.startswith(f"{name}:")]
-        if "/" in name and sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
-            words.append(f"{count} {name.removeprefix('gres/')}")
-    return ", ".join(words)
-
-
-def _range(card: Row, form: DisplayFormat) -> str:
-    """Return the price of all tasks in each partition, and what that means."""
-    several = len({priced["resource"] for priced in card["partitions"]}) > 1
-    prices = ", ".join(
-        f"{priced['partition']} {form.su_text(priced['total'])}"
-        + (f" of {priced['resource']}" if several else "")
-        for priced in card["partitions"]
-    )
-    return f"{prices}; held and charged in the one where it starts"
-
-
-def _array(card: Row) -> str:
-    return f", array of {card['tasks']:,} tasks" if card["tasks"] > 1 else ""
-
-
-def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
-    if not card["reason"]:
-        return "enough for what is priced" if unread else "fits"
-    detail = form.sentence(card["detail"].removesuffix("."))
-    return f"{detail}, and let through" if card["fits"] else f"does not fit: {detail}"
+    context.note(*_advice(quote, job, unread, form, tres=bool(context.options.tres)))
 
 
 def _not_priced(unread: list[str]) -> str:
     return f"not priced: {describe_unread(unread)}; the price may be higher"
 
 
-def _price(card: Row) -> list[tuple[str, str]]:
-    """Return the lines of the bill: label and text."""
-    some = not all(line["counts"] for line in card["lines"])
-    lines = []
-    for line in card["lines"]:
-        name, count, weight = _in_gibibytes(line)
-        sets = "   <- sets the price" if some and line["counts"] else ""
-        lines.append((name, f"{count} x {weight} = {_short(Fraction(line['weighted']))}{sets}"))
-    factor = Fraction(card["factor"])
-    times = f" x {_short(factor)} (QOS)" if factor != 1 else ""
-    return [*lines, ("billed per hour", f"{_short(Fraction(card['billing']))}{times} SU")]
-
-
-def _in_gibibytes(line: Row) -> tuple[str, str, str]:
-    count, weight = Fraction(line["count"]), Fraction(line["weight"])
-    if line["what"] == "mem":
-        return "mem, GiB", _short(count / 1024), _short(weight * 1024)
-    return str(line["what"]), _short(count), _short(weight)
-
-
-def _short(number: Fraction) -> str:
-    """Return the number with at most six decimals, and commas between thousands."""
-    whole, point, decimals = exact_decimal(round(number, 6)).partition(".")
-    return f"{int(whole):,}{point}{decimals}"
-
-
-_CHANGES = {
-    "mem": "less memory, if it is enough: --mem={value}",
-    "nodes": "fewer nodes, of the same size: {value}",
-    "partition": "only one partition: -p {value}",
-    "qos": "another QOS, if you may use it: -q {value}",
-    "time_limit": "a shorter time limit: -t {value}",
-}
-
-
-def _cheaper(change: Row, form: DisplayFormat) -> str:
-    """Return the change with the price of the job then."""
-    value = shlex.quote(plain(change["value"]))
-    return f"{_CHANGES[change['change']].format(value=value)} ({form.su_text(change['total'])})"
-
-
 def _advice(
-    card: Row, job: JobDescription, unread: list[str], form: DisplayFormat, *, tres: bool
+    quote: Row, job: JobDescription, unread: list[str], form: DisplayFormat, *, tres: bool
 ) -> list[str]:
-    lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
-    if not card["fits"]:
-        lines += [f"  try: {with_user_names(remedy)}" for remedy in card["remedies"]]
+    lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + quote["notes"]]
+    if not quote["fits"]:
+        lines += [f"  try: {with_user_names(remedy)}" for remedy in quote["remedies"]]
     # The remedies have the shorter time limit.
-    changes = [change for change in card["cheaper"] if change["change"] != "time_limit"]
+    changes = [change for change in quote["cheaper"] if change["change"] != "time_limit"]
     lines += [
-        f"  {'cheaper' if card['fits'] else 'try'}: {_cheaper(change, form)}" for change in changes
+        f"  {'cheaper' if quote['fits'] else 'try'}: {cheaper_text(change, form)}"
+        for change in changes
     ]
     if unread:
         lines.append(f"  {_not_priced(unread)}")
