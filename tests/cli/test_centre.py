@@ -28,7 +28,7 @@ from fairbank.report.plots import canvas
 from fairbank.report.plots.bank import Term, burn_down, calendar_names, usage_by_group
 from fairbank.report.plots.figures import Caption, GroupFigure
 from fairbank.rest.schemas.alloc import balance_row
-from fairbank.rest.schemas.usage import centre_card
+from fairbank.rest.schemas.usage import centre_figures
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, GPU
 
@@ -115,7 +115,7 @@ HOURS = 360
 USED = Usage("cpu", "cpu", "alpha", 1, 0, 0, 0, core_seconds=720 * 3_600, gpu_seconds=36 * 3_600)
 
 
-def card(
+def report_of(
     units: Mapping[tuple[str, str], int | None],
     *,
     granted: int = 0,
@@ -142,24 +142,24 @@ def card(
     }
     members = {clusters: clusters.split("+") for _, clusters in units}
     use = centre_use(per_hour, members, sizes, [grant], used, since, until)
-    answer: dict[str, Any] = msgspec.to_builtins(centre_card(use, since, until))
+    answer: dict[str, Any] = msgspec.to_builtins(centre_figures(use, since, until))
     return answer
 
 
 def two_prices(alpha: int | None, beta: int | None, granted: int) -> dict[str, Any]:
     """Return the answer for clusters with these capacities, and credit for both."""
-    return card({("cpu", "alpha"): alpha, ("cpu", "beta"): beta}, granted=granted)
+    return report_of({("cpu", "alpha"): alpha, ("cpu", "beta"): beta}, granted=granted)
 
 
 def test_utilisation_is_shown_beside_the_hours() -> None:
     """8 CPUs for 360 hours are 2,880 CPU-hours, of which 720 were used; a GPU was used for 36."""
-    answer = card({}, used=[USED], sizes=[ClusterSize("alpha", 8, 1)])
+    answer = report_of({}, used=[USED], sizes=[ClusterSize("alpha", 8, 1)])
     first, *_ = centre.notes([], answer, DisplayFormat())
     assert "720 CPU-hours (utilisation 25.0%), 36 GPU-hours (utilisation 10.0%)." in first
 
 
 def test_unknown_utilisation_names_the_settings_that_it_needs() -> None:
-    first, *_, last = centre.notes([], card({}, used=[USED]), DisplayFormat())
+    first, *_, last = centre.notes([], report_of({}, used=[USED]), DisplayFormat())
     assert "720 CPU-hours, 36 GPU-hours." in first
     assert last.startswith("Utilisation not known: set cpus and gpus of each [clusters.NAME]")
 
@@ -218,7 +218,7 @@ def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -
         (None, "Capacity not known: cpu. Set [clusters.NAME.capacity] of each of its clusters."),
         (6_000, "cpu: DOWN of its clusters together is not known; IDLE includes it."),
     ):
-        answer = card({("cpu", "alpha+beta"): capacity})
+        answer = report_of({("cpu", "alpha+beta"): capacity})
         rows = centre.centre_rows(answer["resources"], {})
         shown = centre.notes(rows, answer, DisplayFormat())
         assert [line for line in shown if line.startswith(("cpu:", "Capacity"))] == [expected]
@@ -238,7 +238,7 @@ def test_new_allocations_that_grant_more_than_exists_are_in_a_warning() -> None:
         ),
         (720 * 60, []),
     ):
-        answer = card({("cpu", "alpha"): 360 * 60}, granted=granted, days=(14, 44))
+        answer = report_of({("cpu", "alpha"): 360 * 60}, granted=granted, days=(14, 44))
         rows = centre.centre_rows(answer["resources"], {})
         assert rows[0]["granted"] == granted // 30
         assert centre.warnings(rows, DisplayFormat()) == expected

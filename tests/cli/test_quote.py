@@ -278,9 +278,9 @@ def test_cheaper_requests_that_fit_are_named(fairbank: Run) -> None:
     ):
         assert line in result.err
     in_minutes = fairbank(*job, "8G", "-t", "10:00:00", "--as", AYLA, "--units", "m")
-    card = " ".join(in_minutes.out.split())
-    assert "hold at start 19,200 SU-minutes" in card
-    assert "available 15,720 SU-minutes does not fit" in card
+    shown = " ".join(in_minutes.out.split())
+    assert "hold at start 19,200 SU-minutes" in shown
+    assert "available 15,720 SU-minutes does not fit" in shown
     assert "of the same size: 6 (14,400 SU-minutes)" in in_minutes.err
     cheaper = json.loads(fairbank(*job, "8G", "-t", "10:00:00", "--json", "--as", AYLA).out)[
         "quote"
@@ -459,8 +459,8 @@ def test_array_is_priced_as_all_its_tasks_in_every_form(fairbank: Run) -> None:
 def test_job_without_a_priced_tres_has_a_row() -> None:
     """A partition whose weights are GRES/gpu=1 prices nothing of a job with cores only."""
     facts = {"amount": 0, "total": 0, "available": 600, "fits": True}
-    card = {"tasks": 1, "partitions": [{"partition": "gpu", "lines": [], **facts}]}
-    (cells,) = DictReader(csv(COLUMNS, bill_rows(card), DisplayFormat()))
+    quote = {"tasks": 1, "partitions": [{"partition": "gpu", "lines": [], **facts}]}
+    (cells,) = DictReader(csv(COLUMNS, bill_rows(quote), DisplayFormat()))
     assert cells == {
         **dict.fromkeys(("TRES", "COUNT", "WEIGHT", "BILLED", "SETS"), ""),
         "PARTITION": "gpu",

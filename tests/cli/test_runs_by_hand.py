@@ -262,8 +262,8 @@ def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
     assert opened.err == ""  # no warning that nothing bills it
     before = available(changing, CPU)
     quote = ("-A", "chem_qmc", "-p", "idle-std", "-c", 4, "-t", "2:00:00", "-q", "debug", "--json")
-    card = json.loads(output_of(changing("quote", *quote)))["quote"]
-    assert (card["resource"], card["amount"]) == ("debug", 480)
+    priced = json.loads(output_of(changing("quote", *quote)))["quote"]
+    assert (priced["resource"], priced["amount"]) == ("debug", 480)
     output_of(changing(*hold))
     assert available(changing, debug) == 20 * 60 - 480
     output_of(changing("charge", 31, "--amount", 5))

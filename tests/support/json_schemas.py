@@ -58,7 +58,7 @@ ROWS = {
     "opening": "Sums",
     "partitions": "PartitionQuote",
     "project": "ProjectRow",
-    "quote": "QuoteCard",
+    "quote": "JobQuote",
     "refused": "FailureRow",
     "running": "JobRow",
     "totals": "UsageRow",

@@ -43,7 +43,7 @@ from fairbank.rest.schemas.envelope import (
     page_response,
     set_texts,
 )
-from fairbank.rest.schemas.job import JobRow, QuoteCard, Status, job_row, quote_card
+from fairbank.rest.schemas.job import JobQuote, JobRow, Status, job_quote, job_row
 from fairbank.rest.schemas.requests import DescribedJob, NewRefund, ReportBatch
 
 InOutcome = Annotated[
@@ -292,7 +292,7 @@ def refund_job(
 
 
 @write_route(post, "/quote", status_code=200, opt={"scope": "read"})
-def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
+def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[JobQuote]:
     """Return the price of a job line by line in each of its partitions, and whether the project
     could pay it now; if not, the reason, message and remedies of the refusal. Nothing is stored.
 
@@ -328,7 +328,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
             remedy=f"at most {show_minutes(AMOUNT_MAX)}",
         )
     facts = NOTHING_KNOWN if quoted.refusal is None else remedies_for(request, quoted.refusal)
-    return item_response("quote", request.context, quote_card(quoted, facts, account, job.cluster))
+    return item_response("quote", request.context, job_quote(quoted, facts, account, job.cluster))
 
 
 def requested_memory(data: DescribedJob, counts: Counts) -> Memory | None:

@@ -29,10 +29,10 @@ from fairbank.rest.routing import existing, read_route, write_route
 from fairbank.rest.schemas.alloc import (
     EnteredProject,
     MemberRow,
-    ProjectCard,
+    ProjectDetails,
     ProjectRow,
     member_row,
-    project_card,
+    project_details,
     project_row,
 )
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
@@ -66,14 +66,14 @@ def list_projects(
 
 
 @read_route("/project/{project:int}")
-def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectCard]:
+def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectDetails]:
     """Return one project with its first 1,000 members."""
     service = request.services.projects
-    card = project_card(
+    details = project_details(
         service.get(request.identity, project),
         service.members(request.identity, project, Page(PAGE_MAX)),
     )
-    return item_response("project-card", request.context, card)
+    return item_response("project-card", request.context, details)
 
 
 @write_route(post, "/project", responses=existing(ItemResponse[EnteredProject]))

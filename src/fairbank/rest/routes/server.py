@@ -28,15 +28,15 @@ from fairbank.rest.schemas.envelope import (
 from fairbank.rest.schemas.requests import NewToken
 from fairbank.rest.schemas.server import (
     AuditAnswer,
-    AuditCard,
+    AuditFigures,
     ChainHead,
     ClusterRow,
     Health,
-    TokenCard,
+    IssuedToken,
     TokenRow,
     cluster_row,
+    issued_token,
     myself,
-    token_card,
     token_row,
 )
 from fairbank.service.access.identity import Action, check_allowed
@@ -95,7 +95,7 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
     check_allowed(request.identity, Action.AUDIT)
     entries, registry, allocations = request.services.audit.state(page.and_one)
     heads, next_ = split_page(page.limit, allocations, lambda head: head.allocation)
-    card = AuditCard(
+    figures = AuditFigures(
         entries=entries,
         registry_seq=registry.seq,
         registry_link=registry.link.hex(),
@@ -104,7 +104,7 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
             for head in heads
         ],
     )
-    return AuditAnswer(**envelope("audit", request.context), data=card, next=next_)
+    return AuditAnswer(**envelope("audit", request.context), data=figures, next=next_)
 
 
 _CSP = (
@@ -153,14 +153,14 @@ def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListR
 
 
 @write_route(post, "/token")
-def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[TokenCard]:
+def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[IssuedToken]:
     """Create a token. Only this response contains its secret."""
     token, secret = request.services.tokens.create(
         request.identity, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
     )
     warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
-    card = token_card(token, secret, warnings)
-    return item_response("token", request.context, card)
+    issued = issued_token(token, secret, warnings)
+    return item_response("token", request.context, issued)
 
 
 @write_route(delete, "/token/{token:int}", status_code=200)

@@ -42,7 +42,7 @@ from fairbank.rest.schemas.share import (
     share_day,
     share_records,
 )
-from fairbank.rest.schemas.usage import CentreCard, UsageResponse, centre_card, usage_row
+from fairbank.rest.schemas.usage import CentreFigures, UsageResponse, centre_figures, usage_row
 from fairbank.service.access.identity import check_cluster
 from fairbank.service.runs import Runs
 
@@ -162,7 +162,7 @@ _CENTRE_DAYS = 30
 
 
 @read_route("/centre", dependencies={"period": PERIOD})
-def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreCard]:
+def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreFigures]:
     """Return capacity, granted and used credit of each resource in a period, for staff. The default
     period is the last 30 days, as capacity needs a start. A run counts where it ended.
     """
@@ -172,7 +172,7 @@ def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreCa
     if since >= until:
         raise InvalidInput("the period is empty", field="since", remedy="send an earlier since")
     use = request.services.centre.use(request.identity, since, until)
-    return item_response("centre", request.context, centre_card(use, since, until))
+    return item_response("centre", request.context, centre_figures(use, since, until))
 
 
 _BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)

@@ -226,7 +226,7 @@ class EnteredProject(ProjectRow, frozen=True, kw_only=True):
     entry: int | None
 
 
-class ProjectCard(ProjectRow, frozen=True, kw_only=True):
+class ProjectDetails(ProjectRow, frozen=True, kw_only=True):
     """A project with its members."""
 
     members: list[MemberRow]
@@ -242,9 +242,9 @@ def project_record(row: ProjectRow) -> Project:
     return convert_to(Project, row)
 
 
-def project_card(project: Project, members: list[ListedMember]) -> ProjectCard:
+def project_details(project: Project, members: list[ListedMember]) -> ProjectDetails:
     """Return a project with its members."""
-    return ProjectCard(
+    return ProjectDetails(
         **structs.asdict(project_row(project)), members=[member_row(member) for member in members]
     )
 

@@ -225,7 +225,7 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
 
 
 class PartitionQuote(Amounts, frozen=True, kw_only=True):
-    """The price of a job in one of its partitions, as in the card of the whole quote.
+    """The price of a job in one of its partitions, as in the whole quote.
 
     `tres` is what the job gets there, with whole nodes and default memory.
     """
@@ -255,7 +255,7 @@ class CheaperChange(Amounts, frozen=True, kw_only=True):
     total: int
 
 
-class QuoteCard(PartitionQuote, frozen=True, kw_only=True):
+class JobQuote(PartitionQuote, frozen=True, kw_only=True):
     """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
 
     `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`
@@ -266,7 +266,7 @@ class QuoteCard(PartitionQuote, frozen=True, kw_only=True):
 
     A short-term allocation of the project decides on partition and `reservation`. A job in several
     `partitions`, listed by resource from the cheapest to the dearest, must be
-    paid in each: the card is of the one in which the job fits least, or costs most. The bank holds
+    paid in each: the quote is of the one in which the job fits least, or costs most. The bank holds
     and charges for the one where it starts. `cheaper` are changes that cost less: a partition of
     these, and, for a job that is refused for its price, what would fit.
     """
@@ -286,7 +286,7 @@ class QuoteCard(PartitionQuote, frozen=True, kw_only=True):
     cheaper: list[CheaperChange]
 
 
-def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str) -> QuoteCard:
+def job_quote(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str) -> JobQuote:
     """Return a quote with its lines.
 
     Args:
@@ -302,7 +302,7 @@ def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str
     set_texts(*partitions, *cheaper)
     own = next(partition for partition in partitions if partition.partition == quote.bill.partition)
     return convert_to(
-        QuoteCard,
+        JobQuote,
         own,
         account=account,
         cluster=cluster,

@@ -173,7 +173,7 @@ class TokenRow(Struct, frozen=True, kw_only=True):
     parent: int | None
 
 
-class TokenCard(TokenRow, frozen=True, kw_only=True):
+class IssuedToken(TokenRow, frozen=True, kw_only=True):
     """A new token with its secret, which is shown once. `warnings`, if any, name likely
     mistakes."""
 
@@ -193,7 +193,7 @@ def token_row(token: Token) -> TokenRow:
     )
 
 
-def token_card(token: Token, secret: str, warnings: list[str]) -> TokenCard:
+def issued_token(token: Token, secret: str, warnings: list[str]) -> IssuedToken:
     """Return a new token with its secret.
 
     Args:
@@ -201,7 +201,9 @@ def token_card(token: Token, secret: str, warnings: list[str]) -> TokenCard:
         secret: the text that the client sends; the bank does not store it.
         warnings: likely mistakes; empty: the field is left out.
     """
-    return TokenCard(**structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET)
+    return IssuedToken(
+        **structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET
+    )
 
 
 class ChainHead(Struct, frozen=True, kw_only=True):
@@ -212,7 +214,7 @@ class ChainHead(Struct, frozen=True, kw_only=True):
     link: str
 
 
-class AuditCard(Struct, frozen=True, kw_only=True):
+class AuditFigures(Struct, frozen=True, kw_only=True):
     """Number of entries, and the last links.
 
     The registry is the journal of projects, roles and tokens.
@@ -227,5 +229,5 @@ class AuditCard(Struct, frozen=True, kw_only=True):
 class AuditAnswer(Envelope, frozen=True, kw_only=True):
     """A page of last links. Send `next` as `after` for the next page."""
 
-    data: AuditCard
+    data: AuditFigures
     next: str | None = None

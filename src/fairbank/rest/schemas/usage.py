@@ -115,7 +115,7 @@ class ClusterSizeRow(ClusterSize, frozen=True):
     """Processors and GPUs of all nodes of a cluster; null if the settings do not have them."""
 
 
-class CentreCard(Struct, frozen=True, kw_only=True):
+class CentreFigures(Struct, frozen=True, kw_only=True):
     """Use of the whole centre; `projects` and `allocations` had a term in the period, empty ones
     too.
 
@@ -140,7 +140,7 @@ class CentreCard(Struct, frozen=True, kw_only=True):
     clusters: list[ClusterSizeRow]
 
 
-def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
+def centre_figures(use: CentreUse, since: Instant, until: Instant) -> CentreFigures:
     """Return the use of a centre in a period.
 
     Args:
@@ -159,7 +159,7 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
         for resource in use.resources
     ]
     set_texts(*resources)
-    return CentreCard(
+    return CentreFigures(
         since=iso(since),
         until=iso(until),
         resources=resources,
@@ -170,8 +170,8 @@ def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
     )
 
 
-def centre_record(card: CentreCard) -> CentreUse:
-    """Return the use of a centre of a card."""
+def use_of_figures(figures: CentreFigures) -> CentreUse:
+    """Return the use of a centre that the figures describe."""
     return CentreUse(
         resources=[
             convert_to(
@@ -179,10 +179,10 @@ def centre_record(card: CentreCard) -> CentreUse:
                 row,
                 billing_units=None if row.billing_units is None else Fraction(row.billing_units),
             )
-            for row in card.resources
+            for row in figures.resources
         ],
-        jobs=convert_to(JobSums, card),
-        clusters=[convert_to(ClusterSize, row) for row in card.clusters],
-        projects=card.projects,
-        allocations=card.allocations,
+        jobs=convert_to(JobSums, figures),
+        clusters=[convert_to(ClusterSize, row) for row in figures.clusters],
+        projects=figures.projects,
+        allocations=figures.allocations,
     )

@@ -61,11 +61,11 @@ def _add_centre(parser: Parser) -> None:
 
 
 def _centre(context: Context, options: Namespace) -> int:
-    card = context.get("/centre", context.period(PERIOD, begins_later=True))["data"]
-    since, until = instant_of(card["since"]), instant_of(card["until"])
-    card, down = _with_slurm(context, card, since, until)
-    rows = centre.centre_rows(card["resources"], down)
-    totals = {key: card[key] for key in centre.TOTALS}
+    figures = context.get("/centre", context.period(PERIOD, begins_later=True))["data"]
+    since, until = instant_of(figures["since"]), instant_of(figures["until"])
+    figures, down = _with_slurm(context, figures, since, until)
+    rows = centre.centre_rows(figures["resources"], down)
+    totals = {key: figures[key] for key in centre.TOTALS}
     form = context.format
     span = window(context, since, until)
     notes = centre.notes(rows, totals, form)
@@ -93,15 +93,15 @@ def _centre(context: Context, options: Namespace) -> int:
 
 
 def _with_slurm(
-    context: Context, card: Row, since: int, until: int
+    context: Context, figures: Row, since: int, until: int
 ) -> tuple[Row, Mapping[tuple[str, str], int]]:
-    """Return the card with the nodes of this host's cluster where the settings have none, and its
-    down SU-minutes by resource and clusters; as it is without Slurm.
+    """Return the figures with the nodes of this host's cluster where the settings have none, and
+    its down SU-minutes by resource and clusters; as it is without Slurm.
     """
     from shutil import which
 
     if which("scontrol") is None:
-        return card, {}
+        return figures, {}
     from fairbank.rest.client.bank_client import BankClient
     from fairbank.slurm.capacity import read_capacity
     from fairbank.slurm.commands import SlurmCommands
@@ -114,21 +114,21 @@ def _with_slurm(
     except FairbankError as error:
         # Many hosts have Slurm's commands without a cluster. The table says what is not known.
         context.detail(f"Slurm's nodes are not known: {error.message}")
-        return card, {}
+        return figures, {}
     context.note(*(f"! not read: {line}" for line in unreadable))
     import msgspec
 
     from fairbank.bank.centre import ClusterSize, with_nodes
-    from fairbank.rest.schemas.usage import CentreCard, centre_card, centre_record
+    from fairbank.rest.schemas.usage import CentreFigures, centre_figures, use_of_figures
 
     use = with_nodes(
-        centre_record(msgspec.convert(card, CentreCard)),
+        use_of_figures(msgspec.convert(figures, CentreFigures)),
         ClusterSize(name, own.cpus, own.gpus),
         {resource: units for resource, (units, _) in own.by_resource.items()},
         until - since,
     )
     down = {(resource, name): minutes for resource, (_, minutes) in own.by_resource.items()}
-    return msgspec.to_builtins(centre_card(use, Instant(since), Instant(until))), down
+    return msgspec.to_builtins(centre_figures(use, Instant(since), Instant(until))), down
 
 
 CENTRE = Command(
