@@ -119,9 +119,9 @@ def count_runs(stack: BankStack, rows: list[dict[str, str]]) -> Counter[int]:
     """Return the number of jobs that ran under each submitted number, by accounting and by the
     ledger; tasks of an array count as jobs.
     """
-    booked = {run["job_id"] for run in stack.rows("/job", cluster="lab")}
+    charged = {run["job_id"] for run in stack.rows("/job", cluster="lab")}
     names = {
-        row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked
+        row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in charged
     }
     return Counter(int(name.partition("_")[0]) for name in names)
 

@@ -13,7 +13,7 @@ import pytest
 from fairbank.cluster.run_report import HoldReport
 from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.client.bank_client import BankClient, BookedAmounts
+from fairbank.rest.client.bank_client import BankClient, ReportAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.history_import import HistoryResult, import_history
 from fairbank.slurm.parsers.values import AccountingJob
@@ -166,7 +166,7 @@ def test_orphan_and_open_holds_are_fixed(pair: ReconciledCluster) -> None:
             time_limit=600,
             tres="cpu=1",
         )
-        assert pair.bank.report([hold]) == [BookedAmounts()]
+        assert pair.bank.report([hold]) == [ReportAmounts()]
     assert pair.kinds() == [Category.ORPHAN]
     assert pair.reconcile(fix=True).is_clean
     assert pair.kinds() == []

@@ -17,7 +17,7 @@ from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, MINUTE, iso, parse_instant
 from fairbank.core.units import MINUTES_IN_SU, round_up
 from fairbank.csv_import.table import CsvRow, CsvTable, TableFields
-from fairbank.rest.client.bank_client import BankClient, BookedAmounts, ReportObjection
+from fairbank.rest.client.bank_client import BankClient, ReportAmounts, ReportRefusal
 
 STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())
 _TIB_DAYS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
@@ -62,14 +62,14 @@ class QuotaUse(msgspec.Struct, frozen=True):
 
 
 class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Import of measured use. `left` are objections by line of use, `quotas` those by account.
+    """Import of measured use. `left` are problems by line of use, `quotas` those by account.
 
-    `booked` is what the bank charged for the uses and wrote off; in a prediction only what the
+    `amounts` is what the bank charged for the uses and wrote off; in a prediction only what the
     credit would not cover.
     """
 
     charged: Sequence[StorageUse]
-    booked: BookedAmounts
+    amounts: ReportAmounts
     known: int
     left: Sequence[tuple[StorageUse, str]]
     quotas: Mapping[str, QuotaUse]
@@ -151,18 +151,18 @@ def import_storage(
             known += 1
         else:
             new.append(use)
-    results: Sequence[BookedAmounts | ReportObjection]
+    results: Sequence[ReportAmounts | ReportRefusal]
     if dry_run:
         planned = [PlannedCharge(use.account, resource, use.day, use.amount) for use in new]
-        results = [BookedAmounts(written_off=part) for part in funds.beyond_credit(planned)]
+        results = [ReportAmounts(written_off=part) for part in funds.beyond_credit(planned)]
     else:
         results = bank.report([_report(use, funds, system, resource) for use in new])
     answered = list(zip(new, results, strict=True))
-    left += [(use, str(result)) for use, result in answered if isinstance(result, ReportObjection)]
-    charged = [(use, booked) for use, booked in answered if isinstance(booked, BookedAmounts)]
+    left += [(use, str(result)) for use, result in answered if isinstance(result, ReportRefusal)]
+    charged = [(use, amounts) for use, amounts in answered if isinstance(amounts, ReportAmounts)]
     return StorageResult(
         charged=[use for use, _ in charged],
-        booked=BookedAmounts.total(booked for _, booked in charged),
+        amounts=ReportAmounts.total(amounts for _, amounts in charged),
         known=known,
         left=left,
         quotas=_quotas(uses, funds, resource, others),

@@ -18,7 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX, show_minutes
-from fairbank.rest.client.bank_client import BankClient, BookedAmounts
+from fairbank.rest.client.bank_client import BankClient, ReportAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
 from fairbank.slurm.reconcile.compare import (
@@ -244,7 +244,7 @@ def _with_lacking_credit(
             charges[place] = PlannedCharge(job.account, resource, job.start or 0, amount)
     beyond = dict(zip(charges, funds.beyond_credit(charges.values()), strict=True))
     return [
-        replace(outcome, booked=BookedAmounts(written_off=beyond[place]))
+        replace(outcome, amounts=ReportAmounts(written_off=beyond[place]))
         if beyond.get(place)
         else outcome
         for place, outcome in enumerate(outcomes)

@@ -127,7 +127,7 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     refusal = (
         _used(context.data, old, new)
         or refuse_grant(context, new, None if is_new_grant else old)
-        or _objection(context.data, old, new)
+        or _conflict(context.data, old, new)
         or _over(old, new, event, now)
     )
     return refusal if refusal is not None else _put_terms(context, new)
@@ -194,7 +194,7 @@ def put_back(context: RuleContext, before: Entry) -> Outcome:
             Reason.CANNOT_UNDO, Detail.RESOURCE, allocation=old.id, facts=facts_of_refusal
         )
     new = _replace(old, terms=terms, state=AllocationState(facts_of(before)["state"]))
-    refusal = _used(context.data, old, new) or _objection(context.data, old, new)
+    refusal = _used(context.data, old, new) or _conflict(context.data, old, new)
     return refusal if refusal is not None else _put_terms(context, new)
 
 
@@ -232,7 +232,7 @@ def _wrong_step(old: Allocation, state: AllocationState, event: AllocationEvent 
     )
 
 
-def _objection(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | None:
+def _conflict(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | None:
     """Return why new terms are refused: their period, or their credit limit."""
     terms = new.terms
     if terms.end <= terms.start:

@@ -38,7 +38,7 @@ def create_project(context: RuleContext, request: CreateProject) -> Outcome:
     for project in data.projects.values():
         if _replace(project, id=0) == wanted:
             return Done(entry=0, project=project.id, again=True)
-    refusal = _objection(data, wanted, request.parent)
+    refusal = _conflict(data, wanted, request.parent)
     if refusal is not None:
         return refusal
     return _entered(context, _replace(wanted, id=next(data.project_ids)))
@@ -57,7 +57,7 @@ def amend_project(context: RuleContext, request: AmendProject) -> Outcome:
     if new == old:
         return Done(entry=0, project=old.id, again=True)
     refusal = (
-        _objection(data, new, request.parent)
+        _conflict(data, new, request.parent)
         or _orphaned(data, old, new)
         or _untimely(data, old, new)
     )
@@ -94,7 +94,7 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
     return _entered(context, _replace(old, removed=True))
 
 
-def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Refusal | None:
+def _conflict(data: TransactionData, wanted: Project, parent: int | None) -> Refusal | None:
     """Refuse names of another project, and a parent that is unknown, removed or below it."""
     for project in data.projects.values():
         same = [name for name in _NAMES if getattr(project, name) == getattr(wanted, name)]

@@ -112,8 +112,8 @@ def closed_before(
     # First: the same report gets the same answer even if the hold has changed since.
     if is_reported_by(last, context.submitted):
         return again(last)
-    if (objection := mismatch(known, request)) is not None:
-        detail, facts = objection
+    if (fault := mismatch(known, request)) is not None:
+        detail, facts = fault
         return Refusal(
             Reason.REPORT_MISMATCH,
             detail,

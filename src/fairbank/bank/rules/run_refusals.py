@@ -22,10 +22,10 @@ _encode = msgspec.json.Encoder().encode
 _PRICED = (Charge, Adjust)
 _ENDS = (Charge, Release)
 
-Objection = tuple[Detail, Facts]
+ReportFault = tuple[Detail, Facts]
 
 
-def mismatch(known: RunRecord, request: Ending | Adjust) -> Objection | None:
+def mismatch(known: RunRecord, request: Ending | Adjust) -> ReportFault | None:
     """Return the field in which a report contradicts its hold (docs/decisions/0024).
 
     It may name another user or project, or be priced by another partition.
@@ -56,7 +56,7 @@ def mismatch(known: RunRecord, request: Ending | Adjust) -> Objection | None:
 
 def future_timestamp(
     submitted: SubmittedRequest, request: Hold | Adjust | Charge | Release
-) -> Objection | None:
+) -> ReportFault | None:
     """Return the first time of a report that is further ahead of the bank's clock than allowed.
 
     Some clock is wrong then, so the report changes nothing.
@@ -86,7 +86,7 @@ def refuse_report(
     reason: Reason,
     allocation: Allocation | None,
     *,
-    objection: Objection | None = None,
+    fault: ReportFault | None = None,
     observed: bool = False,
 ) -> Refusal:
     """Refuse a report with the run, user and project that it names, and keep the refusal.
@@ -97,12 +97,12 @@ def refuse_report(
         reason: reason of the refusal.
         allocation: the allocation that cannot pay or has the hold, if there is one; the registry
             keeps the refusal otherwise.
-        objection: detail and facts of a report that is wrong in itself.
+        fault: detail and facts of a report that is wrong in itself.
         observed: the bank only observes, so the job runs all the same.
     """
-    if objection is None and request.account is not None:
-        objection = Detail.UNKNOWN_ACCOUNT, Facts()
-    detail, facts = objection or (Detail.NONE, None)
+    if fault is None and request.account is not None:
+        fault = Detail.UNKNOWN_ACCOUNT, Facts()
+    detail, facts = fault or (Detail.NONE, None)
     if allocation is not None and not facts:
         facts = credit_facts(allocation, context.data.sums_of(allocation.id, request.owner), reason)
     # Without an allocation the message compares the start with the nearest one.
@@ -138,7 +138,7 @@ def refuse_change(
     reason: Reason,
     amount: int,
     *,
-    objection: Objection | None = None,
+    fault: ReportFault | None = None,
     observed: bool = False,
 ) -> Refusal:
     """Refuse to change a run with the user and project of its hold, and keep the refusal.
@@ -148,12 +148,12 @@ def refuse_change(
         known: row of the run.
         reason: reason of the refusal.
         amount: what the change costs, in SU-minutes.
-        objection: detail and facts of a report that contradicts the hold.
+        fault: detail and facts of a report that contradicts the hold.
         observed: the bank only observes, so the change is made all the same.
     """
     allocation = context.data.allocations[known.allocation]
     sums = context.data.sums_of(allocation.id, known.owner)
-    detail, facts = objection or (Detail.NONE, credit_facts(allocation, sums, reason))
+    detail, facts = fault or (Detail.NONE, credit_facts(allocation, sums, reason))
     refusal = Refusal(
         reason,
         detail,

@@ -19,7 +19,7 @@ from fairbank.bank.rules.repeated import (
     is_reported_by,
 )
 from fairbank.bank.rules.run_refusals import (
-    Objection,
+    ReportFault,
     future_timestamp,
     mismatch,
     no_payer,
@@ -59,13 +59,13 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
     reported = request.reported
     if (known := data.runs.get(reported.run)) is not None:
         return held_before(context, known, request)
-    if (objection := future_timestamp(context.submitted, request)) is not None:
+    if (fault := future_timestamp(context.submitted, request)) is not None:
         early = refuse_report(
             context.without_key(),
             request,
             Reason.TIMESTAMP_IN_FUTURE,
             None,
-            objection=objection,
+            fault=fault,
             observed=not enforce,
         )
         return early if enforce else observed_only(early)
@@ -135,12 +135,12 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
     more, newest = request.amount - known.held, data.entry(known.set_by)
     if is_reported_by(newest, submitted):
         return again(newest)
-    if (objection := mismatch(known, request)) is not None:
-        return _refuse_mismatch(context, known, objection, request.amount)
+    if (fault := mismatch(known, request)) is not None:
+        return _refuse_mismatch(context, known, fault, request.amount)
     if more == 0 and reported.until == known.reported.until:
         return again(newest)
-    if (objection := future_timestamp(submitted, request)) is not None:
-        return _refuse_future(context, request, allocation, objection)
+    if (fault := future_timestamp(submitted, request)) is not None:
+        return _refuse_future(context, request, allocation, fault)
     sums = data.sums_of(allocation.id, known.owner)
     reason = obstacle(allocation, sums, more) if more > 0 else None
     if reason is not None:
@@ -166,9 +166,9 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
 def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
     """Refuse to change the hold of a run that has none. The key stays free."""
     observed = not context.policy.enforce
-    objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
+    fault = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
     refusal = refuse_report(
-        context.without_key(), request, Reason.NO_HOLD, None, objection=objection, observed=observed
+        context.without_key(), request, Reason.NO_HOLD, None, fault=fault, observed=observed
     )
     return observed_only(refusal) if observed else refusal
 
@@ -203,10 +203,8 @@ def record_unpriced(context: RuleContext, request: Unpriced) -> Outcome:
     if not request.cluster_known:
         return _refuse_unknown_cluster(request, 0)
     held_in = context.data.allocations[known.allocation] if known else None
-    objection = Detail.NOT_PRICED, Facts(cause=request.why)
-    return refuse_report(
-        context.without_key(), request, Reason.UNPRICED, held_in, objection=objection
-    )
+    fault = Detail.NOT_PRICED, Facts(cause=request.why)
+    return refuse_report(context.without_key(), request, Reason.UNPRICED, held_in, fault=fault)
 
 
 def lapse(context: RuleContext, request: Lapse) -> Outcome:
@@ -227,22 +225,22 @@ def lapse(context: RuleContext, request: Lapse) -> Outcome:
 
 
 def _refuse_mismatch(
-    context: RuleContext, known: RunRecord, objection: Objection, cost: int
+    context: RuleContext, known: RunRecord, fault: ReportFault, cost: int
 ) -> Refusal:
     """Refuse a report that contradicts its hold. The hold stays, and the key stays free."""
     keyless = context.without_key()
-    return refuse_change(keyless, known, Reason.REPORT_MISMATCH, cost, objection=objection)
+    return refuse_change(keyless, known, Reason.REPORT_MISMATCH, cost, fault=fault)
 
 
 def _refuse_future(
     context: RuleContext,
     request: Adjust | Charge | Release,
     allocation: Allocation | None,
-    objection: Objection,
+    fault: ReportFault,
 ) -> Refusal:
     """Refuse a report that may count later. The hold stays, and the key stays free."""
     return refuse_report(
-        context.without_key(), request, Reason.TIMESTAMP_IN_FUTURE, allocation, objection=objection
+        context.without_key(), request, Reason.TIMESTAMP_IN_FUTURE, allocation, fault=fault
     )
 
 
@@ -262,13 +260,13 @@ def _resolve(
 ) -> Outcome:
     """Close a run at a cost, unless the report has a time in the future."""
     data = context.data
-    if (objection := future_timestamp(context.submitted, request)) is not None:
+    if (fault := future_timestamp(context.submitted, request)) is not None:
         held_in = data.allocations[known.allocation] if known else None
-        return _refuse_future(context, request, held_in, objection)
+        return _refuse_future(context, request, held_in, fault)
     if known is None:
         return _resolve_without_hold(context, request, cost)
-    if (objection := mismatch(known, request)) is not None:
-        return _refuse_mismatch(context, known, objection, cost)
+    if (fault := mismatch(known, request)) is not None:
+        return _refuse_mismatch(context, known, fault, cost)
     allocation = data.allocations[known.allocation]
     split = context.policy.split(cost, allocation.available + known.held)
     if not is_countable(allocation.charged + split.charged):

@@ -35,8 +35,8 @@ PAGE, BATCH = 1_000, 500
 """Rows in a page, and reports in a request."""
 
 
-class ReportObjection(NamedTuple):
-    """Objection of the bank to a report; `reason` for a refusal, `field` for one wrong field."""
+class ReportRefusal(NamedTuple):
+    """Refusal of a report by the bank; `reason` of a rule, or `field` for one wrong field."""
 
     detail: str
     remedy: str | None = None
@@ -47,8 +47,8 @@ class ReportObjection(NamedTuple):
         return f"{self.detail}{f' (try: {self.remedy})' if self.remedy else ''}"
 
 
-class BookedAmounts(Struct, frozen=True):
-    """Amounts that the bank booked for reports, in SU-minutes.
+class ReportAmounts(Struct, frozen=True):
+    """Amounts that the bank posted for reports, in SU-minutes.
 
     What exceeds the credit of the allocation is written off, not charged.
     """
@@ -58,7 +58,7 @@ class BookedAmounts(Struct, frozen=True):
     released: int = 0
 
     @classmethod
-    def total(cls, parts: Iterable[BookedAmounts]) -> BookedAmounts:
+    def total(cls, parts: Iterable[ReportAmounts]) -> ReportAmounts:
         """Return the sums of all parts."""
         amounts = [structs.astuple(part) for part in parts]
         return cls(*map(sum, zip(*amounts, strict=True)))
@@ -68,7 +68,7 @@ class StoredRefusal(NamedTuple):
     """Last refusal of a run that the bank stores, and its time."""
 
     at: int
-    objection: ReportObjection
+    refusal: ReportRefusal
 
 
 class BankClient:
@@ -129,8 +129,8 @@ class BankClient:
             if failure.run:
                 run, at = Run.parse(failure.run), parse_instant(failure.at, field="at")
                 remedy = next(iter(failure.remedies), None)
-                objection = ReportObjection(failure.detail, remedy, failure.reason)
-                refusals[run.job_id, run.submitted] = StoredRefusal(at, objection)
+                refusal = ReportRefusal(failure.detail, remedy, failure.reason)
+                refusals[run.job_id, run.submitted] = StoredRefusal(at, refusal)
         return refusals
 
     def projects_without_members(self) -> list[Project]:
@@ -178,9 +178,9 @@ class BankClient:
 
     def report(
         self, reports: Sequence[RunReport], progress: StageProgress = no_progress
-    ) -> list[BookedAmounts | ReportObjection]:
-        """Report runs; return in their order what the bank booked, or its objection."""
-        results: list[BookedAmounts | ReportObjection] = []
+    ) -> list[ReportAmounts | ReportRefusal]:
+        """Report runs; return in their order what the bank posted, or its refusal."""
+        results: list[ReportAmounts | ReportRefusal] = []
         for first in range(0, len(reports), BATCH):
             bodies = list(map(encode_report, reports[first : first + BATCH]))
             results += map(_result, post_reports(self._client, bodies, field="server"))
@@ -211,12 +211,12 @@ class BankClient:
                 return
 
 
-def _result(answer: ReportAnswer) -> BookedAmounts | ReportObjection:
+def _result(answer: ReportAnswer) -> ReportAmounts | ReportRefusal:
     if (granted := answer.granted) is not None:
-        return BookedAmounts(granted.charged or 0, granted.written_off or 0, granted.released or 0)
+        return ReportAmounts(granted.charged or 0, granted.written_off or 0, granted.released or 0)
     reason = None if answer.refusal is None else answer.refusal.reason
     detail = answer.detail or str(answer.status)
-    return ReportObjection(detail, answer.remedy, reason, answer.field)
+    return ReportRefusal(detail, answer.remedy, reason, answer.field)
 
 
 def parse_cluster(row: Mapping[str, Any]) -> BankCluster:

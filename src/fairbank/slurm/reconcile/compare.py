@@ -300,9 +300,9 @@ def _with_resource(finding: ReconcileFinding, cluster: BankCluster) -> Reconcile
 
 def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> bool:
     cost = prices.end_price(job)
-    booked = run.charged + run.written_off
+    posted = run.charged + run.written_off
     # A refund may have corrected the charge, or may have another reason: either sum may be right.
-    paid = booked - run.refunded
+    paid = posted - run.refunded
     if paid == (cost or 0):
         return True
     # The bank may have had another policy when it knew the same state: then either is right.
@@ -311,7 +311,7 @@ def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> 
         return knew_state or not cost
     if cost == 0 and not knew_state:  # free, which the bank did not know
         return False
-    return prices.is_right_price(booked, job) or prices.is_right_price(paid, job)
+    return prices.is_right_price(posted, job) or prices.is_right_price(paid, job)
 
 
 class _RunIndex:

@@ -160,11 +160,11 @@ class Reconciler:
             runs=runs,
             queue=queue.rows,
             refused={
-                run: refusal.at
-                for run, refusal in refusals.items()
+                run: stored.at
+                for run, stored in refusals.items()
                 # Not the end of another job than that of the hold: a repair counts it by itself.
                 # else the report was of another job than the hold
-                if refusal.objection.reason != Reason.REPORT_MISMATCH.name
+                if stored.refusal.reason != Reason.REPORT_MISMATCH.name
             },
             unreadable=_job_ids_of(unreadable),
         )
@@ -374,10 +374,10 @@ def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:
     job = outcome.finding.job
     if job is None or outcome.is_repaired or outcome.problem is not None:
         return outcome
-    refusal = refusals.get((job.job_id, job.submitted))
-    if refusal is None or refusal.at < (job.end or 0):
+    stored = refusals.get((job.job_id, job.submitted))
+    if stored is None or stored.at < (job.end or 0):
         return outcome
-    return msgspec.structs.replace(outcome, objection=refusal.objection)
+    return msgspec.structs.replace(outcome, refusal=stored.refusal)
 
 
 def _is_in_period(job: AccountingJob, since: int, until: int) -> bool:

@@ -15,7 +15,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.progress import StageProgress, no_progress
-from fairbank.rest.client.bank_client import BankClient, BookedAmounts, ReportObjection
+from fairbank.rest.client.bank_client import BankClient, ReportAmounts, ReportRefusal
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
@@ -35,16 +35,16 @@ class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of a repair, done or predicted.
 
     `problem` is the reason why the repair failed; without one an unrepaired finding was not tried.
-    `objection` is the bank's refusal of the report, now or earlier, `booked` what the bank charged,
-    wrote off and released for it. The prediction of an import has in `booked` what no credit would
+    `refusal` is the bank's refusal of the report, now or earlier, `amounts` what the bank charged,
+    wrote off and released for it. The prediction of an import has in `amounts` what no credit would
     cover.
     """
 
     finding: ReconcileFinding
     is_repaired: bool = False
     problem: str | None = None
-    objection: ReportObjection | None = None
-    booked: BookedAmounts | None = None
+    refusal: ReportRefusal | None = None
+    amounts: ReportAmounts | None = None
 
 
 class Repairer:
@@ -107,12 +107,10 @@ class Repairer:
                 reported.append((finding, body))
         results = self._bank.report([body for _, body in reported], progress)
         for (finding, _), result in zip(reported, results, strict=True):
-            if isinstance(result, BookedAmounts):
-                outcomes.append(RepairOutcome(finding=finding, is_repaired=True, booked=result))
+            if isinstance(result, ReportAmounts):
+                outcomes.append(RepairOutcome(finding=finding, is_repaired=True, amounts=result))
             else:
-                outcomes.append(
-                    RepairOutcome(finding=finding, problem=str(result), objection=result)
-                )
+                outcomes.append(RepairOutcome(finding=finding, problem=str(result), refusal=result))
         return outcomes
 
     def predict(self, findings: Sequence[ReconcileFinding]) -> list[RepairOutcome]:

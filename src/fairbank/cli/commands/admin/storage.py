@@ -48,8 +48,8 @@ def _import(context: Context, options: Namespace) -> int:
     uses = parse_storage_table(read_csv(options, STORAGE_FIELDS), context.bank_time)
     result = import_storage(bank, uses, system=system, resource=resource, dry_run=True)
     if result.charged and not options.dry_run:
-        price = charged_amounts(result.booked, _price(result))
-        needs_yes = result.booked.written_off > 0
+        price = charged_amounts(result.amounts, _price(result))
+        needs_yes = result.amounts.written_off > 0
         count = counted(len(result.charged), "measurement")
         question = f"Charge {count} of {plain(resource)}, {price}?"
         if not context.confirm(question, needs_yes=needs_yes):
@@ -72,7 +72,7 @@ def _show(context: Context, result: StorageResult, *, dry_run: bool) -> None:
         context.print_json("fairbank.storage-import/1", [row], left)
         return
     would = "would be " if dry_run else ""
-    charged = charged_amounts(result.booked, _price(result) if dry_run else None)
+    charged = charged_amounts(result.amounts, _price(result) if dry_run else None)
     context.print_text(
         f"storage: {counted(len(result.charged), 'measurement')} {would}charged, {charged};"
         f" {result.known:,} known already"
@@ -94,9 +94,9 @@ def _as_row(result: StorageResult, *, dry_run: bool) -> Row:
         "dry_run": dry_run,
         "measurements": len(result.charged),
         "cost": _price(result),
-        "beyond_credit": result.booked.written_off,
-        "charged": None if dry_run else result.booked.charged,
-        "written_off": None if dry_run else result.booked.written_off,
+        "beyond_credit": result.amounts.written_off,
+        "charged": None if dry_run else result.amounts.charged,
+        "written_off": None if dry_run else result.amounts.written_off,
         "known": result.known,
         "left_out": len(result.left),
         "quotas": [

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
-    from fairbank.rest.client.bank_client import BookedAmounts
+    from fairbank.rest.client.bank_client import ReportAmounts
     from fairbank.slurm.history_import import HistoryResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
 
@@ -47,7 +47,7 @@ def show_history(context: Context, history: HistoryResult, source: str, *, dry_r
         for allocation in history.allocations
     )
     would = "would be " if dry_run else ""
-    charged = of_resources(history.charged, price_text if dry_run else _booked_text)
+    charged = of_resources(history.charged, price_text if dry_run else _amounts_text)
     context.print_text(
         f"{plain(source)}: {counted(len(history.charged), 'run')} {would}charged, {charged};"
         f" {history.known:,} known already"
@@ -91,14 +91,14 @@ def _resource_row(
     """Return the amounts of a resource. `beyond_credit` is the cost that no credit covers; whether
     it is written off the bank decides by its policy, so a prediction has neither that nor a charge.
     """
-    booked = _booked(charged)
+    amounts = _amounts(charged)
     return {
         "resource": name,
         "runs": len(charged),
         "cost": _price(charged),
-        "beyond_credit": booked.written_off,
-        "charged": None if dry_run else booked.charged,
-        "written_off": None if dry_run else booked.written_off,
+        "beyond_credit": amounts.written_off,
+        "charged": None if dry_run else amounts.charged,
+        "written_off": None if dry_run else amounts.written_off,
         "lost": len(released),
         "released": _released(released),
     }
@@ -124,11 +124,11 @@ def _by_resource(outcomes: Iterable[RepairOutcome]) -> dict[str, list[RepairOutc
 
 def price_text(outcomes: Sequence[RepairOutcome]) -> str:
     """Return the price of runs of one resource."""
-    return charged_amounts(_booked(outcomes), _price(outcomes))
+    return charged_amounts(_amounts(outcomes), _price(outcomes))
 
 
-def _booked_text(outcomes: Sequence[RepairOutcome]) -> str:
-    return charged_amounts(_booked(outcomes), None)
+def _amounts_text(outcomes: Sequence[RepairOutcome]) -> str:
+    return charged_amounts(_amounts(outcomes), None)
 
 
 def _released_text(outcomes: Sequence[RepairOutcome]) -> str:
@@ -141,19 +141,19 @@ def _price(outcomes: Iterable[RepairOutcome]) -> int:
 
 def exceeds_credit(history: HistoryResult) -> bool:
     """Return whether the credit would not cover the runs of a prediction."""
-    return _booked(history.charged).written_off > 0
+    return _amounts(history.charged).written_off > 0
 
 
-def _booked(outcomes: Iterable[RepairOutcome]) -> BookedAmounts:
-    from fairbank.rest.client.bank_client import BookedAmounts
+def _amounts(outcomes: Iterable[RepairOutcome]) -> ReportAmounts:
+    from fairbank.rest.client.bank_client import ReportAmounts
 
-    return BookedAmounts.total(outcome.booked for outcome in outcomes if outcome.booked)
+    return ReportAmounts.total(outcome.amounts for outcome in outcomes if outcome.amounts)
 
 
 def _released(outcomes: Iterable[RepairOutcome]) -> int:
     """Return the held credit that was released, in a prediction what is held."""
     return sum(
-        outcome.booked.released if outcome.booked else outcome.finding.amount or 0
+        outcome.amounts.released if outcome.amounts else outcome.finding.amount or 0
         for outcome in outcomes
     )
 
@@ -181,12 +181,12 @@ def _unknown_owners(history: HistoryResult) -> list[str]:
     return [f"{runs}: entered without their user, as uid {OVERFLOW_UID}"] if runs else []
 
 
-def charged_amounts(booked: BookedAmounts, price: int | None) -> str:
+def charged_amounts(amounts: ReportAmounts, price: int | None) -> str:
     """Return what the bank charged and wrote off, or the price before it did."""
-    beyond = f", {show_su(booked.written_off)} SU beyond the credit" if booked.written_off else ""
+    beyond = f", {show_su(amounts.written_off)} SU beyond the credit" if amounts.written_off else ""
     if price is not None:
         return f"price {show_su(price)} SU{beyond}"
-    return f"{show_su(booked.charged)} SU{beyond}{' written off' if beyond else ''}"
+    return f"{show_su(amounts.charged)} SU{beyond}{' written off' if beyond else ''}"
 
 
 def _left_run(outcome: RepairOutcome) -> str:
@@ -194,5 +194,5 @@ def _left_run(outcome: RepairOutcome) -> str:
     finding = outcome.finding
     record = finding.job or finding.run
     name = "a run" if record is None else f"job {record.job_id} of {record.account}"
-    reason = outcome.problem or outcome.objection or f"{finding.category.value}; left as it is"
+    reason = outcome.problem or outcome.refusal or f"{finding.category.value}; left as it is"
     return f"{name}: {reason}"

@@ -172,7 +172,7 @@ def _differences(context: Context, result: ReconcileResult, *, fix: bool) -> lis
 
 
 def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool) -> str:
-    """Return the price of what would be repaired, or what the bank booked for it, of one resource.
+    """Return the price of what would be repaired, or what the bank posted for it, of one resource.
 
     A missing end may also release a hold, such as after NODE_FAIL: this is no charge.
     """
@@ -183,10 +183,10 @@ def _repaired(context: Context, outcomes: Sequence[RepairOutcome], *, fix: bool)
         payable = [outcome.finding for outcome in outcomes if outcome.problem is None]
         price = sum(finding.amount or 0 for finding in payable)
         return form.su_text(price)
-    booked = [outcome.booked for outcome in outcomes if outcome.booked is not None]
+    posted = [outcome.amounts for outcome in outcomes if outcome.amounts is not None]
     is_release = outcomes[0].finding.category in REPAIRED_BY_RELEASE
-    amount = form.su_text(sum(one.released if is_release else one.charged for one in booked))
-    written_off = sum(amounts.written_off for amounts in booked)
+    amount = form.su_text(sum(one.released if is_release else one.charged for one in posted))
+    written_off = sum(amounts.written_off for amounts in posted)
     beyond = f", {form.su_text(written_off)} beyond the credit written off"
     return f"{amount}{beyond if written_off else ''}"
 
@@ -208,18 +208,18 @@ def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
 
 
 def _row(outcome: RepairOutcome) -> Row:
-    finding, objection = outcome.finding, outcome.objection
+    finding, refusal = outcome.finding, outcome.refusal
     return {
         **_run_facts(finding),
         "kind": finding.category.name,
         "what": finding.category.value,
         "amount": finding.amount,
-        "charged": outcome.booked and outcome.booked.charged,
-        "written_off": outcome.booked and outcome.booked.written_off,
+        "charged": outcome.amounts and outcome.amounts.charged,
+        "written_off": outcome.amounts and outcome.amounts.written_off,
         "job": finding.run.id if finding.run else None,
         "done": "yes" if outcome.is_repaired else outcome.problem or "no",
         # The field is the one that would have to differ.
-        "refusal": objection and _fields(objection, "reason", "field", "detail", "remedy"),
+        "refusal": refusal and _fields(refusal, "reason", "field", "detail", "remedy"),
     }
 
 
