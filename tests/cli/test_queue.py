@@ -237,9 +237,9 @@ def test_missing_output_is_named_at_once_with_the_commands_that_record_it(
     assert f"; TZ=UTC scontrol show config > {tmp_path}/config.txt" in error
     error = fold(run("--start", folder=tmp_path).err)
     assert (
-        "config.txt, nodes.txt, partitions.txt, reservations.txt, licences.txt, limits.txt" in error
+        "config.txt, nodes.txt, partitions.txt, reservations.txt, licenses.txt, limits.txt" in error
     )
-    assert f"TZ=UTC scontrol --all --oneliner show license > {tmp_path}/licences.txt; TZ=" in error
+    assert f"TZ=UTC scontrol --all --oneliner show license > {tmp_path}/licenses.txt; TZ=" in error
 
 
 def test_cluster_is_the_one_of_the_recording(run: Run, clean_env: pytest.MonkeyPatch) -> None:

@@ -344,9 +344,9 @@ def test_job_can_start_only_if_slurmctld_has_no_reason(run: Run, tmp_path: Path)
             " few CPUs for this job; no check here finds why (AssocGrpCpuLimit).",
         ),
         (
-            "The_licence_server_is_away",
+            "The_license_server_is_away",
             "Job 12 waits, says slurmctld: it gives no other reason; no check here finds why"
-            " (The_licence_server_is_away).",
+            " (The_license_server_is_away).",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.tres import BillingRule
 from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
@@ -39,7 +39,7 @@ def limits(**changes: Any) -> QueueLimits:
         "qos": {"normal": QosLimits(name="normal")},
         "partitions": {"cpu": PartitionRules(name="cpu")},
         "billing_rule": BillingRule.SUM,
-        "licences": {},
+        "licenses": {},
         "nodes": ("n1",),
     }
     return QueueLimits(LimitInputs(**{**inputs, **changes}))
@@ -74,14 +74,14 @@ def test_charge_of_an_ended_job_is_added_to_the_usage_before() -> None:
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        pytest.param({"licences": {"matlab": 1}}, "Licenses", id="licence"),
+        pytest.param({"licenses": {"matlab": 1}}, "Licenses", id="license"),
         pytest.param({"array": 2, "throttle": 1}, "JobArrayTaskLimit", id="array"),
     ],
 )
-def test_licences_and_array_slots_are_taken_and_returned(
+def test_licenses_and_array_slots_are_taken_and_returned(
     request_: dict[str, Any], reason: str
 ) -> None:
-    queue = limits(licences={"matlab": Licence("matlab", total=1, free=1)})
+    queue = limits(licenses={"matlab": License("matlab", total=1, free=1)})
     first, second = job(2, **request_), job(3, **request_)
     queue.record_start(first, FIRST_NODE)
     assert queue.hold_reason(second, "cpu") == reason

@@ -1,4 +1,4 @@
-"""Consistency of the source tree: one version, declared dependencies, one licence, documented make
+"""Consistency of the source tree: one version, declared dependencies, one license, documented make
 targets.
 """
 
@@ -60,10 +60,10 @@ def test_each_exception_of_purity_names_a_module_of_the_package(graph: Graph) ->
     assert used >= ALLOWED
 
 
-def test_licence_text_is_complete(checkout: Path, project: dict[str, Any]) -> None:
-    licence = (checkout / "LICENSE").read_text()
-    assert "Apache License" in licence
-    assert "END OF TERMS AND CONDITIONS" in licence
+def test_license_text_is_complete(checkout: Path, project: dict[str, Any]) -> None:
+    license = (checkout / "LICENSE").read_text()
+    assert "Apache License" in license
+    assert "END OF TERMS AND CONDITIONS" in license
     assert project["license"] == "Apache-2.0"
     assert "psycopg" in (checkout / "NOTICE").read_text()
 

@@ -125,7 +125,7 @@ def test_bundled_files_are_unchanged() -> None:
     } == sums
 
 
-def test_bundled_files_have_their_licence() -> None:
+def test_bundled_files_have_their_license() -> None:
     folder = STATIC / "swagger-ui"
     assert "Apache License" in (folder / "LICENSE").read_text()
     assert "swagger-ui" in (folder / "NOTICE").read_text()

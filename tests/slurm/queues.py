@@ -105,7 +105,7 @@ SETTINGS = {
 
 
 def queue_cluster(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
-    """Start a separate cluster with licences and a backfill pass every second."""
+    """Start a separate cluster with licenses and a backfill pass every second."""
     with own_cluster(name, checkout, changes={**SETTINGS, **more}) as cluster:
         occupy_other_partition(cluster)
         yield cluster

@@ -198,7 +198,7 @@ def usage_threshold(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "--qos=low", "-n1", "-t10")
 
 
-def licences(queue: ScenarioQueue) -> None:
+def licenses(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-n1", "-Lmatlab:1", "-t10")
     queue.submit(JOB, "-n1", "-Lmatlab:2", "-t10")
 
@@ -362,7 +362,7 @@ SCENES = (
         "UsageThreshold of QOS low is 3,000,000, and the fair share of this job by its weight is 1",
         "UsageThreshold of QOS low",
     ),
-    Scene(licences, "Licenses", "1 of 2 licences of matlab are free; this job asks for 2"),
+    Scene(licenses, "Licenses", "1 of 2 licenses of matlab are free; this job asks for 2"),
     Scene(
         array_throttle,
         "JobArrayTaskLimit",

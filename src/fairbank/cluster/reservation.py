@@ -21,7 +21,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         ignores_jobs             IGNORE_JOBS: jobs may have run on its nodes when it was created
         overlapping              OVERLAP: its nodes may be those of other reservations
         partition, features      from which its nodes were chosen; empty: from any
-        licences                 that it keeps from other jobs, by name
+        licenses                 that it keeps from other jobs, by name
 
     Raises InvalidInput, naming the field.
     """
@@ -40,7 +40,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     overlapping: bool = False
     partition: str = ""
     features: str = ""
-    licences: Mapping[str, int] = {}
+    licenses: Mapping[str, int] = {}
 
     def __post_init__(self) -> None:
         if not self.name:

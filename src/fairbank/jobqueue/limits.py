@@ -1,5 +1,5 @@
 """Limits other than nodes, while jobs start and end one after the other: accounting, array
-throttles, licences.
+throttles, licenses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.tres import BillingRule, billing
@@ -31,7 +31,7 @@ from fairbank.priority.limits.usage import (
 from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import LICENCES
+from fairbank.scheduling.plan import LICENSES
 
 _LimitOwner = tuple[str, ...]
 
@@ -68,7 +68,7 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     qos: Mapping[str, QosLimits]
     partitions: Mapping[str, PartitionRules]
     billing_rule: BillingRule
-    licences: Mapping[str, Licence]
+    licenses: Mapping[str, License]
     nodes: Sequence[str]
     submitted: Sequence[tuple[CountedJob, int]] = ()
 
@@ -131,7 +131,7 @@ class QueueLimits(StartLimits):
         self._tasks = Counter[int]()
         # Fractions would take a quarter of the time of a test. Copies share it.
         self._billing: dict[tuple[object, ...], int] = {}
-        self._licences = Counter({name: licence.free for name, licence in inputs.licences.items()})
+        self._licenses = Counter({name: license.free for name, license in inputs.licenses.items()})
         self._submitted = Counter[_LimitOwner]()
         for job, count in inputs.submitted if inputs.enforced.limits else ():
             self._submitted.update(dict.fromkeys(self._limit_owners(job), count))
@@ -145,7 +145,7 @@ class QueueLimits(StartLimits):
         other._inputs, other._billing = self._inputs, self._billing
         other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
         other._running, other._tasks = self._running.copy(), self._tasks.copy()
-        other._licences, other._submitted = self._licences.copy(), self._submitted
+        other._licenses, other._submitted = self._licenses.copy(), self._submitted
         return other
 
     def checks(
@@ -162,11 +162,11 @@ class QueueLimits(StartLimits):
             limited = self._limited_job(job, partition, placement)
             for test in limit_tests(limited, self._inputs.enforced):
                 yield LimitCheck(test.reason if test.holds else None, test)
-        for name, count in job.licences.items():
-            free, licence = self._licences[name], self._inputs.licences.get(name)
+        for name, count in job.licenses.items():
+            free, license = self._licenses[name], self._inputs.licenses.get(name)
             yield LimitCheck(
-                LICENCES if free < count else None,
-                f"{max(free, 0):,} of {0 if licence is None else licence.total:,} licences of"
+                LICENSES if free < count else None,
+                f"{max(free, 0):,} of {0 if license is None else license.total:,} licenses of"
                 f" {name} are free; this job asks for {count:,}",
             )
 
@@ -193,7 +193,7 @@ class QueueLimits(StartLimits):
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         self._count(job.number, self._counted(job, where.partition, where))
-        self._licences.subtract(job.licences)
+        self._licenses.subtract(job.licenses)
 
     def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
@@ -203,7 +203,7 @@ class QueueLimits(StartLimits):
             self._tallies[owner].remove(counted, charged)
         if counted.array is not None:
             self._tasks[counted.array] -= 1
-        self._licences.update(job.licences)
+        self._licenses.update(job.licenses)
 
     def _count(self, number: int, job: CountedJob) -> None:
         self._running[number] = job

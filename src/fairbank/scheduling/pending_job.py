@@ -32,7 +32,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         groups         Unix groups of its user; empty: unknown
         deadline       time by which it must have ended (`--deadline`)
         tres           requested TRES, which limits of accounting count
-        licences       requested licences, by name
+        licenses       requested licenses, by name
         throttle       number of tasks of its array that may run at once; None: any number
         qos_flags      flags of its QOS, in Slurm's words: some override limits of the partition
         least_fair_share
@@ -66,7 +66,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     deadline: int | None = None
     tres: Mapping[str, int] = {}
-    licences: Mapping[str, int] = {}
+    licenses: Mapping[str, int] = {}
     throttle: int | None = None
     qos_flags: frozenset[str] = frozenset()
     least_fair_share: float | None = None

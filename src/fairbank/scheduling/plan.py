@@ -16,8 +16,8 @@ RESOURCES, PRIORITY = "Resources", "Priority"
 """Slurm's reasons if too little is free, and if another job is ahead."""
 BAD_CONSTRAINTS, NEVER_TESTED = "BadConstraints", "None"
 """Reasons of a job that could never fit, and of one that no pass has tested."""
-LICENCES = "Licenses"
-"""Reason if too few licences are free."""
+LICENSES = "Licenses"
+"""Reason if too few licenses are free."""
 
 
 class PlannedStart(NamedTuple, Generic[J, P]):

@@ -82,7 +82,7 @@ _TRES: Mapping[str, tuple[str, str]] = {
     "Node": ("nodes", "few"),
     "Energy": ("energy", "little"),
     "GRES": ("GPUs or other devices", "few"),
-    "License": ("licences", "few"),
+    "License": ("licenses", "few"),
     "BB": ("burst buffer", "little"),
     "Billing": ("billing units", "few"),
     "Unknown": ("some other resource", "little"),
@@ -150,7 +150,7 @@ _PLAIN: Mapping[str, str] = {
     "PartitionInactive": "Its partition is inactive: it accepts no jobs and starts none.",
     "JobHeldAdmin": "An administrator holds the job; only an administrator can release it.",
     "BeginTime": "Its earliest start time, as submitted or after a requeue, has not come.",
-    "Licenses": "Too few of the licences that it requests are free.",
+    "Licenses": "Too few of the licenses that it requests are free.",
     "AssociationJobLimit": "Its association has reached its maximum number of jobs.",
     "AssociationResourceLimit": "Its association has reached its maximum of resources.",
     "AssociationTimeLimit": (

@@ -510,12 +510,12 @@ def test_reservations_are_read_back(rows: list[ReservationLine]) -> None:
         assert (one.maintenance, one.overlapping) == (
             "MAINT" in (row.flags or ""), "OVERLAP" in (row.flags or ""),
         )  # fmt: skip
-        assert dict(one.licences) == ({"matlab": 2} if row.licenses else {})
+        assert dict(one.licenses) == ({"matlab": 2} if row.licenses else {})
 
 
 def _words() -> Iterator[tuple[str, Callable[[str], Any]]]:
     yield scontrol.NO_RESERVATIONS, machine.read_reservations
-    yield scontrol.NO_LICENSES, machine.read_licences
+    yield scontrol.NO_LICENSES, machine.read_licenses
     yield scontrol.NO_JOBS, read_jobs
 
 

@@ -34,7 +34,7 @@ def record(cluster: Cluster, folder: Path) -> None:
 
 
 def play(cluster: Cluster) -> int:
-    """Start some jobs; submit others that wait for nodes, jobs, licences, a limit, a reservation, a
+    """Start some jobs; submit others that wait for nodes, jobs, licenses, a limit, a reservation, a
     dependency or a time. Return the last job that is planned.
     """
     cluster.root(
@@ -110,7 +110,7 @@ def play(cluster: Cluster) -> int:
     )
     cluster.submit("dave", "--job-name=second", "--ntasks=1", "--time=10", script=LONG)
     cluster.submit(
-        "carol", "--job-name=licence", "--ntasks=1", "--licenses=matlab:1", "--time=10", script=LONG
+        "carol", "--job-name=license", "--ntasks=1", "--licenses=matlab:1", "--time=10", script=LONG
     )
     cluster.submit(
         "carol", "--job-name=course", "--reservation=course", "--ntasks=1", "--time=10", script=LONG

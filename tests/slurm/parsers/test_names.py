@@ -98,7 +98,7 @@ def test_partition_that_gives_whole_nodes_is_known(sharing: str, exclusive: bool
     assert partition.exclusive == exclusive
 
 
-def test_limits_of_a_licence_of_a_server_are_read() -> None:
+def test_limits_of_a_license_of_a_server_are_read() -> None:
     text = (
         "ClusterName=lab Account=dept bio UserName= Partition= Priority=0 ID=3"
         " ParentAccount=root(1) GrpTRES=cpu=N(0),license/ansys@flex1=2(1) GrpTRESMins= GrpWall=\n"

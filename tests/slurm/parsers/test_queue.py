@@ -1,4 +1,4 @@
-"""slurmctld's output on nodes, partitions, reservations, jobs, limits and licences, parsed for the
+"""slurmctld's output on nodes, partitions, reservations, jobs, limits and licenses, parsed for the
 scheduler.
 """
 
@@ -224,7 +224,7 @@ def test_reservation_is_read() -> None:
     )
     assert (course.users, course.accounts) == (frozenset({"alice"}), frozenset())
     assert (course.flexible, course.any_nodes, course.maintenance) == (True, True, False)
-    assert (course.groups, course.partition, course.features, course.licences) == (
+    assert (course.groups, course.partition, course.features, course.licenses) == (
         frozenset(),
         "",
         "",
@@ -241,7 +241,7 @@ def test_reservation_for_groups_is_read() -> None:
         " Accounts=(null) Licenses=matlab:2,ansys State=INACTIVE"
     ).rows
     assert (service.maintenance, service.overlapping, service.ignores_jobs) == (True, True, True)
-    assert (service.groups, service.partition, service.features, service.licences) == (
+    assert (service.groups, service.partition, service.features, service.licenses) == (
         frozenset({"root", "daemon"}),
         "a",
         "big",
@@ -276,7 +276,7 @@ def test_pending_job_is_read() -> None:
     assert job.expected is not None
     assert (job.eligible or 0) - job.submitted == 2
     assert job.expected - job.submitted == 29 * 60 + 25
-    assert job.licences == {"ansys@flex1": 2, "x": 1}
+    assert job.licenses == {"ansys@flex1": 2, "x": 1}
     request = job.wanted
     assert (request.nodes, request.max_nodes, request.tasks, request.tasks_per_node) == (2, 6, 5, 2)
     assert (
@@ -424,12 +424,12 @@ def test_qos_without_priority_is_reported() -> None:
     ]
 
 
-def test_licences_are_read() -> None:
+def test_licenses_are_read() -> None:
     text = (
         "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1"
         " Used=1 Free=0 Reserved=0 Remote=no\n"
     )
     assert [
-        (licence.name, licence.total, licence.free) for licence in machine.read_licences(text).rows
+        (license.name, license.total, license.free) for license in machine.read_licenses(text).rows
     ] == [("matlab", 20, 15), ("x", 1, 0)]
-    assert machine.read_licences("No licenses configured in Slurm.\n").rows == ()
+    assert machine.read_licenses("No licenses configured in Slurm.\n").rows == ()

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from fairbank.cluster.dependency import Dependencies, Dependency
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import (
     AccessList,
@@ -61,7 +61,7 @@ def job(number: int, **changes: Any) -> SlurmJob:
         "eligible": NOW - 60, "started": None, "ends": None,
         "expected": None, "limit": 3_600, "time_min": None, "reason": "None",
         "dependencies": Dependencies(), "reservation": None,
-        "wanted": ResourceRequest(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
+        "wanted": ResourceRequest(memory_per_node=1), "licenses": {}, "tres": {"cpu": 1, "node": 1},
     }  # fmt: skip
     return SlurmJob(**(defaults | changes))
 
@@ -325,11 +325,11 @@ def test_used_minutes_stay_used(seconds: int, state: str) -> None:
     assert states_of(after_end(make_queue(), 6, seconds)) == {"7": state}
 
 
-def test_licences_and_array_slots_are_returned() -> None:
-    licence = Licence("matlab", total=1, free=0)
-    jobs = running(6, "n1", licences={"matlab": 1}), job(7, licences={"matlab": 1})
-    assert states_of(live_queue(*jobs, licences=(licence,))) == {"7": "Licenses"}
-    assert states_of(after_end(live_queue(*jobs, licences=(licence,)), 6)) == {"7": "n1"}
+def test_licenses_and_array_slots_are_returned() -> None:
+    license = License("matlab", total=1, free=0)
+    jobs = running(6, "n1", licenses={"matlab": 1}), job(7, licenses={"matlab": 1})
+    assert states_of(live_queue(*jobs, licenses=(license,))) == {"7": "Licenses"}
+    assert states_of(after_end(live_queue(*jobs, licenses=(license,)), 6)) == {"7": "n1"}
     jobs = running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2), throttle=1)
     assert states_of(live_queue(*jobs)) == {"6_1": "JobArrayTaskLimit", "6_2": "JobArrayTaskLimit"}
     assert sorted(states_of(after_end(live_queue(*jobs), 6)).values()) == [
@@ -519,7 +519,7 @@ def test_request_above_the_node_limit_of_the_group_is_held_before_nodes_are_sele
 
 @pytest.mark.parametrize(("limit", "state"), [(480, "n1"), (479, "AssocGrpBillingMinutes")])
 def test_billing_is_computed_from_the_weights_of_the_partition(limit: int, state: str) -> None:
-    """60 minutes with 2 CPUs of 3 units and 2 licences of 1 unit; slurmctld printed no billing."""
+    """60 minutes with 2 CPUs of 3 units and 2 licenses of 1 unit; slurmctld printed no billing."""
     bio = msgspec.structs.replace(
         BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"billing": limit}})
     )
@@ -553,16 +553,16 @@ def test_job_without_time_limit_counts_with_the_default_of_its_partition() -> No
     assert state(None) == "AssocGrpCPURunMinutesLimit"
 
 
-def test_job_waits_for_licences() -> None:
+def test_job_waits_for_licenses() -> None:
     queue = live_queue(
-        job(7, licences={"x": 2}), job(8, licences={"x": 2}), job(9), licences=[Licence("x", 5, 3)]
+        job(7, licenses={"x": 2}), job(8, licenses={"x": 2}), job(9), licenses=[License("x", 5, 3)]
     )
     assert states_of(queue) == {"7": "n1", "8": "Licenses", "9": "n1"}
 
 
 def test_started_job_counts_in_the_next_pass() -> None:
     queue = live_queue(
-        job(7, licences={"x": 2}), job(8, licences={"x": 2}), licences=[Licence("x", 3, 3)]
+        job(7, licenses={"x": 2}), job(8, licenses={"x": 2}), licenses=[License("x", 3, 3)]
     )
     plan = run_passes(queue.snapshot, queue.parameters, NOW)
     after = apply_plan(queue.snapshot, plan, NOW)

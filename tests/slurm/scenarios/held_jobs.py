@@ -1,4 +1,4 @@
-"""Reasons that hold jobs: dependencies, times, licences, limits."""
+"""Reasons that hold jobs: dependencies, times, licenses, limits."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def too_large_for_its_partition(queue: ScenarioQueue) -> None:
     queue.submit("fits", "-N2", WHOLE, "-t60", priority=700)
 
 
-def licences(queue: ScenarioQueue) -> None:
-    """There are two licences. A job without a licence is behind those that wait for them."""
+def licenses(queue: ScenarioQueue) -> None:
+    """There are two licenses. A job without a license is behind those that wait for them."""
     queue.submit_running("first", "-n1", "-Lmatlab:1", "-t30").down()
     queue.submit("both", "-N1", WHOLE, "-Lmatlab:2", "-t30", priority=900)
     queue.submit("one", "-N1", WHOLE, "-Lmatlab:1", "-t30", priority=800)

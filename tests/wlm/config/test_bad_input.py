@@ -67,7 +67,7 @@ BAD_RECORDS = [
     ("many", "NodeName=m[1-65533]", f"NodeName: more than {NODES_MAX} nodes", "configure fewer"),
     ("cores", "NodeName=m CPUs=5 CoresPerSocket=4", "5 CPUs are not 4 cores", "CPUs=4"),
     ("cloud", "NodeName=m State=CLOUD", "State: 'CLOUD' is not supported", "UNKNOWN, IDLE"),
-    ("licence", "NodeName=m Gres=nic:2", "Gres: 'nic' is not supported", "GPUs, such as"),
+    ("license", "NodeName=m Gres=nic:2", "Gres: 'nic' is not supported", "GPUs, such as"),
     ("feature", "NodeName=m Feature=a&b", "Feature: 'a&b' is not a feature", "a word without"),
     ("most", "PartitionName=q Nodes=n1 MinNodes=4 MaxNodes=2", "MaxNodes: at most 2", "4 or more"),
     ("both", "PartitionName=q Nodes=n1 AllowQos=a DenyQos=b", "first as AllowQos", "give it once"),

@@ -68,7 +68,7 @@ def test_job_without_account_and_qos_has_the_default_qos_and_no_account() -> Non
 
 def test_variables_of_a_job_are_those_of_slurm() -> None:
     wanted = ResourceRequest(nodes=2, tasks=6, memory_per_cpu=50)
-    message = start(4, 2, wanted=wanted, job={"limit": 600, "licences": {"matlab": 2}})
+    message = start(4, 2, wanted=wanted, job={"limit": 600, "licenses": {"matlab": 2}})
     assert variables(message) == {
         "A": "1",
         "B": "2",

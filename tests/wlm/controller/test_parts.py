@@ -173,7 +173,7 @@ def test_core_gets_its_settings_from_the_file() -> None:
     record = LimitRecord(name="bio", user="alice", parent="bio")
     settings = WlmSettings(
         operators=frozenset({"olga"}),
-        scheduling=SchedulingSettings(licences={"matlab": 4}),
+        scheduling=SchedulingSettings(licenses={"matlab": 4}),
         accounting=AccountingSettings(associations=(record,)),
         jobs=JobSettings(over_time_limit=None),
         bank=BankLink(socket="/run/agent.sock"),
@@ -182,7 +182,7 @@ def test_core_gets_its_settings_from_the_file() -> None:
     assert core.operators == {"olga", user_name(os.geteuid())}
     assert core.has_bank
     assert core.over_time_limit is None
-    assert core.licences["matlab"].free == 4
+    assert core.licenses["matlab"].free == 4
     # Any account will do where associations are not enforced.
     assert not core.associations
     needed = AccountingSettings(associations=(record,), needs_association=True)

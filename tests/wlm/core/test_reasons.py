@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
@@ -186,7 +186,7 @@ def with_limit(owner: str) -> World:
 NOT_BIO = AccessList(("bio",), "AccountNotAllowed", denies=True)
 NOT_NORMAL = AccessList(("normal",), "QOSNotAllowed", denies=True)
 ASSOCIATION = {"associations": {("bio", "alice", ""): LimitRecord(name="bio")}}
-ONE_LICENCE = {"licences": {"matlab": Licence("matlab", 1, 0)}}
+ONE_LICENSE = {"licenses": {"matlab": License("matlab", 1, 0)}}
 
 SCENARIOS: dict[str, Callable[[], World]] = {
     "None": running,
@@ -211,7 +211,7 @@ SCENARIOS: dict[str, Callable[[], World]] = {
     "JobHeldUser": lambda: submitted(held=True),
     "JobHeldAdmin": lambda: changed(ev.HoldJob(named(JOB))),
     "BeginTime": lambda: submitted(eligible=2**31),
-    "Licenses": lambda: submitted(settings=ONE_LICENCE, licences={"matlab": 1}),
+    "Licenses": lambda: submitted(settings=ONE_LICENSE, licenses={"matlab": 1}),
     "Reservation": lambda: for_reservation(is_deleted=False),
     "ReservationDeleted": lambda: for_reservation(is_deleted=True),
     "ReqNodeNotAvail": named_node_drained,

@@ -147,7 +147,7 @@ def _shown_state(words: Set[str]) -> str:
 
 
 class ReservationLine(NamedTuple):
-    """Reservation of nodes or licences. `is_active` is true while it lasts."""
+    """Reservation of nodes or licenses. `is_active` is true while it lasts."""
 
     name: str
     start: int = 0

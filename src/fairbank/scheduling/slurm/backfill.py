@@ -20,7 +20,7 @@ from fairbank.scheduling.pending_job import PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.plan import (
-    LICENCES,
+    LICENSES,
     NEVER_TESTED,
     RESOURCES,
     JobReservation,
@@ -193,7 +193,7 @@ class _Cycle:
         if job.het_job is not None:
             self.reasons.setdefault(job.number, RESOURCES)
         if (held := self.limits.hold_reason(job, partition)) is not None:
-            if held != LICENCES:  # backfill says nothing about licences
+            if held != LICENSES:  # backfill says nothing about licenses
                 self.reasons[job.number] = held
             if not self.parameters.assoc_limit_stop:
                 return

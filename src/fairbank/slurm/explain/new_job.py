@@ -166,7 +166,7 @@ def _slurm_job(job: NewJob, number: int, priority: int, now: int) -> SlurmJob:
         dependencies=Dependencies(),
         reservation=job.reservation,
         wanted=_wanted(job),
-        licences={},
+        licenses={},
         tres=job.tres,
     )
 

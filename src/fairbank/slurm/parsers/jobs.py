@@ -50,7 +50,7 @@ class SlurmJob(ListedJob, frozen=True, kw_only=True):
     limits those that run at once; `task` has started, or was separated from the others. `limit` is
     None for the partition's. `expected` is the start that slurmctld expects, `reason` why the job
     is pending, in Slurm's word, as of its last check. `dependencies` are those on other jobs that
-    are open. `licences` and `tres` are what it requests or has, `billing` its billing units if they
+    are open. `licenses` and `tres` are what it requests or has, `billing` its billing units if they
     are printed, `allocated` the nodes that it has. `het_job` is the first component of a
     heterogeneous job, `het_offset` the number of this one. `deadline` is the instant by which it
     must end. `uid` is None where Slurm does not print it. `submit_host` is the host from which it
@@ -70,7 +70,7 @@ class SlurmJob(ListedJob, frozen=True, kw_only=True):
     dependencies: Dependencies
     reservation: str | None
     wanted: ResourceRequest
-    licences: Mapping[str, int]
+    licenses: Mapping[str, int]
     tres: Mapping[str, int]
     billing: int | None = None
     array: int | None = None
@@ -135,7 +135,7 @@ def _job(cells: Cells) -> SlurmJob | None:
         dependencies=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
-        licences=words.licences(_text(cells, "Licenses"), "Licenses"),
+        licenses=words.licenses(_text(cells, "Licenses"), "Licenses"),
         tres=counts,
         billing=words.billing(printed),
         array=cells.read("ArrayJobId", words.optional(words.job_id), ""),

@@ -1,4 +1,4 @@
-"""Nodes, partitions, reservations and licences: `scontrol --oneliner show`, of any version.
+"""Nodes, partitions, reservations and licenses: `scontrol --oneliner show`, of any version.
 
 Nodes and partitions are read in two ways: as they are configured (`SlurmNode`, `SlurmPartition`),
 and as the scheduler uses them (`Node`, `PartitionRules`), which needs more of their settings.
@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import (
     AccessList,
@@ -276,11 +276,11 @@ def _allowed(cells: Cells, kind: str, reason: str) -> AccessList | None:
     return AccessList(tuple(allowed), reason) if allowed and allowed != [ALL] else None
 
 
-# --- reservations and licences ---
+# --- reservations and licenses ---
 
 
 def read_reservations(text: str) -> ParsedRows[Reservation]:
-    """Read the reservations of nodes; those of licences are left out.
+    """Read the reservations of nodes; those of licenses are left out.
 
     If only some cores of a node are reserved, the whole node counts as reserved.
     """
@@ -316,7 +316,7 @@ def _reservation(cells: Cells) -> Reservation | None:
         overlapping="OVERLAP" in flags,
         partition=_text(cells, "PartitionName"),
         features=_text(cells, "Features"),
-        licences=words.licences(_text(cells, "Licenses"), "Licenses"),
+        licenses=words.licenses(_text(cells, "Licenses"), "Licenses"),
     )
 
 
@@ -329,17 +329,17 @@ def _allowed_names(cells: Cells, field: str) -> frozenset[str]:
     return frozenset(name for name in _list(cells, field) if not name.startswith("-"))
 
 
-def read_licences(text: str) -> ParsedRows[Licence]:
-    """Read the licences; none if scontrol prints that none are configured."""
+def read_licenses(text: str) -> ParsedRows[License]:
+    """Read the licenses; none if scontrol prints that none are configured."""
     lines = "" if text.startswith(NO_LICENSES) else text
-    return _read("license", "LicenseName", lines, _licence)
+    return _read("license", "LicenseName", lines, _license)
 
 
-def _licence(cells: Cells) -> Licence:
+def _license(cells: Cells) -> License:
     total, used, reserved = (
         cells.read(field, words.number, "0") for field in ("Total", "Used", "Reserved")
     )
-    return Licence(cells["LicenseName"], total, max(total - used - reserved, 0))
+    return License(cells["LicenseName"], total, max(total - used - reserved, 0))
 
 
 # --- cells ---

@@ -243,12 +243,12 @@ def gpus(text: str, field: str) -> tuple[Gpus, ...]:
     return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 
-def licences(text: str, field: str) -> dict[str, int]:
-    """Return the number of each licence of `matlab:2,ansys`."""
+def licenses(text: str, field: str) -> dict[str, int]:
+    """Return the number of each license of `matlab:2,ansys`."""
     counts: dict[str, int] = {}
     for part in filter(None, re.split(r"[,;|]", text)):
-        licence, _, count = part.partition(":")
-        counts[licence] = number(count, field) if count else 1
+        license, _, count = part.partition(":")
+        counts[license] = number(count, field) if count else 1
     return counts
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
@@ -23,7 +23,7 @@ from fairbank.slurm.parsers.limits import (
 from fairbank.slurm.parsers.machine import (
     read_hosts,
     read_least_loaded,
-    read_licences,
+    read_licenses,
     read_partition_rules,
     read_reservations,
 )
@@ -49,7 +49,7 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     associations: Sequence[LimitRecord] = ()
     qos: Sequence[QosRecord] = ()
     qos_usage: Sequence[LimitRecord] = ()
-    licences: Sequence[Licence] = ()
+    licenses: Sequence[License] = ()
     least_loaded: Sequence[str] = ()
     groups: Mapping[str, tuple[str, ...]] = {}
     fair_shares: Mapping[int, float] = {}
@@ -63,7 +63,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "nodes": (*_SHOW, "node"),
     "partitions": (*_SHOW, "partition"),
     "reservations": (*_SHOW, "reservation"),
-    "licences": (*_SHOW, "license"),
+    "licenses": (*_SHOW, "license"),
     "limits": (*_SHOW, "assoc_mgr", "flags=assoc,qos"),
     "qos-limits": (
         "sacctmgr",
@@ -103,7 +103,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[Unreadab
         "partitions": partitions,
         "reservations": rows(read_reservations(texts["reservations"])),
         "jobs": rows(read_jobs(texts["jobs"])),
-        "licences": rows(read_licences(texts["licences"])),
+        "licenses": rows(read_licenses(texts["licenses"])),
         "associations": rows(read_association_limits(texts["limits"])),
         "qos_usage": rows(read_qos_usage(texts["limits"])),
         "qos": rows(QOS_LIMITS.read(texts["qos-limits"])),

@@ -181,7 +181,7 @@ def _common_fields(slurm_job: SlurmJob, settings: SelectSettings) -> PendingJob:
         reservation=slurm_job.reservation,
         deadline=slurm_job.deadline,
         tres=slurm_job.tres,
-        licences=slurm_job.licences,
+        licenses=slurm_job.licenses,
         throttle=slurm_job.throttle,
         qos_flags=settings.qos_flags.get(slurm_job.qos, frozenset()),
         het_job=slurm_job.het_job,

@@ -182,7 +182,7 @@ def _limit_inputs(answers: QueueAnswers, jobs: Iterable[SlurmJob]) -> LimitInput
         },
         partitions={rules.name: rules for rules in answers.partitions},
         billing_rule=read_billing_rule(answers.config.get("PriorityFlags", "")),
-        licences={record.name: record for record in answers.licences},
+        licenses={record.name: record for record in answers.licenses},
         nodes=[node.name for node in answers.nodes],
     )
 

@@ -1,4 +1,4 @@
-"""Accepted forms of values that describe a cluster: hosts, states, access, TRES, licences."""
+"""Accepted forms of values that describe a cluster: hosts, states, access, TRES, licenses."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def _requeue_wait(text: str, field: str) -> int:
     return seconds
 
 
-def _licences(text: str, field: str) -> dict[str, int]:
-    counts = words.licences(text, field)
+def _licenses(text: str, field: str) -> dict[str, int]:
+    counts = words.licenses(text, field)
     return {ids.name(name, field=field): count for name, count in counts.items()}
 
 
@@ -190,5 +190,5 @@ BILLING_WEIGHTS = ValueForm(
     "TRES, such as cpu=1,mem=0.25G", lambda text, field: parse_weights(text, field=field)
 )
 AUTH_INFO = ValueForm("cred_expire=SECONDS: how long a requeued job waits", _requeue_wait)
-LICENCES = ValueForm("licences, such as matlab:2,ansys", _licences)
+LICENSES = ValueForm("licenses, such as matlab:2,ansys", _licenses)
 SHARES = ValueForm("whole number, or parent", _shares)

@@ -140,7 +140,7 @@ _SCHEDULING = (
     later("DefMemPerGPU", SCHEDULING, f.MEMORY_LIMIT, NO_GPUS),
     Keyword("MaxMemPerCPU", SCHEDULING, f.MEMORY_LIMIT, "scheduling.max_memory_per_cpu"),
     Keyword("MaxMemPerNode", SCHEDULING, f.MEMORY_LIMIT, "scheduling.max_memory_per_node"),
-    Keyword("Licenses", SCHEDULING, c.LICENCES, "scheduling.licences"),
+    Keyword("Licenses", SCHEDULING, c.LICENSES, "scheduling.licenses"),
     Keyword(
         "TaskPlugin",
         SCHEDULING,

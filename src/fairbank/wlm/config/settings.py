@@ -65,7 +65,7 @@ class SchedulingSettings(msgspec.Struct, frozen=True, kw_only=True):
     part_limits       EnforcePartLimits
     memory_per_cpu, _per_node, max_memory_per_cpu, _per_node
                       of partitions that have none of their own, which have these already
-    licences          number of each
+    licenses          number of each
     affinity          jobs are bound to their cores (TaskPlugin)
     actual_resources  nodes have what they register, not what is configured
     """
@@ -83,7 +83,7 @@ class SchedulingSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_per_node: int | None = None
     max_memory_per_cpu: int | None = None
     max_memory_per_node: int | None = None
-    licences: Mapping[str, int] = {}
+    licenses: Mapping[str, int] = {}
     affinity: bool = False
     actual_resources: bool = False
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
 from fairbank.rest.auth.peers import user_name
@@ -65,7 +65,7 @@ def core_settings(settings: WlmSettings) -> CoreSettings:
         has_bank_accounts=bool(settings.bank.server),
         qos={qos.name: qos for qos in accounting.qos},
         billing_rule=accounting.billing_rule,
-        licences={name: Licence(name, total, total) for name, total in scheduling.licences.items()},
+        licenses={name: License(name, total, total) for name, total in scheduling.licenses.items()},
         qos_flags=accounting.qos_flags,
         allowed_qos=accounting.allowed_qos,
         needs_qos=accounting.needs_qos,

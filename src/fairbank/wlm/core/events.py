@@ -67,7 +67,7 @@ class UpdateJob(msgspec.Struct, frozen=True, kw_only=True):
     reservation: str | UnsetType | None = UNSET
     throttle: int | UnsetType | None = UNSET
     wanted: ResourceRequest | UnsetType = UNSET
-    licences: Mapping[str, int] | UnsetType = UNSET
+    licenses: Mapping[str, int] | UnsetType = UNSET
     nice: int | UnsetType = UNSET
     site_factor: int | UnsetType = UNSET
     extra: str | UnsetType = UNSET

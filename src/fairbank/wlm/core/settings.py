@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.tres import BillingRule
 from fairbank.priority.associations import AssociationKey
@@ -83,7 +83,7 @@ class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     has_bank_accounts: bool = False
     qos: Mapping[str, QosLimits] = {}
     billing_rule: BillingRule = BillingRule.SUM
-    licences: Mapping[str, Licence] = {}
+    licenses: Mapping[str, License] = {}
     part_limits: str = "NO"
     qos_flags: Mapping[str, frozenset[str]] = {}
     allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}

@@ -162,12 +162,12 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
     """Return the limits, and what the runs count against them. Runs that are ending do not."""
     settings = state.settings
     counted: dict[int, CountedJob] = {}
-    licences = Counter[str]()
+    licenses = Counter[str]()
     for job in _with_nodes(state):
         run = job.active_run
         if run is not None:
             counted[job.number] = _counted(job, run, state, now)
-            licences.update(job.request.licences)
+            licenses.update(job.request.licenses)
     return LimitInputs(
         enforced=settings.enforced,
         running=counted,
@@ -175,9 +175,9 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
         qos=settings.qos,
         partitions=state.partitions,
         billing_rule=settings.billing_rule,
-        licences={
-            name: msgspec.structs.replace(licence, free=licence.free - licences[name])
-            for name, licence in settings.licences.items()
+        licenses={
+            name: msgspec.structs.replace(license, free=license.free - licenses[name])
+            for name, license in settings.licenses.items()
         },
         nodes=tuple(state.configured),
     )

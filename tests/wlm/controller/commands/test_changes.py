@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, NotFound
@@ -41,7 +41,7 @@ def world() -> World:
         PartitionRules(name="main", is_default=True),
         PartitionRules(name="long"),
         qos={"high": QosLimits(name="high")},
-        licences={"matlab": Licence("matlab", 2, 2)},
+        licenses={"matlab": License("matlab", 2, 2)},
     )
 
 
@@ -73,7 +73,7 @@ def update(lab: World, number: int, **fields: str) -> ev.UpdateJob:
         ("ArrayTaskThrottle", "0", {"throttle": None}),
         ("ArrayTaskThrottle", "3", {"throttle": 3}),
         ("Dependency", "", {"dependencies": None}),
-        ("Licenses", "matlab:2", {"licences": {"matlab": 2}}),
+        ("Licenses", "matlab:2", {"licenses": {"matlab": 2}}),
         ("Comment", "a b", {"comment": "a b"}),
         ("StdOut", "x.out", {"output": "x.out"}),
         ("MailType", "END", {"mail_types": frozenset({"END"})}),
@@ -155,7 +155,7 @@ def test_changes_are_carried_out_and_rights_hold() -> None:
     before = lab.job(number).request.priority
     assert lab.request(update(lab, number, Nice="10", StdErr="e", Licenses="matlab")) is None
     job = lab.job(number)
-    assert (job.request.priority, job.request.licences) == (before - 10, {"matlab": 1})
+    assert (job.request.priority, job.request.licenses) == (before - 10, {"matlab": 1})
     assert (job.submission.nice, job.submission.error) == (10, "e")
     for body, caller in (
         (update(lab, number, Comment="x"), BOB),
@@ -325,7 +325,7 @@ def test_change_of_a_reservation_keeps_the_rest() -> None:
     lab = world()
     first = reserve(lab, ReservationName="r", Nodes="n0", Duration="60", Users="alice")
     changed = reserve(lab, is_new=False, ReservationName="r", Duration="120", Licenses="matlab")
-    expected = {"end": NOW + 7_200, "licences": {"matlab": 1}}
+    expected = {"end": NOW + 7_200, "licenses": {"matlab": 1}}
     assert changed == msgspec.structs.replace(first, **expected)
 
 

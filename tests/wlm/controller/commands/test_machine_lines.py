@@ -128,7 +128,7 @@ def test_silent_node_and_one_with_jobs() -> None:
 
 
 def test_reservation_is_read_back_and_marks_its_nodes() -> None:
-    world = World(licences={})
+    world = World(licenses={})
     made = Reservation(
         name="r",
         nodes=("n0",),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cluster.licence import Licence
+from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import OPTIONS
@@ -40,7 +40,7 @@ def world() -> World:
         qos={"high": QosLimits(name="high")},
         shares=(ShareAssociation("physics", "alice"),),
         allowed_qos={("physics", "alice", ""): ("normal", "high")},
-        licences={"matlab": Licence("matlab", 2, 2)},
+        licenses={"matlab": License("matlab", 2, 2)},
     )
 
 
@@ -111,7 +111,7 @@ def build(
         ({}, "job", {"qos": "normal"}),
         ({"account": "chem"}, "job", {"qos": ""}),
         ({"qos": "low"}, "error", "--qos"),
-        ({"licenses": "matlab:2"}, "job", {"licences": {"matlab": 2}}),
+        ({"licenses": "matlab:2"}, "job", {"licenses": {"matlab": 2}}),
         ({"licenses": "matlab:3"}, "error", "--licenses"),
         ({"licenses": "matlab@server"}, "error", "--licenses"),
         ({"clusters": "lab"}, "job", {}),

@@ -85,7 +85,7 @@ def _scheduling_lines(scheduling: SchedulingSettings) -> Lines:
     yield "EnforcePartLimits", scheduling.part_limits
     yield (
         "Licenses",
-        _words((f"{name}:{count}" for name, count in scheduling.licences.items()), NULL),
+        _words((f"{name}:{count}" for name, count in scheduling.licenses.items()), NULL),
     )
     yield "PreemptMode", scheduling.preemption.mode.value
     yield "PreemptType", scheduling.preemption.by.value

@@ -143,7 +143,7 @@ def _throttle(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]
 def _licenses(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     counts = v.licenses(text, name) if text else {}
     check_licenses(counts, context.state, name)
-    return {"licences": counts}
+    return {"licenses": counts}
 
 
 def _qos(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ def fits(job: SelectedFacts, wanted: RowFilter) -> bool:
         and _has(wanted.qos, request.qos or DEFAULT_QOS)
         and _has(wanted.reservations, request.reservation or "")
         and _has(wanted.nodes, *(() if allocation is None else allocation.nodes))
-        and _has(wanted.licenses, *request.licences)
+        and _has(wanted.licenses, *request.licenses)
     )
 
 

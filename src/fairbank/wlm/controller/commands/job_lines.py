@@ -213,7 +213,7 @@ COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
     "allocated_tres": lambda s: None if s.allocation is None else s.tres(s.allocation.tres),
     "features": lambda s: s.wanted.constraint or None,
     "reservation": lambda s: s.request.reservation,
-    "licenses": lambda s: licenses_text(s.request.licences),
+    "licenses": lambda s: licenses_text(s.request.licenses),
     "exit_code": lambda s: exit_code(s.exit_status),
     "work_dir": lambda s: s.submission.directory,
     "std_in": lambda s: s.files.input,

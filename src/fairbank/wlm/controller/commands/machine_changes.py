@@ -231,7 +231,7 @@ def _reservation_values(texts: Mapping[str, str], state: CoreState) -> dict[str,
     if "licenses" in texts:
         counts = v.licenses(texts["licenses"], "Licenses") if texts["licenses"] else {}
         check_licenses(counts, state, "Licenses")
-        values["licences"] = counts
+        values["licenses"] = counts
     if "partitionname" in texts:
         if texts["partitionname"] not in state.partitions:
             raise no_partition(state, texts["partitionname"])

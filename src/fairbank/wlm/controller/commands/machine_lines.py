@@ -233,7 +233,7 @@ def reservation_lines(state: CoreState, now: Moment) -> Iterator[ReservationLine
             users=",".join(sorted(reservation.users)) or None,
             groups=",".join(sorted(reservation.groups)) or None,
             accounts=",".join(sorted(reservation.accounts)) or None,
-            licenses=licenses_text(reservation.licences),
+            licenses=licenses_text(reservation.licenses),
             is_active=reservation.is_active(now.wall),
         )
 
@@ -243,9 +243,9 @@ def license_lines(state: CoreState, now: Moment) -> Iterator[LicenseLine]:
     used, reserved = Counter[str](), Counter[str]()
     for job in state.jobs.values():
         if job.active_run is not None:
-            used.update(job.request.licences)
+            used.update(job.request.licenses)
     for reservation in state.reservations.values():
         if reservation.is_active(now.wall):
-            reserved.update(reservation.licences)
-    for name, licence in state.settings.licences.items():
-        yield LicenseLine(name, licence.total, used[name], reserved[name])
+            reserved.update(reservation.licenses)
+    for name, license in state.settings.licenses.items():
+        yield LicenseLine(name, license.total, used[name], reserved[name])

@@ -173,7 +173,7 @@ def _pending_job(
         reservation=values.get("reservation"),
         groups=submitter.groups,
         deadline=deadline,
-        licences=values.get("licenses", {}),
+        licenses=values.get("licenses", {}),
         submit_host=request.host,
     )
 
@@ -324,11 +324,11 @@ def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> N
         state: the state of the cluster.
         field: name of the option or field for the error.
     """
-    known = state.settings.licences
-    for licence, count in counts.items():
-        if licence not in known or count > known[licence].total:
+    known = state.settings.licenses
+    for license, count in counts.items():
+        if license not in known or count > known[license].total:
             raise InvalidInput(
-                f"the cluster does not have {count} of the license {licence}",
+                f"the cluster does not have {count} of the license {license}",
                 field=field,
                 remedy="scontrol show license lists them",
             )

@@ -129,7 +129,7 @@ def tasks_by_node(wanted: ResourceRequest, grants: Sequence[NodeGrant]) -> list[
 def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, str]:
     """Return the variables that only some jobs have."""
     request = start.request
-    licences = ",".join(f"{name}:{count}" for name, count in request.licences.items())
+    licenses = ",".join(f"{name}:{count}" for name, count in request.licenses.items())
     limit = request.limit
     variables = {
         "SLURM_JOB_ACCOUNT": request.account or None,
@@ -140,7 +140,7 @@ def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, s
         "SLURM_JOB_END_TIME": None if limit is None else now + limit,
         "SLURM_RESTART_COUNT": start.run.run.restart or None,
         "SLURM_JOB_RESERVATION": request.reservation,
-        "SLURM_JOB_LICENSES": licences or None,
+        "SLURM_JOB_LICENSES": licenses or None,
     }
     return {name: str(value) for name, value in variables.items() if value is not None}
 

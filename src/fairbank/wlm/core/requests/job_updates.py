@@ -28,7 +28,7 @@ from fairbank.wlm.core.transition import Transition
 
 _OF_REQUEST = (
     "limit", "time_min", "eligible", "deadline", "partitions", "account", "qos", "reservation",
-    "throttle", "wanted", "licences",
+    "throttle", "wanted", "licenses",
 )  # fmt: skip
 _OF_SUBMISSION = (
     "name", "comment", "may_requeue", "nice", "extra", "output", "error", "directory",
@@ -36,7 +36,7 @@ _OF_SUBMISSION = (
 )  # fmt: skip
 KEYWORDS = {
     "limit": "TimeLimit", "time_min": "TimeMin", "eligible": "StartTime", "deadline": "Deadline",
-    "partitions": "Partition", "account": "Account", "qos": "QOS", "licences": "Licenses",
+    "partitions": "Partition", "account": "Account", "qos": "QOS", "licenses": "Licenses",
     "reservation": "ReservationName", "throttle": "ArrayTaskThrottle", "name": "JobName",
     "comment": "Comment", "may_requeue": "Requeue", "nice": "Nice", "extra": "Extra",
     "wanted": "the request of resources", "output": "StdOut", "error": "StdErr",
