@@ -1,4 +1,4 @@
-/* Test program: the agent client without Slurm. check_agent_client SOCKET REQUESTS PATIENCE
+/* Test program: the agent client without Slurm. check_agent_client SOCKET REQUESTS TIMEOUT
  * MESSAGES Four threads send prolog requests and limits. It ends when each request has a
  * verdict, and prints the number of verdicts by action.
  * SPDX-License-Identifier: GPL-2.0-or-later */

@@ -149,7 +149,7 @@ def test_no_question_waits_after_one_has_waited_in_vain_for_a_silent_bank(world:
     assert len(world.verdicts) == patience + 1, "a bank that answers is waited for again"
 
 
-def test_question_waits_only_for_the_rest_of_the_patience_with_an_outage(world: World) -> None:
+def test_question_in_an_outage_waits_only_for_the_rest_of_its_time(world: World) -> None:
     world.deliver(prolog_request(1))
     world.send()
     world.fail_request(world.in_flight.pop(), Unavailable("no connection"))
@@ -161,7 +161,7 @@ def test_question_waits_only_for_the_rest_of_the_patience_with_an_outage(world: 
     assert [verdict.action for _, verdict in world.verdicts] == ["hold", "hold"]
 
 
-def test_partition_with_more_patience_waits_on_in_an_outage(world: World) -> None:
+def test_partition_that_waits_longer_waits_on_in_an_outage(world: World) -> None:
     terms = {"cpu": world.terms, "gpu": PartitionTerms(patience=60)}
     world.engine.terms_of = terms.__getitem__
     world.deliver(prolog_request(1, partition="gpu"))

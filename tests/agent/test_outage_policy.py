@@ -15,7 +15,7 @@ from fairbank.agent.reports.report import ReportResult, ResultKind, hold_facts
 from tests.agent.plugin import prolog_request
 
 
-def test_request_waits_until_the_outage_has_lasted_its_patience() -> None:
+def test_request_waits_until_the_outage_has_lasted_its_time() -> None:
     terms = PartitionTerms(patience=10)
     assert answer_deadline(100, terms, None) == 110
     assert answer_deadline(100, terms, 101) == 110

@@ -107,6 +107,28 @@ def test_names_and_commands_are_no_private_words(text: str) -> None:
     assert places("private words", bank__hold=text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("PATIENCE_SECONDS = 3", "PATIENCE"),
+        ("class BookedAmounts: ...", "Booked"),
+        ("def _objection(): ...", "objection"),
+        ("quote_card = 1", "card"),
+        ("licences = 1", "licences"),
+    ],
+)
+def test_private_words_are_found_in_names(text: str, word: str) -> None:
+    (place,) = places("private words", bank__hold=text)
+    assert f": private word {word!r} in " in place
+
+
+@pytest.mark.parametrize(
+    "text", ["patience = 1", 'X = "still booked, while patience lasts"', "discard = 1"]
+)
+def test_words_of_sentences_and_settings_are_no_private_words(text: str) -> None:
+    assert places("private words", bank__hold=text) == []
+
+
 def test_private_words_are_found_in_prose_but_not_in_code() -> None:
     text = "Ask `wish`.\n```text\nwish\n```\nA wish.\n"
     assert [place.line for place in RULES["private words"]([File("docs/a.md", text)])] == [5]

@@ -117,7 +117,7 @@ def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     """Another program locks the file. Fifty batches must not wait for it one after the other."""
     path = tmp_path / "fairbank.sqlite"
     migrate(f"sqlite:///{path}")
-    store = SqliteStore(path, patience_seconds=0.02)
+    store = SqliteStore(path, timeout_seconds=0.02)
     bank = Ledger(store, Policy(), RetryPolicy(0.3))
     queue = connected_queue(bank)[0] if separate_process else WriterThreads(bank)
     output: list[BatchResult] = []

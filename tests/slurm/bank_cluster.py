@@ -27,10 +27,10 @@ from tests.support.server import FAIRBANK, FairbankServer, create_bank
 
 SU = 60
 RICH = 1_000_000 * SU
-PATIENCE_SECONDS = 3
+AGENT_TIMEOUT_SECONDS = 3
 TERMS = f"""
 [terms]
-patience = {PATIENCE_SECONDS}
+patience = {AGENT_TIMEOUT_SECONDS}
 [partitions.gpu]
 outage_policy = "open"
 """

@@ -32,7 +32,7 @@ MESSAGE_FAULTS = (
     MessageFault.REORDER,
     MessageFault.CUT,
 )
-PATIENCE = 300
+TIMEOUT_SECONDS = 300
 
 
 @dataclass
@@ -183,7 +183,7 @@ class FaultInjector:
             wait_until(
                 lambda: proxy.done[fault.value] >= target,
                 f"{messages} messages to be {fault.value}",
-                seconds=PATIENCE,
+                seconds=TIMEOUT_SECONDS,
             )
         finally:
             proxy.fault = MessageFault.NONE
@@ -203,10 +203,12 @@ class FaultInjector:
         wait_until(
             lambda: self.stack.slurm.run("root", "scontrol", "ping").code == 0,
             "slurmctld to answer",
-            seconds=PATIENCE,
+            seconds=TIMEOUT_SECONDS,
         )
 
 
 def _wait(seconds: float) -> None:
     until = time.monotonic() + seconds
-    wait_until(lambda: time.monotonic() > until, "the while to be over", seconds=seconds + PATIENCE)
+    wait_until(
+        lambda: time.monotonic() > until, "the while to be over", seconds=seconds + TIMEOUT_SECONDS
+    )

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from tests.slurm.bank_cluster import PATIENCE_SECONDS
+from tests.slurm.bank_cluster import AGENT_TIMEOUT_SECONDS
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
 QUEUE_MAX = 40
 BEGUN = "begun"  # file in each user's home with job numbers and start times
 USERS = ("alice", "bob", "carol", "dave")
-PATIENCE, RETRY_SECONDS = 300, 20
+TIMEOUT_SECONDS, RETRY_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
-POLL_SECONDS = PATIENCE_SECONDS - 1.0
+POLL_SECONDS = AGENT_TIMEOUT_SECONDS - 1.0
 """Time limit of squeue. It is less than the agent's patience with the bank: a slurmctld that waited
 for the bank would answer no squeue in time.
 """
@@ -96,7 +96,7 @@ class Load:
 
     def stop(self) -> None:
         self._stopped.set()
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT_SECONDS)
         assert not self._thread.is_alive()
 
     def wait_for_more(self, jobs: int) -> None:
@@ -105,7 +105,7 @@ class Load:
         wait_until(
             lambda: len(self.submitted) >= target or self.is_full(),
             f"{jobs} more jobs",
-            seconds=PATIENCE,
+            seconds=TIMEOUT_SECONDS,
         )
 
     def is_full(self) -> bool:
@@ -201,7 +201,7 @@ class QueuePoller:
 
     def stop(self) -> None:
         self._stopped.set()
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT_SECONDS)
 
     def _work(self) -> None:
         while not self._stopped.wait(0.1):

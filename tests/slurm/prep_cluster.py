@@ -16,7 +16,7 @@ from tests.slurm.agent import SimulatedAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
-PATIENCE = 12  # seconds that a prolog request may wait
+PROLOG_TIMEOUT_SECONDS = 12  # seconds that a prolog request may wait
 NAME, SITE_FACTOR = "prep_fairbank.so", "site_factor_fairbank.so"
 LUA = ("job_submit.lua", "cli_filter.lua")
 UNSUPPORTED = "these plug-ins are for"  # message of plugins/build for an unsupported release
@@ -89,7 +89,7 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
     """
     ours = {
         "socket": str(socket_of(cluster)),
-        "patience": str(PATIENCE),
+        "patience": str(PROLOG_TIMEOUT_SECONDS),
         "poll_interval": "1",
         "outage_policy": "closed",
         **changes,

@@ -14,7 +14,7 @@ from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.slurm.prep_cluster import (
-    PATIENCE,
+    PROLOG_TIMEOUT_SECONDS,
     PrepCluster,
     plugin_configured,
     run_keys,
@@ -44,7 +44,7 @@ def test_slow_answer_delays_no_other_job(prep: PrepCluster, record_figure: Recor
         f"while an answer is pending: sbatch {sbatch_seconds * 1000:.0f} ms, squeue"
         f" {squeue_seconds * 1000:.0f} ms"
     )
-    assert max(sbatch_seconds, squeue_seconds) < PATIENCE / 2, (
+    assert max(sbatch_seconds, squeue_seconds) < PROLOG_TIMEOUT_SECONDS / 2, (
         "a command that waited for the answer would need the plug-in's whole patience"
     )
 
@@ -56,7 +56,7 @@ def test_job_is_held_until_an_agent_runs(prep: PrepCluster) -> None:
     wait_until(
         lambda: prep.slurm.job(job).get("Reason") == "Fairbank_does_not_answer",
         "the job to be held",
-        seconds=PATIENCE + 20,
+        seconds=PROLOG_TIMEOUT_SECONDS + 20,
     )
     refused = prep.slurm.run("bob", "srun", "true")
     assert "srun: Fairbank: Fairbank's agent does not answer" in refused.err

@@ -30,7 +30,7 @@ PACKED = Path(__file__).parents[2] / "packaging" / "slurm"
 PROGRAM = "/opt/fairbank/bin/fairbank"
 CLIENT, SOCKET = "/usr/local/libexec/fairbank/prolog_client", "/run/fairbank-agent/prep.sock"
 WITH_SCRIPT, WITH_AGENT = "prolog_slurmctld", "prolog_with_agent"
-PATIENCE = 120  # each prolog starts Python, which is slow on a busy machine
+TIMEOUT_SECONDS = 120  # each prolog starts Python, which is slow on a busy machine
 
 
 class Bank:
@@ -170,21 +170,21 @@ def test_holds_and_refusals_without_a_plugin(
     slurm: Cluster, bank: Bank, record_figure: RecordFigure
 ) -> None:
     paid = slurm.submit("alice", "-c2", "--time=10", script="sleep 2")
-    slurm.wait_for(paid, "COMPLETED", seconds=PATIENCE)
+    slurm.wait_for(paid, "COMPLETED", seconds=TIMEOUT_SECONDS)
     assert bank.runs(paid) == ["held"]  # only reconciling reports its end
 
     poor = slurm.submit("dave", "-c4", "--time=60")
-    wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
+    wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=TIMEOUT_SECONDS)
     assert comment(slurm, poor).startswith(
         "Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. "
     )
     assert bank.runs(poor) == []
 
     array = slurm.submit("dave", "-c4", "--time=60", "--array=1-2")
-    wait_until(lambda: are_held(slurm, array, 2), "both tasks to be held", seconds=PATIENCE)
+    wait_until(lambda: are_held(slurm, array, 2), "both tasks to be held", seconds=TIMEOUT_SECONDS)
 
     once = slurm.submit("dave", "-c4", "--time=60", "--no-requeue")
-    slurm.wait_for(once, "CANCELLED", seconds=PATIENCE)
+    slurm.wait_for(once, "CANCELLED", seconds=TIMEOUT_SECONDS)
     assert comment(slurm, once).startswith("Fairbank: wg_chem: not enough credit")
 
     for command in ("srun", "salloc"):
@@ -213,7 +213,7 @@ def rate_of_starts(slurm: Cluster, count: int) -> float:
     """Return how many tasks of an array start and end in a second."""
     begun = time.monotonic()
     array = slurm.submit("alice", f"--array=1-{count}", "--time=5", script=":")
-    slurm.wait_for(array, "COMPLETED", seconds=PATIENCE * 3)
+    slurm.wait_for(array, "COMPLETED", seconds=TIMEOUT_SECONDS * 3)
     return count / (time.monotonic() - begun)
 
 
@@ -232,10 +232,12 @@ def test_job_waits_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> 
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
     if bank.agent:
-        wait_until(lambda: waits_for_its_time(slurm, job), "the job to wait", seconds=PATIENCE)
+        wait_until(
+            lambda: waits_for_its_time(slurm, job), "the job to wait", seconds=TIMEOUT_SECONDS
+        )
         assert comment(slurm, job).startswith("Fairbank: the allocation bank cannot be reached now")
     else:
-        wait_until(lambda: are_held(slurm, job), "the job to be held", seconds=PATIENCE)
+        wait_until(lambda: are_held(slurm, job), "the job to be held", seconds=TIMEOUT_SECONDS)
         assert "does not answer now" in comment(slurm, job)
     bank.server.start()
     if agent := bank.agent:
@@ -243,5 +245,5 @@ def test_job_waits_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> 
     else:
         slurm.root("scontrol", "release", str(job))
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
-    slurm.wait_for(job, "COMPLETED", seconds=PATIENCE)
+    slurm.wait_for(job, "COMPLETED", seconds=TIMEOUT_SECONDS)
     assert bank.runs(job) == ["held"]

@@ -20,7 +20,7 @@ from tests.slurm.conftest import RecordFigure
 from tests.slurm.faulty_socket import FaultyRequestProxy, MessageFault
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.load import Operator, Poll, describe_polls
-from tests.slurm.prep_cluster import PATIENCE as PLUGIN_PATIENCE
+from tests.slurm.prep_cluster import PROLOG_TIMEOUT_SECONDS as PLUGIN_TIMEOUT_SECONDS
 from tests.slurm.prep_cluster import build, socket_of
 from tests.slurm.test_charged_runs import wait_for_accounting
 from tests.support.conditions import wait_until
@@ -28,20 +28,20 @@ from tests.support.server import create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
-PATIENCE = 8  # the agent's patience with the bank (s); less than the plug-in's
+AGENT_TIMEOUT_SECONDS = 8  # the agent's patience with the bank (s); less than the plug-in's
 BANK_TIMEOUT = 120.0
 TERMS = f"""
 [terms]
-patience = {PATIENCE}
+patience = {AGENT_TIMEOUT_SECONDS}
 [partitions.cpu]
-patience = {PATIENCE}
+patience = {AGENT_TIMEOUT_SECONDS}
 outage_policy = "open"
 [partitions.gpu]
-patience = {PATIENCE}
+patience = {AGENT_TIMEOUT_SECONDS}
 outage_policy = "closed"
 """
 ROUNDS, JOBS, LEAST = 3, 6, 3
-assert PATIENCE < PLUGIN_PATIENCE
+assert AGENT_TIMEOUT_SECONDS < PLUGIN_TIMEOUT_SECONDS
 
 
 @dataclass

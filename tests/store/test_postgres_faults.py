@@ -55,7 +55,7 @@ def place(server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Pl
 @pytest.fixture
 def impatient(place: Place) -> Iterator[PostgresStore]:
     """Yield a store with very short timeouts."""
-    store = PostgresStore(make_url(place.url), readers=1, patience_seconds=0.3)
+    store = PostgresStore(make_url(place.url), readers=1, timeout_seconds=0.3)
     yield store
     store.close()
 

@@ -142,7 +142,7 @@ def test_unshared_wal_file_is_converted(file: Path) -> None:
     before = contents(store)
     assert file.read_bytes()[18] == WAL
     with pytest.raises(InvalidInput, match="cannot be given the journal"):
-        SqliteStore(file, journal="truncate", patience_seconds=0.1).check(lambda connection: None)
+        SqliteStore(file, journal="truncate", timeout_seconds=0.1).check(lambda connection: None)
     store.close()
     converted = open_store(url(file), journal="truncate")
     assert contents(converted) == before
@@ -162,7 +162,7 @@ def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(InvalidInput, match="cannot be given the journal 'wal': database is locked"):
-        SqliteStore(path, patience_seconds=0.1).check(lambda connection: None)
+        SqliteStore(path, timeout_seconds=0.1).check(lambda connection: None)
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(migrate, url(path))
         assert wait([made], timeout=0.3).not_done == {made}
@@ -189,7 +189,7 @@ def test_unknown_journal_mode_is_reported(file: Path) -> None:
 
 
 def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:
-    store = SqliteStore(file, patience_seconds=0.1)
+    store = SqliteStore(file, timeout_seconds=0.1)
     other = driver.connect(str(file), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Contention, match="locked"), store.transaction():
@@ -212,7 +212,7 @@ def test_locked_file_can_be_opened_and_read(file: Path) -> None:
 
 
 def test_all_readers_in_use_is_busy(file: Path) -> None:
-    store = SqliteStore(file, readers=1, patience_seconds=0.1)
+    store = SqliteStore(file, readers=1, timeout_seconds=0.1)
     with store.reading(), pytest.raises(Busy), store.reading():
         pytest.fail("there is one reader only")
     store.close()

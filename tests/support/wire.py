@@ -38,9 +38,9 @@ class Answer(NamedTuple):
 class Wire:
     """Connection that is opened on demand, and again after a response was lost."""
 
-    def __init__(self, socket: Path, *, patience_seconds: float = 120) -> None:
+    def __init__(self, socket: Path, *, timeout_seconds: float = 120) -> None:
         self._socket = str(socket)
-        self._patience_seconds = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(
@@ -55,7 +55,7 @@ class Wire:
             head.append(f"idempotency-key: {key}")
         begun = time.monotonic()
         try:
-            async with asyncio.timeout(self._patience_seconds):
+            async with asyncio.timeout(self._timeout_seconds):
                 status, headers, read = await self._exchange(
                     "\r\n".join([*head, "", ""]).encode("ascii") + sent
                 )

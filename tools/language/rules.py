@@ -38,14 +38,18 @@ VERBS_IN_S = frozenset(
     "writes".split()
 )
 PRIVATE_WORDS = re.compile(
-    r"(?<![-.])\b(anew|astray|befell|doorkeepers?|foretells?|foretold|heads|mend(?:s|ed|ing)?|"
-    r"misfits?|mishaps?|nobody|offices?|rehears(?:e[ds]?|als?|ing)|rooms?|somebody|streets?|"
-    r"tellers?|told|usual|whoever|wish|wishes)\b",
+    r"(?<![-.])\b(anew|astray|befell|cards?|doorkeepers?|foretells?|foretold|heads|licences?|"
+    r"mend(?:s|ed|ing)?|misfits?|mishaps?|nobody|objections?|offices?|"
+    r"rehears(?:e[ds]?|als?|ing)|rooms?|somebody|streets?|tellers?|told|usual|whoever|wish|"
+    r"wishes)\b",
     re.IGNORECASE,
 )
+# Words that are right in a sentence, but do not say what a variable, class or function is.
+PRIVATE_IN_NAMES = re.compile(r"\b(booked|patience)\b", re.IGNORECASE)
 # `audit heads` is a command: the last entry of each hash chain.
 STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:")
 ALLOWED_IN_NAMES = frozenset({"heads", "nobody"})  # of hash chains; a Unix user
+ALLOWED_NAMES = frozenset({"patience"})  # a setting of the agent
 OWN = frozenset({"self", "cls", "super()"})
 STANDARD_NAMES = frozenset({"_actions", "_exit", "_fields", "_option_string_actions", "_replace"})
 ACT_WORDS = frozenset("asked each found got heard said told".split())
@@ -240,8 +244,9 @@ def private_words(files: Sequence[File]) -> Iterator[Place]:
                 for word in PRIVATE_WORDS.findall(prose):
                     yield Place(file.path, number, f"private word {word!r}; use a standard term")
         for number, name in file.names():
-            for word in PRIVATE_WORDS.findall(re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", name)):
-                if word.lower() not in ALLOWED_IN_NAMES:
+            words = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", name)
+            for word in PRIVATE_WORDS.findall(words) + PRIVATE_IN_NAMES.findall(words):
+                if word.lower() not in ALLOWED_IN_NAMES and name not in ALLOWED_NAMES:
                     yield Place(file.path, number, f"private word {word!r} in {name}")
 
 

@@ -23,13 +23,10 @@ def recorded(tmp_path: Path) -> RecordedSlurm:
 
 
 def slurm_of(
-    recorded: RecordedSlurm,
-    patience_seconds: float = 30,
-    uid: int | None = None,
-    **environment: str,
+    recorded: RecordedSlurm, timeout_seconds: float = 30, uid: int | None = None, **environment: str
 ) -> SlurmCommands:
     return SlurmCommands(
-        {**os.environ, **environment, **recorded.environment}, patience_seconds, uid=uid
+        {**os.environ, **environment, **recorded.environment}, timeout_seconds, uid=uid
     )
 
 

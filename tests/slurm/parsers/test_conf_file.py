@@ -87,7 +87,7 @@ def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
                 "prep/prep_fairbank.c", r"client_settings_t settings = \{[^}]*\s\.patience = (\d+)"
             )
         )
-        == slurm_checks.PATIENCE_SECONDS
+        == slurm_checks.PLUGIN_TIMEOUT_SECONDS
     )
     table = r"\(reload_settings_t\) \{\s+\.path = \"([^\"]+)\""
     assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE

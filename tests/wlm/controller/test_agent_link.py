@@ -175,13 +175,13 @@ def test_messages_survive_an_agent_that_is_killed(site: Site, agent: RunningAgen
 
 
 @pytest.mark.parametrize("holds", [True, False])
-def test_run_without_an_agent_is_decided_after_the_patience(tmp_path: Path, holds: bool) -> None:
+def test_run_without_an_agent_is_decided_after_the_time_limit(tmp_path: Path, holds: bool) -> None:
     world = LinkedWorld()
 
     async def live() -> None:
         async with world.linked(tmp_path / "none.sock", holds=holds):
             number = world.submit_one()
-            world.advance(agent_link.PATIENCE - 1)
+            world.advance(agent_link.PROLOG_TIMEOUT_SECONDS - 1)
             assert world.reason(number) == "Prolog"
             world.advance(1)
             await until(lambda: not world.core.state.messages or holds, "a decision")

@@ -22,7 +22,7 @@ CLOCK_SECONDS = 5
 before.
 """
 
-SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
+SOCKET, PLUGIN_TIMEOUT_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """Defaults of the PrEp plug-in (plugins/prep/README.md)."""
 
 _WITHOUT_AGENT, _WITH_AGENT = "prolog_slurmctld", "prolog_with_agent"
@@ -267,7 +267,9 @@ def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthChe
     settings = split_parameters(config.get("PrEpParameters", ""))
     socket = settings.get("fairbank_socket", SOCKET)
     patience = settings.get("fairbank_patience", "")
-    seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
+    seconds = (
+        float(patience) if patience.isascii() and patience.isdigit() else PLUGIN_TIMEOUT_SECONDS
+    )
     yield HealthCheck(
         f"socket of the agent: {agent.socket}; of the plug-in: {socket}",
         socket == agent.socket,

@@ -24,7 +24,7 @@ from fairbank.store.sql.store import (
 )
 
 _SQL = queries("postgres")
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 _ENCODING = "UTF8"
 
 # How a connection is made, unless the URL says otherwise: a server that vanished is noticed.
@@ -60,23 +60,23 @@ class PostgresStore(SqlStore):
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(
-        self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS
+        self, url: URL, *, readers: int = 12, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
         # No transaction of a batch lasts for ever: neither a lock, nor a statement, nor a pause of
         # ours. Readers have no limits (SqlReader): they may read whole tables, and block no writer.
-        patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
+        timeout, more = (f"{round(timeout_seconds * 1000 * times)}ms" for times in (1, 2))
         limits = {
-            "lock_timeout": patience,
+            "lock_timeout": timeout,
             "statement_timeout": more,
             "idle_in_transaction_session_timeout": more,
         }
         super().__init__(
-            _engine(url, _WRITING | limits, self.writers + 3, patience_seconds),
+            _engine(url, _WRITING | limits, self.writers + 3, timeout_seconds),
             _engine(
                 url,
-                _READING | {"lock_timeout": patience, "statement_timeout": more},
+                _READING | {"lock_timeout": timeout, "statement_timeout": more},
                 readers,
-                patience_seconds,
+                timeout_seconds,
             ),
         )
 
@@ -121,10 +121,10 @@ def migrating_engine(url: URL) -> Engine:
     """Return an engine without time limits. Its connections raise Conflict unless the database is
     UTF-8.
     """
-    return _engine(url, {"lock_timeout": f"{PATIENCE_SECONDS}s"}, 1, PATIENCE_SECONDS)
+    return _engine(url, {"lock_timeout": f"{TIMEOUT_SECONDS}s"}, 1, TIMEOUT_SECONDS)
 
 
-def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: float) -> Engine:
+def _engine(url: URL, settings: dict[str, str], size: int, timeout_seconds: float) -> Engine:
     engine = create_engine(
         url.update_query_dict(
             {key: value for key, value in _CONNECTING.items() if key not in url.query}
@@ -132,7 +132,7 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
         isolation_level="AUTOCOMMIT",
         pool_size=size,
         max_overflow=0,
-        pool_timeout=patience_seconds,
+        pool_timeout=timeout_seconds,
     )
     durable = (
         "SELECT set_config('synchronous_commit', 'on', false) WHERE"

@@ -30,7 +30,7 @@ from fairbank.store.sqlite.driver import VERSION, driver, is_wal_safe
 from fairbank.store.sqlite.integrity import index_faults, integrity_errors
 
 _SQL = queries("sqlite")
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 _CACHE_KIB = 64 * 1024
 _WAL_PAGES = 4_000
 """Checkpoint size: 16 MiB. A batch over many allocations writes 4 MiB, SQLite's default, by
@@ -59,13 +59,13 @@ class SqliteStore(SqlStore):
         *,
         journal: str | None = None,
         readers: int = 12,
-        patience_seconds: float = PATIENCE_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        self._patience_seconds = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._was_full = False
         super().__init__(
-            writing_engine(path, journal, patience_seconds),
-            _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),
+            writing_engine(path, journal, timeout_seconds),
+            _pool(lambda: _read_only(path, timeout_seconds), readers, timeout_seconds),
         )
 
     @contextmanager
@@ -103,8 +103,8 @@ class SqliteStore(SqlStore):
                     pages = connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").one()[1]
                     busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
                 finally:
-                    patience = round(self._patience_seconds * 1_000)
-                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {patience}")
+                    timeout = round(self._timeout_seconds * 1_000)
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {timeout}")
         except (DBAPIError, Contention):
             return None
         return None if busy else max(0, pages)  # -1 without a log
@@ -154,7 +154,7 @@ def _progress_reports(connection: Connection, at_work: ProgressCallback | None) 
 
 
 def writing_engine(
-    path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
+    path: Path, journal: str | None, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> Engine:
     """Return the engine that writes to a database file that exists.
 
@@ -163,10 +163,10 @@ def writing_engine(
     Args:
         path: the database file.
         journal: SQLite's journal mode, wal or truncate; None: the default of `journal_mode`.
-        patience_seconds: how long a transaction waits for a lock, and a thread for the connection.
+        timeout_seconds: how long a transaction waits for a lock, and a thread for the connection.
     """
     chosen = journal_mode(journal, VERSION)
-    return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
+    return _pool(lambda: _read_write(path, chosen, timeout_seconds), 1, timeout_seconds)
 
 
 def journal_mode(mode: str | None, version: tuple[int, int, int]) -> str:
@@ -216,10 +216,10 @@ def create_file(path: Path) -> None:
 
 def reading_engine(path: Path) -> Engine:
     """Return an engine that only reads `path`."""
-    return _pool(lambda: _read_only(path, PATIENCE_SECONDS), 1, PATIENCE_SECONDS)
+    return _pool(lambda: _read_only(path, TIMEOUT_SECONDS), 1, TIMEOUT_SECONDS)
 
 
-def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
+def _pool(creator: Any, size: int, timeout_seconds: float) -> Engine:
     return create_engine(
         "sqlite://",
         module=driver,
@@ -227,14 +227,14 @@ def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
         poolclass=QueuePool,
         pool_size=size,
         max_overflow=0,
-        pool_timeout=patience_seconds,
+        pool_timeout=timeout_seconds,
     )
 
 
-def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
-    connection = _connect(path, "rw", patience_seconds)
+def _read_write(path: Path, journal: str, timeout_seconds: float) -> Any:
+    connection = _connect(path, "rw", timeout_seconds)
     try:
-        _choose_journal(connection, path, journal, patience_seconds)
+        _choose_journal(connection, path, journal, timeout_seconds)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         # Without it REPLACE would pass the triggers that forbid deleting.
@@ -247,13 +247,13 @@ def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
     return connection
 
 
-def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds: float) -> None:
+def _choose_journal(connection: Any, path: Path, journal: str, timeout_seconds: float) -> None:
     """Set the journal mode. A file with a write-ahead log is locked while it is converted."""
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         chosen = _set_journal(connection, journal)
     else:
-        chosen = _set_journal_with_retry(connection, journal, patience_seconds)
+        chosen = _set_journal_with_retry(connection, journal, timeout_seconds)
     if chosen != journal:
         raise InvalidInput(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
@@ -266,13 +266,13 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
-def _set_journal_with_retry(connection: Any, journal: str, patience_seconds: float) -> str:
-    """Set the journal mode, waiting for other users of the file until the patience is exhausted.
+def _set_journal_with_retry(connection: Any, journal: str, timeout_seconds: float) -> str:
+    """Set the journal mode, waiting for other users of the file until the timeout.
 
     SQLite waits for others when a transaction begins, but not when the journal mode changes: two
     processes that create a store at once would fail.
     """
-    until = time.monotonic() + patience_seconds
+    until = time.monotonic() + timeout_seconds
     while _LOCKED in (chosen := _set_journal(connection, journal)) and time.monotonic() < until:
         try:
             connection.execute("BEGIN EXCLUSIVE")  # waits until no other process writes
@@ -293,13 +293,13 @@ def _set_journal(connection: Any, journal: str) -> str:
     return str(chosen)
 
 
-def _read_only(path: Path, patience_seconds: float) -> Any:
-    connection = _connect(path, "ro", patience_seconds)
+def _read_only(path: Path, timeout_seconds: float) -> Any:
+    connection = _connect(path, "ro", timeout_seconds)
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB // 4}")
     return connection
 
 
-def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
+def _connect(path: Path, mode: str, timeout_seconds: float) -> Any:
     """Return a connection in autocommit mode. The pools pass it from thread to thread, one at a
     time.
     """
@@ -308,7 +308,7 @@ def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
         uri=True,
         isolation_level=None,
         check_same_thread=False,
-        timeout=patience_seconds,
+        timeout=timeout_seconds,
     )
 
 

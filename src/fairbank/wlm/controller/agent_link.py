@@ -35,7 +35,7 @@ from fairbank.wlm.core.factors.usage import run_billing
 from fairbank.wlm.core.starts import NO_ANSWER
 from fairbank.wlm.core.state import CoreState
 
-PATIENCE = 30
+PROLOG_TIMEOUT_SECONDS = 30
 """Seconds for which a run waits for its verdict, as with the plug-in."""
 _PAUSE = 1.0  # seconds between two attempts to connect, and between two searches for late verdicts
 _COMMENT = "Fairbank: "  # as plugins/prep begins a comment; the agent releases only such jobs
@@ -153,7 +153,7 @@ class AgentLink(asyncio.Protocol):
         """Decide about runs that have waited too long for a verdict."""
         for message in list(self._state().messages.values()):
             waited = self._now() - message.run.allocated.mono
-            if message.kind == "prolog" and waited >= PATIENCE:
+            if message.kind == "prolog" and waited >= PROLOG_TIMEOUT_SECONDS:
                 self._handle(
                     VerdictGiven(
                         message.number, message.run.run, self._action, NO_ANSWER, _NO_ANSWER_TEXT
