@@ -26,7 +26,7 @@ from fairbank.cli.framework.host import Local
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import iso
-from fairbank.csv_import.jobs import JobFileRules, parse_job_table
+from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
 from fairbank.csv_import.table import CsvRow, CsvTable
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Run, runner
@@ -376,7 +376,7 @@ def read_job(cells: dict[str, str], zone: tzinfo) -> AccountingJob:
         zone=zone,
     )
     row = CsvRow(2, {"job_id": "1", "user": "root", "account": "chem", "cpus": "1", **cells})
-    (job,) = parse_job_table(CsvTable({}, [row]), rules)
+    (job,) = parse_job_table(CsvTable(JOB_FIELDS, {}, [row]), rules)
     return job
 
 

@@ -23,11 +23,8 @@ Number = TypeVar("Number", int, Fraction)
 class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
-    `clusters` joins the names in `cluster_names`, as in `Usage`. `billing_units` is that of all
-    nodes together, None if it is not known; `capacity` is that times the period. `granted_at_end`
-    is what the allocations that are valid at its end would grant for a period of this length: more
-    than `granted` if they are new. `used` are the charges of runs that ended in the period, less
-    refunds.
+    `rest.schemas.usage.ResourceUseRow` describes the fields; here None means what null means there.
+    `granted_at_end` is more than `granted` if allocations are new.
 
     A resource with several prices also has a row without clusters (`several_prices`). Its credit
     pays at each price, so it is there, with the sum of what the clusters can charge, and theirs is
@@ -176,7 +173,6 @@ def with_nodes(
     """Return the use of a centre with the nodes of a cluster, where its settings have none.
 
     Args:
-        use: the use of the centre.
         size: the cluster, with the processors and GPUs of its nodes.
         units: billing of its nodes by resource.
         seconds: duration of the period.

@@ -37,6 +37,7 @@ JOB_FIELDS = TableFields(
         "nodes",
     ),
     one_of=(("cpus", "tres"), ("end", "elapsed")),
+    record="job",
 )
 _TRES = {"cpus": "cpu", "memory": "mem", "gpus": "gres/gpu", "nodes": "node"}
 
@@ -53,11 +54,13 @@ _ROUNDING_SECONDS = 60
 class JobFileRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules for a file of jobs.
 
-    partitions  of the cluster; a file without this column is of the only one
-    check_qos   returns a QOS of the cluster, raises InvalidInput with the field qos for another one
-    uid_of      returns the uid of a user, None for a user who is gone
-    now         no job ends later
-    zone        of times without a zone
+    partitions  names of the cluster's partitions; jobs of a file without this column ran in the
+                only one
+    check_qos   function that returns a QOS of the cluster, and raises InvalidInput with the field
+                qos for another one
+    uid_of      function that returns the uid of a user; None for a user who is gone
+    now         time in seconds since 1970 after which no job ends
+    zone        time zone of times that name none
     """
 
     partitions: Collection[str]
@@ -91,9 +94,6 @@ def parse_job_table(table: CsvTable, rules: JobFileRules) -> list[AccountingJob]
 
 def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
     cells = row.cells
-    for field in JOB_FIELDS.required:
-        if field not in cells:
-            raise InvalidInput("the cell is empty", field=field, remedy="every job needs a value")
     submitted, start, end, elapsed = _times(row, rules)
     user = cells["user"]
     return AccountingJob(

@@ -92,9 +92,6 @@ def parse_storage_table(table: CsvTable, now: int) -> list[StorageUse]:
 
 
 def _use(row: CsvRow, now: int) -> StorageUse:
-    for field in STORAGE_FIELDS.required:
-        if field not in row.cells:
-            raise InvalidInput("the cell is empty", field=field, remedy="every line needs a value")
     account, date, number = (row.cells[field] for field in STORAGE_FIELDS.required)
     try:
         day = parse_instant(date if _DATE.fullmatch(date) else "", field="day")
@@ -210,7 +207,6 @@ def _quotas(
 
     Args:
         uses: what was measured on one system.
-        funds: the funds of the projects.
         resource: the resource that is charged.
         others: measured use that was charged on other systems.
     """

@@ -22,12 +22,14 @@ _BOM_OF_UTF8, _BOMS_OF_UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 class TableFields(NamedTuple):
     """Fields of a kind of file; each is also the default name of its column.
 
-    Of each pair of optional fields in `one_of` the file has at least one.
+    Of each pair of optional fields in `one_of` the file has at least one. `record` is what a line
+    describes.
     """
 
     required: tuple[str, ...]
     optional: tuple[str, ...]
     one_of: tuple[tuple[str, str], ...] = ()
+    record: str = "line"
 
 
 class CsvRow(NamedTuple):
@@ -40,11 +42,12 @@ class CsvRow(NamedTuple):
 class CsvTable(msgspec.Struct, frozen=True):
     """Records of a file, and the column of each field that it has."""
 
+    fields: TableFields
     columns: Mapping[str, str]
     rows: Sequence[CsvRow]
 
     def parse(self, parse_row: Callable[[CsvRow], T]) -> list[T]:
-        """Return what `parse_row` makes of each record.
+        """Return what `parse_row` makes of each record, which has all required fields.
 
         Raises InvalidInput with the first error, its line and its column, and the number of lines
         with errors.
@@ -53,6 +56,7 @@ class CsvTable(msgspec.Struct, frozen=True):
         errors: list[tuple[CsvRow, InvalidInput]] = []
         for row in self.rows:
             try:
+                self._check_required(row)
                 values.append(parse_row(row))
             except InvalidInput as error:
                 errors.append((row, error))
@@ -67,6 +71,12 @@ class CsvTable(msgspec.Struct, frozen=True):
             remedy=first.remedy,
         )
 
+    def _check_required(self, row: CsvRow) -> None:
+        for field in self.fields.required:
+            if field not in row.cells:
+                remedy = f"every {self.fields.record} needs a value"
+                raise InvalidInput("the cell is empty", field=field, remedy=remedy)
+
 
 def read_table(
     content: bytes, fields: TableFields, columns: Mapping[str, str], *, delimiter: str = ","
@@ -74,7 +84,6 @@ def read_table(
     """Read a CSV file in UTF-8, with or without a byte-order mark.
 
     Args:
-        content: the file's content.
         fields: the fields that it may have.
         columns: names of the columns of fields, where they differ from the fields' names.
         delimiter: one character.
@@ -109,7 +118,7 @@ def read_table(
             field="FILE",
             remedy="export the lines that are to be imported",
         )
-    return CsvTable({field: header[place].strip() for field, place in places.items()}, rows)
+    return CsvTable(fields, {field: header[place].strip() for field, place in places.items()}, rows)
 
 
 def _decoded(content: bytes) -> str:
