@@ -48,7 +48,6 @@ async def listen(
 
     Args:
         pages: pages by their paths.
-        path: path of the socket.
         port: the port; None for none.
         field: setting of the port, for its error.
 

@@ -117,7 +117,6 @@ class Engine:
         """Handle a message of the plug-in, perhaps a repeated one.
 
         Args:
-            message: the message.
             connection: where the answer goes.
             now: monotonic seconds.
         """
@@ -189,7 +188,6 @@ class Engine:
 
         Args:
             batch: reports of the request.
-            error: its error.
             now: monotonic seconds.
         """
         self.flow.busy -= 1

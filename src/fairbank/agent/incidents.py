@@ -64,7 +64,6 @@ class Incidents:
         """Record an incident.
 
         Args:
-            kind: its kind.
             text: description of this one.
             now: its time.
         """

@@ -118,6 +118,7 @@ class AgentMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
+        """Yield all metrics for prometheus_client."""
         flow = self._engine.flow
         bank, oldest = self._probes.reachability(flow.bank), flow.queue.oldest()
         values = {

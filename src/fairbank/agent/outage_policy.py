@@ -104,7 +104,6 @@ def answer_deadline(received: float, terms: PartitionTerms, outage_since: float 
 
     Args:
         received: time of the request.
-        terms: terms of its partition.
         outage_since: start of the bank's outage, None while it is up. All times are monotonic.
 
     Returns:
@@ -195,7 +194,6 @@ def decide_without_bank(
     """Decide a prolog request that the bank did not answer in time.
 
     Args:
-        terms: terms of the partition.
         report: facts of the run's hold report.
         credit: credit that was last known; the price is subtracted if it decides.
         batch: False for an interactive job.

@@ -225,7 +225,6 @@ def read_values(
     """Return the values of a body's fields: integers for the keys of `_LARGEST`, else texts.
 
     Args:
-        fields: fields of the body.
         required: keys that it must have.
         optional: keys that it may have.
 

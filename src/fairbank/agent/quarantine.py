@@ -101,7 +101,6 @@ class Quarantine:
         Args:
             connection: where the answers go.
             peer: the other end, for the log.
-            frames: the frames.
         """
         for frame in frames:
             receipt = Receipt(connection, frame.number)

@@ -47,8 +47,6 @@ def prolog_event(request: PrologRequest, terms: PartitionTerms, *, bank_up: bool
     """Return the event of a prolog request.
 
     Args:
-        request: the request.
-        terms: terms of its partition.
         bank_up: whether the bank answered the last report.
     """
     if request.limit_seconds is not None:
@@ -99,10 +97,7 @@ def set_verdict(
     """Set the label and the refusal of the verdict that the bank's answer to a hold gives.
 
     Args:
-        event: the event of the answer.
         cause: its occurrence, which is changed.
-        terms: terms of the partition.
-        account: the account of the job.
         batch: True for a batch job, which can be deferred.
     """
     result = cause.result
@@ -160,8 +155,6 @@ def warning(state: S, event: E, occurrence: Occurrence) -> str:
 
     Args:
         state: state of the run before the event.
-        event: the event.
-        occurrence: its occurrence.
     """
     if state is S.ENDED and event in PROLOGS:
         return _START_AFTER_END % (occurrence.run, occurrence.text)

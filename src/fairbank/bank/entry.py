@@ -240,7 +240,6 @@ def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> S
     """Return since when an allocation is planned, frozen or ended; None for an active one.
 
     Args:
-        allocation: the allocation.
         entries: all its entries that set terms, in their order.
         now: the current time.
     """

@@ -121,7 +121,6 @@ class LockSet(msgspec.Struct, kw_only=True):
 
         Args:
             project: id of the project.
-            resource: resource of the allocations.
             wanted: times and kind of the allocations; merged with a filter of the same week.
             without_hold: load them only if a run that ends has no row.
         """

@@ -86,7 +86,6 @@ def daily_pace(used: int, start: int, end: int, now: int) -> int:
     Args:
         used: amount since the start in SU-minutes, as is the result.
         start: start of the allocation in seconds since 1970.
-        end: end of the allocation.
         now: current time.
     """
     return used * DAY // max(DAY, min(now, end) - start)

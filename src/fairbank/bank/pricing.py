@@ -55,7 +55,6 @@ def cost(
 
     Args:
         units: billing units.
-        factor: factor of the QOS.
         seconds: duration.
         pieces: billing units and seconds of a resized run before its last change, in their order.
     """

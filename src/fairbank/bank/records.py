@@ -86,7 +86,6 @@ class BankFunds:
         """Return the allocations that may pay for a run, in the order in which they do.
 
         Args:
-            project: the project of the run.
             resource: the resource that the run is billed on.
             at: start of the run.
         """

@@ -273,7 +273,6 @@ def undo_of(
     """Return the request to undo an entry.
 
     Args:
-        entry: the entry.
         run: run that the entry names.
         project: project of the entry's allocation; only caps need it.
         by: user whose role decides, None for staff.

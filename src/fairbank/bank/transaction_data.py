@@ -259,7 +259,6 @@ class TransactionData:
 
         Args:
             submitted: request that the entry results from.
-            kind: kind of the entry.
             amount: units that the entry moves, in SU-minutes.
             allocation: with its new sums, but with `seq` and `link` of the entry before; None adds
                 the entry to the registry.

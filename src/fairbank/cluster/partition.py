@@ -219,7 +219,6 @@ def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str =
     """Return the cluster with this name.
 
     Args:
-        clusters: the clusters of the settings.
         name: the name to find.
         otherwise: text to append to the remedy.
 

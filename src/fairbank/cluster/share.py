@@ -82,6 +82,7 @@ class ShareQuery(NamedTuple):
     limit: int | None = None
 
     def is_match(self, figure: ShareRecord) -> bool:
+        """Return whether a record is one that the query asks for."""
         return (
             self.since <= figure.day < self.until
             and (self.cluster is None or figure.cluster == self.cluster)

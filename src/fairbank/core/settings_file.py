@@ -38,7 +38,6 @@ def decode_text(content: bytes, name: str, *, field: str) -> str:
     """Return the text of a file in UTF-8, with or without a byte-order mark.
 
     Args:
-        content: the content of the file.
         name: the name of the file, for messages.
         field: the option that named the file.
 

@@ -59,6 +59,7 @@ class FactorCluster(NamedTuple):
     associations: Mapping[AssociationKey, int]
 
     def scale(self) -> FactorScale:
+        """Return the scale of the priority factors."""
         partitions = self.partitions.values()
         return scale(
             nodes=self.nodes,

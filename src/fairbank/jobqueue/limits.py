@@ -151,6 +151,7 @@ class QueueLimits(StartLimits):
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> Iterator[LimitCheck]:
+        """Yield a check of each limit that the job would have to keep to start."""
         if job.throttle and job.array is not None:
             running = self._tasks[job.array]
             yield LimitCheck(
@@ -174,7 +175,6 @@ class QueueLimits(StartLimits):
         """Return the limit that refuses a job at its submission, or None.
 
         Args:
-            job: the job.
             partition: partition in which it would start.
             tasks: number of tasks of an array; 1 for another job.
         """
@@ -196,6 +196,7 @@ class QueueLimits(StartLimits):
         self._licenses.subtract(job.licenses)
 
     def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
+        """Take a job that has run `seconds` off the counts of its limits."""
         counted = self._running.pop(job.number)
         qos = self._inputs.qos.get(counted.qos)
         charged = seconds * (1.0 if qos is None else qos.usage_factor)

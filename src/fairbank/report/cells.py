@@ -106,7 +106,6 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     """Return a number with its noun, such as `1 row` or `2,000 rows`.
 
     Args:
-        number: number of things.
         thing: noun in the singular.
         things: irregular plural; None adds an s.
     """

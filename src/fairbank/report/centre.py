@@ -76,7 +76,6 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
 
     Args:
         rows: rows of the table, one for each unit.
-        totals: totals of the centre.
         form: format of the hours.
     """
     lines = [

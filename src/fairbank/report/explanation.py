@@ -58,7 +58,6 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
     Args:
         row: the explanation.
         form: the format of times.
-        width: the width of the terminal.
     """
     why = row.why
     facts = ", ".join(

@@ -45,7 +45,6 @@ def association_name(account: str, user: str | None, partition: str | None) -> s
     """Return the name of an association, such as `ayla in chem (gpu)`.
 
     Args:
-        account: account of the association.
         user: user of it; None or empty: it is that of the account itself.
         partition: partition to which it is limited; None or empty: it is for all.
     """
@@ -222,7 +221,6 @@ def reading_guide(
     accounts that used too much.
 
     Args:
-        rows: the rows of the table.
         rule: the rule that ranks users.
         backs: the recovery times; the accounts furthest over their share are listed.
         named: the accounts to list; default: all.
@@ -304,7 +302,6 @@ def csv_lines(
     """Yield the columns of sshare as CSV, without line ends.
 
     Args:
-        rows: rows of associations.
         fields: columns; their widths do not count.
         header: begin with the header.
     """

@@ -87,7 +87,6 @@ def explain_priority(
     Args:
         row: the best row of the job.
         queue: all pending jobs of its partition, in order.
-        weights: the weights of the factors.
         notes: on factors, by their fields.
     """
     who = ", ".join(
@@ -224,7 +223,6 @@ def explained_data(
     Args:
         row: the best row of the job.
         queue: all pending jobs of its partition, in order.
-        weights: the weights of the factors.
         notes: notes on factors, by their fields; None: no notes are known.
     """
     ahead = with_job_ahead(row, queue)[1:]
@@ -275,7 +273,6 @@ def priority_differences(
     Args:
         theirs_shown: rows that Slurm shows, with one for each computed row.
         computed: computed rows.
-        weights: the weights of the factors.
     """
     by_name = {_name(row): row for row in theirs_shown}
     for ours in computed:
@@ -336,7 +333,6 @@ def csv_lines(
 
     Args:
         rows: rows of jobs, in order.
-        weights: the weights of the factors.
         format_: columns; their widths do not count.
         header: begin with the header.
     """

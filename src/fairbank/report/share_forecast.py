@@ -70,6 +70,7 @@ class LevelAfter(NamedTuple):
 
 
 def forecast_rows(backs: Sequence[Recovery]) -> list[Row]:
+    """Return a row of the table for each association."""
     return [
         {
             "account": back.account,

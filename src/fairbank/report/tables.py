@@ -79,7 +79,6 @@ def table(
 
     Args:
         columns: the columns, in order.
-        rows: the rows.
         form: the format of amounts and times.
         width: the width of the terminal; None: no limit, so all columns but the extra ones.
         header: print the header line.
@@ -190,7 +189,6 @@ def separate_cells(
     """Return lines for a script. Extra columns are left out, however wide the terminal is.
 
     Args:
-        columns: columns of the table.
         rows: rows in order.
         form: format of amounts and times.
         delimiter: text between two cells, which no cell contains.
@@ -210,7 +208,6 @@ def csv(
     """Return CSV lines in which no cell is read as a formula. Extra columns are left out.
 
     Args:
-        columns: columns of the table.
         rows: rows in order.
         form: format of amounts and times.
         header: begin with the header.
@@ -349,9 +346,8 @@ def envelope(
 
     Args:
         schema: name and version of the schema.
-        source: the source of the data.
         data: the rows of a list, or the result of a change.
-        warnings: in sentences.
+        warnings: the warnings, as sentences.
         form: the unit of `display`.
         more: other parts of the document.
     """

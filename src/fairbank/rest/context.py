@@ -42,7 +42,6 @@ class AppContext:
             services: the services behind the routes.
             munge: libmunge; without it, MUNGE credentials are refused.
             munge_plain: credentials without a payload are accepted for any request.
-            name: the server's name.
         """
         metrics = ServerMetrics()
         services.write_queue.observer = metrics.count_batch

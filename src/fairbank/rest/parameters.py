@@ -239,7 +239,6 @@ def job_filters(
     """Return the filters of runs and of refusals, with the visibility of the user.
 
     Args:
-        request: the request of the user.
         projects: the named projects; None if none is named.
         allocations: filters of the allocation that paid or refused.
         period: the period of the runs or refusals, as their queries select by it.

@@ -74,7 +74,6 @@ def problem_of_refusal(
     """Return the problem for a refusal.
 
     Args:
-        refusal: the bank's refusal.
         known: facts that make the remedies more precise.
         fields: names of the fields that the request may have.
     """

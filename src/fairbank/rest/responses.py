@@ -39,7 +39,6 @@ def granted_response(
 
     Args:
         outcome: the ledger's answer to the request.
-        context: the server's context.
         warnings: likely mistakes in the granted request.
     """
     return item_response("granted", context, granted_answer(done_of(outcome), warnings))
@@ -64,7 +63,6 @@ async def send_json(
         send: function of ASGI that sends.
         status: HTTP status.
         content: becomes the body.
-        media_type: the body's media type.
         headers: more headers.
     """
     body = msgspec.json.encode(content)

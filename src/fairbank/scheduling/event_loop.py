@@ -160,7 +160,6 @@ def simulate_forward(
         snapshot: the machine, its running jobs and its queue.
         scheduler: decides which passes are due.
         now: time of the snapshot in seconds.
-        number: number of the job.
         run_time: run time of each job.
         arrivals: jobs that arrive after `now`.
         has_event: something happened at `now`.

@@ -78,7 +78,6 @@ class Quotes(UseCases):
 
         Args:
             identity: user who asks; must see the project.
-            account: the project's account.
             request: the job; its partition is not used.
             place: where it is to run.
             tasks: number of tasks of an array, which must all be paid.
@@ -223,7 +222,6 @@ def available_credit(
     """Return the allocations that may carry a job, for each project chain, from one snapshot.
 
     Args:
-        store: the bank's store.
         chains: for each project its number, then those of its parents.
         resource: what the job is billed in.
         uid: the job's user.

@@ -303,7 +303,6 @@ def _sees_holds_of_all(identity: Identity, refusal: Refusal, projects: Mapping[i
 
     Args:
         identity: the user who asks.
-        refusal: the refusal.
         projects: the projects of allocations. Jobs of others hold credit of the refusing one.
     """
     payer = projects.get(refusal.allocation or 0)

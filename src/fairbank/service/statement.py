@@ -89,7 +89,6 @@ def _without_movement(reader: Reader, entries: Sequence[Entry]) -> set[int]:
     """Return the ids of entries of runs that changed no sum, such as the hold of a free run.
 
     Args:
-        reader: the reader of the journal.
         entries: in the order of the journal; what is left out between them changes no sum.
     """
     if not any(entry.amount == 0 for entry in entries):

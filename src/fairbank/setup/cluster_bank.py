@@ -35,7 +35,6 @@ def create_bank(directory: Path, settings: WlmSettings, *, again: bool) -> Path:
     Each CPU costs 1 SU per hour, in all partitions.
 
     Args:
-        directory: directory of the bank.
         settings: settings of the cluster, whose name the bank has.
         again: write the settings again, because the cluster has changed.
     """

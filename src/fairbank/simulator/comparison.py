@@ -183,7 +183,6 @@ def check_reopens(extent: Extent, remedy: str, reason: str = "") -> None:
     """Raise InvalidInput if the source opens its workload only once.
 
     Args:
-        extent: extent of the workload.
         remedy: advice for the error.
         reason: rest of the sentence of the error, from a comma on; empty without one.
     """
@@ -195,7 +194,6 @@ def ticking(name: str, extent: Extent, progress: StageProgress) -> Tick:
     """Return a function that reports the progress of a stage.
 
     Args:
-        name: name of the stage.
         extent: extent of the workload, which estimates the total number of jobs.
         progress: called with the name, the number of jobs read, and the total.
     """

@@ -291,7 +291,6 @@ def _history_result(
 
     Args:
         allocations: those that were created for it.
-        outcomes: the outcomes of the repairs.
         known: number of runs that the ledger had already.
         unreadable: lines of Slurm that could not be read.
     """

@@ -53,11 +53,8 @@ def build_policy(
     Args:
         site: rules of the site.
         cluster: the cluster, with the bank's prices.
-        projects: the bank's projects.
-        allocations: the bank's allocations.
-        partitions: of slurmctld. `fairbank slurm import --dry-run` lists those that only one of
-            slurmctld and the bank has; they are left out.
-        nodes: the nodes of slurmctld.
+        partitions: those of slurmctld. `fairbank slurm import --dry-run` lists those that only one
+            of slurmctld and the bank has; they are left out.
         now: current time.
 
     Raises:

@@ -79,8 +79,6 @@ def build_table(
 
     Args:
         cluster: the cluster, with the resources of its partitions.
-        projects: the bank's projects.
-        allocations: the bank's allocations.
         now: current time.
         weight: highest value.
         stale_seconds: age beyond which the table is not used.

@@ -173,7 +173,6 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
     Owner and mode of the old file are kept.
 
     Args:
-        path: the file's path.
         text: new content.
         field: setting that names the path, for the error.
     """

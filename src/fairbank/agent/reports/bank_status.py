@@ -83,7 +83,6 @@ def after_failure(
     One report that the bank cannot decode, or fails at again and again, is found by halving.
 
     Args:
-        error: error of the request.
         size: reports in it.
         attempts: requests so far that carried its first report.
     """
@@ -262,7 +261,6 @@ class BankProbe:
 
         Args:
             flow: reports of the agent.
-            client: client of the bank.
             counts: counts of the agent, for the errors.
             connected_clusters: returns the clusters of the plug-ins that are connected.
         """

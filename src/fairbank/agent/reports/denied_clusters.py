@@ -61,7 +61,6 @@ class DeniedClusters:
         """Set reports aside that the bank has answered; return whether the cluster was not denied.
 
         Args:
-            cluster: their cluster.
             reports: the reports of one request.
             result: the bank's answer.
             now: monotonic seconds.

@@ -112,7 +112,6 @@ class ReportFlow:
         """Queue a report that no job waits for.
 
         Args:
-            kind: kind of the report.
             message: message that it passes on.
             receipt: where to acknowledge the message once the report is safe.
             now: monotonic seconds.
@@ -162,7 +161,6 @@ class ReportFlow:
         cluster was not denied before.
 
         Args:
-            cluster: their cluster.
             reports: the reports of one request.
             result: the bank's answer.
             now: monotonic seconds.

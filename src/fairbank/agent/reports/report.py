@@ -101,7 +101,6 @@ def report_body(
 
     Args:
         message: message of the plug-in about the run.
-        kind: kind of the report.
         key: idempotency key.
         pieces: the pieces of the run before its last change of resources.
     """

@@ -67,7 +67,6 @@ class Findings:
 
         Args:
             what: name of the row in the finding.
-            row: row of the store.
             expected: row by the journal; None if no entry creates it.
         """
         if expected is None:

@@ -231,7 +231,6 @@ def nearest(
         chain: the run's project, then its parents.
         resource: the resource that the partition bills.
         allocations: candidates; only own ones, and shared ones of parents, count.
-        start: start of the run.
     """
     usable = (
         allocation

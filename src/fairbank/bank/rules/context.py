@@ -87,7 +87,6 @@ class RuleContext(NamedTuple):
         """Add an entry with its details. The reverse of an entry is marked as such.
 
         Args:
-            kind: kind of the entry.
             amount: units that the entry moves, in SU-minutes.
             allocation: allocation with its new sums; None adds the entry to the registry.
             facts: details of the entry, stored as a JSON object; none if empty.

@@ -258,7 +258,6 @@ def is_above(
 
     Args:
         data: rows of the transaction.
-        project: the project.
         by: user who grants or removes.
         uid: user who gets or loses the role.
         new: role that `uid` would get.

@@ -94,7 +94,6 @@ def refuse_report(
     Args:
         context: the request with its rows.
         request: the report.
-        reason: reason of the refusal.
         allocation: the allocation that cannot pay or has the hold, if there is one; the registry
             keeps the refusal otherwise.
         fault: detail and facts of a report that is wrong in itself.
@@ -146,7 +145,6 @@ def refuse_change(
     Args:
         context: the request with its rows.
         known: row of the run.
-        reason: reason of the refusal.
         amount: what the change costs, in SU-minutes.
         fault: detail and facts of a report that contradicts the hold.
         observed: the bank only observes, so the change is made all the same.
@@ -209,7 +207,6 @@ def credit_facts(allocation: Allocation, sums: UserSums, reason: Reason) -> Fact
     Args:
         allocation: allocation that cannot pay; its sums explain INSUFFICIENT_CREDIT.
         sums: charges, holds and cap of the user in it; they explain CAPPED.
-        reason: reason of the refusal.
     """
     if reason is Reason.CAPPED and sums.cap is not None:
         return Facts(granted=sums.cap, charged=sums.charged, held=sums.held)

@@ -43,8 +43,7 @@ def short_terms(
     cluster.
 
     Args:
-        accounts: of the projects that are not removed, by their numbers.
-        allocations: of the bank.
+        accounts: the accounts of the projects that are not removed, by their numbers.
         partitions: names of the partitions of the cluster.
         now: current time.
     """
@@ -109,9 +108,7 @@ def place_job(
 
     Args:
         terms: short-term allocations of the cluster.
-        project: of the job.
-        cluster: of the job.
-        place: that the job requests.
+        place: the place that the job requests.
         now: time of the submission.
 
     Raises:

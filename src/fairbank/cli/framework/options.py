@@ -151,7 +151,6 @@ def add_period(parser: Parser, since: str, until: str = "now") -> None:
     """Add -S and -E.
 
     Args:
-        parser: the parser of the command.
         since: the default start as the help shows it. The command itself applies it.
         until: the default end as the help shows it.
     """
@@ -164,7 +163,6 @@ def add_limit(parser: Parser, default: int, about: str = "maximum number of rows
     """Add --limit.
 
     Args:
-        parser: the parser of the command.
         default: the default number of rows; 0: all.
         about: the help text, without the default.
     """
@@ -176,7 +174,6 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
     """Add the options of a command that writes: --reason, --dry-run, --yes, --idempotency-key.
 
     Args:
-        parser: the parser of the command.
         reason: "required" or "optional"; "none" adds no --reason.
         keyed: add --idempotency-key.
     """

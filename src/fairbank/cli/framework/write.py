@@ -50,7 +50,6 @@ def planned_entries(
 
     Args:
         context: the command.
-        request: the request.
         in_words: the details are for people, else as the bank sent them.
     """
     return _readable_entries(context, dry_run(context, request), in_words=in_words)

@@ -243,7 +243,6 @@ def read_values(texts: Mapping[str, str], command: str) -> dict[str, Any]:
 
     Args:
         texts: the options by name, as they were written.
-        command: the command.
 
     Raises:
         InvalidInput: the command has no such option, or it does not take this value.

@@ -30,7 +30,6 @@ def classic(
     Raises InvalidInput for invalid usage and for a dampening out of range.
 
     Args:
-        tree: tree of associations.
         usage: usage of each row with all below it (`tree.sum_usage`), in billing-seconds.
         dampening: FairShareDampeningFactor.
         depth_oblivious: PriorityFlags=DEPTH_OBLIVIOUS.

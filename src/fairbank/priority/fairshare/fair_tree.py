@@ -36,7 +36,6 @@ def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
     """Rank every user of the tree. Raises InvalidInput for invalid usage.
 
     Args:
-        tree: tree of associations.
         usage: usage of each row with all below it (`tree.sum_usage`), in billing-seconds.
     """
     usage = usage_of(tree, usage)

@@ -77,7 +77,6 @@ def back_after(
 
     Args:
         standpoint: account that pauses, and what it is compared with.
-        decay: decay of usage.
         level: level to reach; 1 is its share.
         reset_in: seconds until all usage is reset; None: never.
     """
@@ -117,7 +116,6 @@ def level_after(
 
     Args:
         standpoint: account that pauses, and what it is compared with.
-        decay: decay of usage.
         pause: length of the pause in seconds.
         run: usage of the run, in the unit of the standpoint.
         reset_in: seconds until all usage is reset; None: never.

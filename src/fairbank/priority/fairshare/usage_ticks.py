@@ -76,7 +76,6 @@ def apply_tick(
         usage: usage before.
         running: running jobs.
         payers: rows that are charged.
-        rules: rules of usage.
         last: time of the last tick in seconds since 1970.
         now: time of this tick.
     """
@@ -98,7 +97,6 @@ def end_jobs(
         usage: usage before.
         jobs: jobs that end.
         payers: rows that are charged.
-        rules: rules of usage.
         last: time of the last tick in seconds since 1970.
         now: time of the end.
     """

@@ -116,7 +116,6 @@ class LimitChain:
         Args:
             place: association or QOS. Once a QOS has the limit, it is not tested further on.
             by_kind: limits of the place on jobs or on wall time.
-            kind: kind of the limit.
         """
         limit = by_kind.get(kind)
         return limit if limit is not None and self._is_tested(place, kind, "") else None
@@ -128,7 +127,6 @@ class LimitChain:
 
         Args:
             place: association or QOS. Once a QOS has a limit, it is not tested further on.
-            kind: kind of the limits.
             always: yield also those that an administrator set aside for the job.
         """
         for name, limit in in_order(place.limits.tres.get(kind, {})):
@@ -147,7 +145,6 @@ class LimitChain:
 
         Args:
             place: association or QOS that has the limits.
-            kind: kind of the limits.
             requested: count of each TRES that the job requests, or minutes if the kind limits them.
         """
         for name, limit in self.limits(place, kind):

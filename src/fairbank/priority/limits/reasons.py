@@ -108,7 +108,6 @@ def reason(owner: str, kind: LimitKind, tres: str | None = None) -> str:
 
     Args:
         owner: ASSOC or QOS.
-        kind: kind of the limit.
         tres: TRES that is limited; None: the limit is on no TRES.
     """
     if tres is None:

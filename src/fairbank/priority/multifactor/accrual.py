@@ -84,7 +84,6 @@ def accrue(
     queue.
 
     Args:
-        queue: the queue.
         limits: limits of associations and QOS.
         flags: PriorityFlags.
         limits_enforced: AccountingStorageEnforce contains limits.
@@ -123,7 +122,6 @@ def limits_in_use(
     account and a user, then that of an association, whose row is `number`.
 
     Args:
-        queue: the queue.
         limits: limits of associations and QOS.
         first_of_qos: as `accrue` takes it.
     """

@@ -164,7 +164,6 @@ def weigh_factors(
 
     Args:
         jobs: pending jobs.
-        scale: scale of the factors.
         settings: weights and flags.
         now: time in seconds since 1970.
     """
@@ -220,7 +219,6 @@ def priorities(
 
     Args:
         jobs: pending jobs.
-        scale: scale of the factors.
         settings: weights and flags.
         now: time in seconds since 1970.
     """

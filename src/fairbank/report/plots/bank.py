@@ -94,7 +94,6 @@ def usage_over_time(
         rows: rows of usage by day, week or month.
         names: all days, weeks or months of the period, in order.
         by: the kind of group.
-        caption: the figure's caption.
     """
     places = {name: place for place, name in enumerate(names)}
     units = sorted({str(row["resource_name"]) for row in rows})

@@ -35,7 +35,6 @@ def rule_figure(name: str, rule: CurveRule, file: str, command: str) -> Figure:
 
     Args:
         name: the formula.
-        rule: the rule.
         file: the settings that choose it, for the provenance.
         command: the command line, for the provenance.
     """

@@ -115,7 +115,6 @@ def parse_letters(form: str, columns: Columns) -> TableFormat:
 
     Args:
         form: the argument of --format.
-        columns: the command's columns.
     """
     letters: dict[str, SlurmColumn] = {}
     for column in columns.values():

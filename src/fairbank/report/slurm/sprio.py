@@ -234,8 +234,6 @@ def sort_rows(
     """Return the rows in another order.
 
     Args:
-        rows: rows of jobs.
-        weights: the weights of the factors.
         keys: characters of columns, such as `u,-y`, the first counting most; - reverses.
 
     Raises:
@@ -349,7 +347,6 @@ def lines(
 
     Args:
         rows: rows of jobs, in order.
-        weights: the weights of the factors.
         format_: columns, and their widths.
         header: begin with the header.
     """
@@ -363,7 +360,6 @@ def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) ->
     """Return the line of weights, as with -w.
 
     Args:
-        weights: the weights of the factors.
         format_: columns, and their widths.
         header: begin with the header.
     """

@@ -137,7 +137,6 @@ def select_rows(
     """Return the rows that fit all of the selections.
 
     Args:
-        rows: rows of associations.
         users: names of users; None selects all. Rows of accounts stay.
         accounts: names of accounts; None selects all.
         users_only: leave out the rows of accounts.

@@ -165,8 +165,6 @@ class BankClient:
         """Post a request and return the `data` of the answer.
 
         Args:
-            path: the route's path.
-            body: the request's body.
             key: idempotency key; None for a new one.
         """
         data: dict[str, Any] = self._client.post(path, dict(body), key)["data"]

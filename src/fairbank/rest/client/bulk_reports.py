@@ -15,7 +15,6 @@ def post_reports(client: Client, bodies: Sequence[bytes], *, field: str) -> list
     """Send reports in one request; return their answers, in their order.
 
     Args:
-        client: client of the bank.
         bodies: JSON of each report.
         field: setting that has the bank's address, for the error.
 

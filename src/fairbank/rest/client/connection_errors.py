@@ -24,8 +24,6 @@ def unreachable(address: Address, error: OSError, bank_file: str | None = None) 
     """Return the error for a connection that failed.
 
     Args:
-        address: the bank's address.
-        error: the connection's error.
         bank_file: settings of a bank on this host, if they name the address.
     """
     if isinstance(error, PermissionError) and address.scheme == UNIX:

@@ -164,7 +164,6 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
 
     Args:
         status: HTTP status.
-        body: the response's body.
         address: the bank's address, for messages.
 
     Raises:

@@ -48,6 +48,7 @@ class MungeSigner(Signer):
     def authorization(
         self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None
     ) -> str:
+        """Return the Authorization header of a request, signed by munged."""
         # Only users of MUNGE load ctypes and hashlib.
         from fairbank.rest.auth.credentials import BoundRequest, sign  # noqa: PLC0415
         from fairbank.rest.auth.munge import LIBRARY, Munge  # noqa: PLC0415

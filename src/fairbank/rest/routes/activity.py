@@ -51,7 +51,6 @@ def entry_query(
     """Return the query for entries of all kinds that the user may see.
 
     Args:
-        request: the request of the user.
         projects: the named projects; None if none is named.
         period: the period of the times at which the entries were made.
         allocation: number of the allocation of the journal; None: all.

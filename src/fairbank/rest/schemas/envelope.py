@@ -45,7 +45,6 @@ def item_response(schema: str, context: AppContext, data: T) -> ItemResponse[T]:
 
     Args:
         schema: the name of the item's schema, without prefix and version.
-        context: the server's context.
         data: the item. The texts of its amounts are set here.
     """
     set_texts(data)
@@ -59,7 +58,6 @@ def list_response(
 
     Args:
         schema: the name of the rows' schema.
-        context: the server's context.
         data: the rows.
         next_: the cursor of the next page, if there is one.
     """
@@ -112,7 +110,6 @@ def page_response(
 
     Args:
         schema: the name of the rows' schema.
-        context: the server's context.
         limit: the most rows of the page.
         items: what a query for one row more returned (`Page.and_one`).
         row_of: converts one of them to a row.

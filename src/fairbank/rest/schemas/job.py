@@ -293,8 +293,6 @@ def job_quote(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str)
         quoted: prices, and what the bank would answer to the job now.
         known: facts that make the remedies more precise.
         later: state of the job's run if it was accepted since.
-        account: the project's account.
-        cluster: the job's cluster.
     """
     quote, refusal = quoted.quote, quoted.refusal
     partitions = [_partition_quote(offer) for offer in quoted.partitions]

@@ -91,7 +91,6 @@ def cluster_row(
     """Return a cluster with its partitions, sorted by name.
 
     Args:
-        cluster: the cluster.
         free_states: final job states that cost nothing at this bank.
         categories: categories in the settings of this bank.
     """

@@ -42,7 +42,6 @@ def parse_error(error: BaseException | None, before: Iterable[tuple[bytes, bytes
     """Return the response to data that is not HTTP.
 
     Args:
-        error: the parser's error.
         before: headers of the complete request right before it on the connection, if any. Then the
             data is probably a body whose length was not sent, or was sent too small.
     """

@@ -18,8 +18,8 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
     """Listen at `path`, replacing the socket of a dead server. The directory is created if missing.
 
     Args:
-        path: the socket's path.
-        mode: of the socket; with 0o666 every local user may connect (SO_PEERCRED identifies them).
+        mode: the socket's mode; with 0o666 every local user may connect (SO_PEERCRED identifies
+            them).
         backlog: connections that may wait to be accepted.
 
     Raises:

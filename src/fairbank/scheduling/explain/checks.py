@@ -51,6 +51,7 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def evidence(self) -> str:
+        """Hold that the job needs, beside what its project has."""
         payer = f"{self.project}/{self.resource}"
         hold = f"a hold of {show_su(self.wanted)} SU"
         available = f"available {show_su(self.available)} of {payer}"

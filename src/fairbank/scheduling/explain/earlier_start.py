@@ -56,7 +56,6 @@ def request_change(
     """Return a change of the request.
 
     Args:
-        option: option of sbatch.
         start: returns the start with the change; None: never.
         leaves_out: the option is left out of the request instead of added.
     """

@@ -94,7 +94,6 @@ def explain_on_nodes(
     Args:
         snapshot: machine, queue and running jobs.
         parameters: SchedulerParameters of slurm.conf.
-        number: number of the job.
         now: time in seconds since 1970.
         plan: plan of the passes if it is known already.
         facts: facts that the scheduler does not know.

@@ -74,7 +74,6 @@ def suggest_earlier_start(
         snapshot: machine, queue and running jobs.
         parameters: SchedulerParameters of slurm.conf.
         plan: plan of the passes without a change.
-        number: number of the job.
         now: time in seconds since 1970.
         allowed: the changes that the site lets the job make.
         likely: range of the simulated runs without a change.

@@ -241,7 +241,6 @@ def job_view(
     Args:
         snapshot: machine, queue and running jobs.
         plan: plan that a pass made from the snapshot.
-        number: number of the job.
         now: time in seconds since 1970.
     """
     starts = {start.job.number for start in plan.starts}

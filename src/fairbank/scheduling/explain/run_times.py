@@ -58,7 +58,6 @@ class RunTimeHistory(Generic[U]):
         """Add a job that ended.
 
         Args:
-            user: user of the job.
             run: run time in seconds; beyond the limit it counts as the whole limit.
             limit: time limit in seconds, above 0.
         """
@@ -100,7 +99,6 @@ class RunTimeSampler(Generic[U]):
         """Return the whole run time of a job in seconds.
 
         Args:
-            user: user of the job.
             limit: time limit in seconds.
             elapsed: seconds that it has run.
 

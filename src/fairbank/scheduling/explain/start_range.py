@@ -124,7 +124,6 @@ def start_range_on_nodes(
         snapshot: machine, queue and running jobs.
         parameters: SchedulerParameters of slurm.conf.
         runs: the simulated runs.
-        number: number of the job.
         now: time in seconds.
         ahead: numbers of the jobs that wait for its nodes before it (`Explanation.ahead`). The
             others start now or are left out, which shortens the runs: no job behind can delay it

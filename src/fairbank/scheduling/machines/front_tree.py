@@ -48,6 +48,7 @@ class FrontTree(Generic[W]):
             node >>= 1
 
     def remove(self, job: W) -> None:
+        """Remove a job, and update the fronts above it."""
         place = bisect_left(self._numbers, job.number)
         fronts, shape = self._fronts, self._shapes[place]
         self._jobs[place], self._shapes[place] = None, NO_JOB

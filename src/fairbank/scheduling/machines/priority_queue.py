@@ -73,6 +73,7 @@ class PriorityQueue(Generic[W]):
         self.total_processors = 0
 
     def add(self, job: W) -> None:
+        """Add a job. It gets its rank with the next order of the queue."""
         row, width = len(self._rows), job.processors
         if row == self._columns.shape[1]:
             self._columns = np.concatenate((self._columns, np.empty_like(self._columns)), axis=1)
@@ -89,6 +90,7 @@ class PriorityQueue(Generic[W]):
         self.total_processors += width
 
     def remove(self, job: W) -> None:
+        """Remove a job, whether it has a rank or not."""
         row, width = self._row_of.pop(job.number), job.processors
         if row in self._unranked:
             del self._unranked[row]

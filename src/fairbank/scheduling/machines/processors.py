@@ -327,6 +327,7 @@ class Holes(Generic[W]):
         )
 
     def slot_now(self, job: W) -> TimeSlot | None:
+        """Return the slot of a job that fits a hole now; None if it fits none."""
         wanted, seconds = job.processors, job.limit
         for width, lasts in self._holes:
             if wanted <= width:

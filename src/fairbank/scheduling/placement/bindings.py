@@ -39,7 +39,6 @@ def bind(
 
     Args:
         cluster: nodes and partitions.
-        placement: placement of the job.
         held: bindings of the running jobs, by the name of the node. Their order does not matter.
 
     Returns:

@@ -235,7 +235,6 @@ def cap_keys(
 
     Args:
         parameters: settings; with bf_max_job_assoc an association takes the place of the user.
-        user: user of the job.
         account: account of the job; an association is a user in an account.
         partition: partition in which the job would start.
     """

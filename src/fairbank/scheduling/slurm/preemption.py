@@ -124,7 +124,6 @@ def place_by_preemption(
     Args:
         nodes: the machine.
         free: free resources now.
-        request: request of the job.
         within: nodes that it may use.
         candidates: jobs that it may preempt, in order.
     """

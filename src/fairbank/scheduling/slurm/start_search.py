@@ -95,7 +95,6 @@ class StartSearch(NamedTuple):
 
         Args:
             job: the pending job.
-            request: its request.
             possible: nodes of its partition that could run it.
             seconds: how long it must be able to run.
             not_before: every span that begins earlier has too few nodes.

@@ -114,8 +114,7 @@ def identity_of(
         actor: user who signed in.
         staff: staff and agents of the settings.
         roles: roles of the user whose permissions count.
-        acting_as: that user, if not the actor.
-        scopes: scopes of the credential.
+        acting_as: the user for whom the actor acts, if any.
         until: end of the credential.
         token: number of the token, if the user signed in with one.
 

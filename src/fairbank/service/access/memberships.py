@@ -28,7 +28,6 @@ class Memberships:
         """Create an empty cache.
 
         Args:
-            store: the bank's store.
             groups_of: returns the Unix groups of a user; None if groups do not count.
             monotonic: clock for the age of cached groups.
             members_of: returns the users of a Unix group; None if groups do not count.

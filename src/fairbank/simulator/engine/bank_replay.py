@@ -243,7 +243,6 @@ def start_details(
     """Return the job details that the trace has at the start; None for a job of impossible size.
 
     Args:
-        job: the job.
         header: header of the trace, with the names of its queues.
         gpu_processors: the number of its processors with one GPU; None if it has no GPUs.
     """

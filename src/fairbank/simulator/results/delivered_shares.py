@@ -59,6 +59,7 @@ class DeliveryMeter:
         self._windows: dict[int, dict[int, int]] = {}
 
     def take(self, job_starts: JobStarts) -> None:
+        """Add the processor time of jobs that start, by window and account."""
         now, starts = job_starts
         for job in starts:
             begin, end, account = now, now + job.run, self._account(job)

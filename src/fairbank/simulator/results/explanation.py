@@ -50,7 +50,6 @@ def explain_wait(
     """Explain why a pending job waits.
 
     Args:
-        state: state of the simulation.
         number: number of the job in the simulation.
         zero: second since 1970 in which the trace begins.
         sample: size and seed of the sample.

@@ -56,6 +56,7 @@ class MeasureAccumulator:
         self._first = FOR_EVER
 
     def take(self, started: StartColumns) -> None:
+        """Add jobs that start to the measures."""
         at, runs = started.at, started.runs
         waits = array("q", map(sub, at, started.submitted))
         self._waits.extend(waits)
@@ -195,6 +196,7 @@ class JobRuns:
         self._columns = tuple(array("q") for _ in JobRun._fields)
 
     def take(self, started: StartColumns) -> None:
+        """Add a row for each job that starts."""
         ended = [at + run for at, run in zip(started.at, started.runs, strict=True)]
         columns = (
             started.names,
@@ -237,6 +239,7 @@ class FairStarts:
             self._fair[job.number] = self._clock.start_without_later(job)
 
     def take(self, job_starts: JobStarts) -> None:
+        """Compare the starts of the sampled jobs with their fair starts."""
         now, starts = job_starts
         for job in starts:
             if job.number % self._every == 0:

@@ -120,6 +120,7 @@ class TimeSeries:
         self._waits: dict[int, _Waits] = {}
 
     def take(self, job_starts: JobStarts) -> None:
+        """Add jobs that start to the series."""
         now, starts = job_starts
         if not self.end:  # the machine is empty, so the first job starts at once
             self.used, self.waiting, self.wanted = BinnedSum(now), BinnedSum(now), BinnedSum(now)

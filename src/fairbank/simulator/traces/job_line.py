@@ -146,7 +146,6 @@ def judge(
 
     Args:
         job: parsed job.
-        number: number of its line.
         submitted_before: submit time of the job before.
         unix_start_time: begin of the log in seconds since 1970.
         lines: the lines of the job before and of this one, for the message: rounded numbers would

@@ -199,6 +199,7 @@ class Remarks:
         self._bytes = 0
 
     def take(self, number: int, line: bytes) -> None:
+        """Take a comment or blank line. Raises InvalidInput if there are too many."""
         self._bytes += len(line)
         if self._bytes > REMARK_LIMIT:
             what = (

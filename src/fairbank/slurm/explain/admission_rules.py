@@ -148,7 +148,6 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
         if the policy refuses that.
 
         Args:
-            account: the job's account.
             partitions: the partitions that it names now.
             candidate: the other partition.
         """

@@ -104,6 +104,7 @@ class SiteChanges(AllowedChanges):
         return self._policy.with_candidate(job.account, job.partitions, name)
 
     def with_other_qos(self, job: PendingJob) -> Iterator[PendingJob]:
+        """Yield the job with each other QOS that the site lets it have."""
         if self._policy is None or self._policy.is_qos_free(job.account):
             for name, priority in self._qos_priorities.items():
                 if name != job.qos:
@@ -117,6 +118,7 @@ class SiteChanges(AllowedChanges):
                     )
 
     def is_accepted(self, job: PendingJob) -> bool:
+        """Return whether the policy and the bank would accept the changed job."""
         if self._policy is not None and not self._policy.is_price_admitted(job, self._now):
             return False
         if self._quote is None or not self._is_price_known:
@@ -142,10 +144,8 @@ def qos_priorities(
     a partition replaces that for all.
 
     Args:
-        job: the job.
         rows: QOS of associations.
         all_qos: all QOS, with their priorities.
-        settings: settings of priorities.
     """
     own = {
         row.partition: row.qos for row in rows if (row.account, row.user) == (job.account, job.user)

@@ -62,11 +62,7 @@ class Components(NamedTuple):
         return [component for component in self.parts if component.reason is not None]
 
     def stated_wait(self, reason: str) -> StatedWait | None:
-        """Return why a component waits that could start by itself; None for others.
-
-        Args:
-            reason: the reason of slurmctld.
-        """
+        """Return why a component waits that could start by itself; None for others."""
         waiting = self.waiting
         if all(component.number != self.of.job_id for component in self.parts) or any(
             component.number == self.of.job_id for component in waiting
@@ -97,7 +93,6 @@ def pending_components(
 
     Args:
         job: one of them.
-        queue: the queue.
         plan: the plan of the passes, which start all components or none.
     """
     if job.het_job is None:

@@ -29,9 +29,6 @@ def job_facts(
     """Return what the scheduler does not know of a job. Raises Conflict if it can start.
 
     Args:
-        job: the job.
-        queue: the queue.
-        plan: plan of the passes.
         credit: credit of the job, if it is known.
         answer: the jobs of slurmctld, with those that ended lately.
     """

@@ -81,7 +81,6 @@ def likely_start(
     """Return the likely start of a new job; None if it is unknown.
 
     Args:
-        job: the job.
         directory: directory with Slurm's earlier output; None to run Slurm's commands.
         zone: local time of slurmctld, which decides when usage is reset.
         tick: called after each simulated run.

@@ -151,7 +151,6 @@ class FactorNotes:
         """Return the priority of an owner, and the one it is divided by.
 
         Args:
-            priority: the priority of the owner.
             owner: association or QOS of the job.
             highest: the highest priority of all.
             best: whose it is.

@@ -131,8 +131,6 @@ def priority_rows(
     """Return all rows of sprio in its order, with the owners that squeue prints.
 
     Args:
-        lines: the lines of sprio.
-        weights: the weights of the factors.
         waiting: owners of pending jobs; None if squeue was not asked.
         running_too: sprio also lists running jobs (CALCULATE_RUNNING), squeue does not.
     """
@@ -236,8 +234,6 @@ def compute_priorities(
     those no longer pending are left out.
 
     Args:
-        rows: the rows of sprio.
-        inputs: the inputs of priorities.
         factors: fair-share factors by association.
         now: time of slurmctld's computation; None to derive it from the ages of the jobs.
 
@@ -315,13 +311,7 @@ def _factor_job(row: PriorityRow, job: PendingFactors, inputs: PriorityInputs) -
 def _time_of(
     rows: Sequence[PriorityRow], jobs: Sequence[FactorJob], settings: MultifactorSettings
 ) -> int:
-    """Return when slurmctld computed the priorities, which the oldest age tells; 0 if no job ages.
-
-    Args:
-        rows: the rows of sprio.
-        jobs: the jobs of the rows.
-        settings: the settings of the priorities.
-    """
+    """Return when slurmctld computed the priorities: the oldest age shows it; 0 if no job ages."""
     weight, maximum = settings.counted.age, settings.max_age_seconds
     ticks = [
         round(row.age / weight * maximum) + job.accrued_at

@@ -114,7 +114,7 @@ def site_factor_checks(
 
     Args:
         config: settings as scontrol shows them.
-        settings: of slurm.conf, since Slurm 22.05 does not show its site factor plug-in.
+        settings: the lines of slurm.conf, since Slurm 22.05 does not show its site factor plug-in.
         status: the agent's on its table; None if it writes none.
         table: the file.
         now: current time.

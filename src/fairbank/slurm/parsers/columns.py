@@ -171,7 +171,6 @@ def split_record(
 
     Args:
         command: the command that printed it, for the error.
-        number: the line's number.
         line: its text.
         columns: the columns, in their order.
         delimiter: between the cells.

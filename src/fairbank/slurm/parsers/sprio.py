@@ -99,7 +99,6 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     Args:
         weighted: the column of whole numbers.
         normal: the normalised column.
-        weight: the factor's weight.
         digits: decimals of the normalised column.
     """
     if not weight or f"{weighted / weight:.{digits}f}" == f"{normal:.{digits}f}":

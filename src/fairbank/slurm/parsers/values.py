@@ -143,7 +143,6 @@ def is_next_record(ended: int, submitted: int, start: int) -> bool:
     Args:
         ended: end of the record in the state RESIZING.
         submitted: submission of the other record.
-        start: its start.
     """
     return min(abs(submitted - ended), abs(start - ended)) <= NEXT_RECORD_SECONDS
 

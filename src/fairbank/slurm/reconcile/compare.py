@@ -226,7 +226,6 @@ def classify_leftover(
     """Judge a run that no finished job of the period belongs to; None if nothing is wrong.
 
     Args:
-        run: run of the ledger.
         runs: the index, after all jobs took theirs.
         sides: times of the comparison.
         alive: jobs, by id and submission, that slurmctld has not finished.

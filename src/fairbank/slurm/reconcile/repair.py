@@ -213,9 +213,7 @@ def charge_report(
         job: the execution that ended.
         run: its run in the ledger, whose submission and restart the report keeps; None if unknown.
         restart: restarts before this execution.
-        cluster: the job's cluster.
         job_end: exit code and processor time, where known.
-        comment: the comment of the entry.
 
     Raises:
         InvalidInput: the record lacks something that a report needs, or contradicts itself.
@@ -275,8 +273,6 @@ def release_report(run: BankRun, cluster: str, now: int) -> CompleteReport:
     """Return the report that releases the hold of a run that Slurm does not know.
 
     Args:
-        run: run of the ledger.
-        cluster: its cluster.
         now: time that is entered as its end; no time is charged.
     """
     return CompleteReport(

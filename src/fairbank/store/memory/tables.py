@@ -57,6 +57,7 @@ class MemoryTables:
         return twin
 
     def load(self, locks: LockSet) -> TransactionData:
+        """Return the rows that a batch with these locks reads and changes."""
         runs = [self.runs[run] for run in locks.runs if run in self.runs]
         allocations = self._allocations(locks, runs)
         pairs = locks.caps | {(run.allocation, run.owner) for run in runs}

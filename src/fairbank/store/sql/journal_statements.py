@@ -49,6 +49,7 @@ def of_journals(column: ColumnElement[int], journals: JournalRange) -> list[Cond
 
 
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
+    """Select the journal entries of a query, by id."""
     wanted = [
         entry_is_visible(query.visibility),
         is_in(_j.id, query.ids),
@@ -104,6 +105,7 @@ def repeated_keys(limit: int) -> Select[Any]:
 
 
 def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
+    """Select the refusals of a query, by id."""
     wanted = [
         IS_REFUSAL,
         _seen_or_refused(query.visibility),

@@ -105,6 +105,7 @@ def _user_row(user: UserRow) -> tuple[Any, ...]:
 
 
 def run_of(row: Row) -> RunRecord:
+    """Return the run of a row."""
     number, cluster, job_id, submitted, restart, project, allocation, owner, partition, state = row[
         :10
     ]
@@ -149,6 +150,7 @@ def _end_of(ended: Any, outcome: Any, elapsed: Any) -> RunEnd | None:
 
 
 def run_row(record: RunRecord) -> tuple[Any, ...]:
+    """Return the row of a run."""
     reported = record.reported
     return (
         record.id,
@@ -248,6 +250,7 @@ def _no_entry(row: Row, error: msgspec.ValidationError) -> Corrupt:
 # The tuples of entries, runs and allocations are written out: `attrgetter` and `astuple` take three
 # times as long, and every hold and charge has such rows.
 def entry_row(entry: Entry) -> tuple[Any, ...]:
+    """Return the row of a journal entry."""
     return (
         entry.id,
         entry.allocation,
@@ -273,6 +276,7 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
 
 
 def token_of(row: Row) -> Token:
+    """Return the token of a row."""
     number, digest, uid, label, scopes, created, expires, revoked, parent = row
     if not isinstance(scopes, str):  # SQLite keeps anything in any column
         raise Corrupt(
@@ -298,6 +302,7 @@ def _token_row(token: Token) -> tuple[Any, ...]:
 
 
 def share_record_of(row: Row) -> ShareRecord:
+    """Return the record of shares of a row."""
     cluster, day, account, user, partition, at, *figures = row
     try:
         return msgspec.convert((account, user, partition, *figures, cluster, day, at), ShareRecord)

@@ -39,6 +39,7 @@ _a, _f, _p, _r, _t, _u = (
 
 
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:
+    """Select the projects of a query, by id."""
     wanted = [
         is_visible(query.visibility, _p.id),
         is_in(_p.id, query.ids),
@@ -62,6 +63,7 @@ def tokens(uid: int | None, page: Page) -> Select[Any]:
 
 
 def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
+    """Select the allocations of a query, by id."""
     wanted = [
         or_(
             and_(is_visible(query.visibility, _a.project), is_in(_a.project, query.projects)),
@@ -184,6 +186,7 @@ _IS_LATEST = ~(
 
 
 def runs(query: RunQuery, page: Page) -> Select[Any]:
+    """Select the runs of a query, by id."""
     wanted = [
         run_is_visible(query.visibility),
         is_in(_r.id, query.ids),
@@ -250,6 +253,7 @@ SHARE_KEY = (_f.cluster, _f.day, _f.account, _f.login, _f.partition)
 
 
 def share_records(query: ShareQuery) -> Select[Any]:
+    """Select the records of shares of a query, in the order of the key with a limit."""
     wanted = [
         _f.day >= query.since,
         _f.day < query.until,

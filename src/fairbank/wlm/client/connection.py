@@ -77,7 +77,6 @@ class Controller:
         Args:
             name: name of the request, such as `submit`.
             seconds: how long the controller may take; None: as long as it needs.
-            fields: fields of the request.
 
         Raises:
             Unavailable: there is no controller, or the connection was lost.

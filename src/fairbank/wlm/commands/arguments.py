@@ -61,7 +61,6 @@ def read_command_line(
     """Return the options and the other words; None if --help, --usage or --version was printed.
 
     Args:
-        name: name of the command.
         usage: its operands, such as `[OPTIONS] [JOB...]`.
         options: its options, without HELP.
         words: the words of the command line.

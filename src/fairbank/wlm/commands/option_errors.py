@@ -66,7 +66,6 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
 
     Args:
         command: sbatch or srun.
-        option: the option.
         text: its value.
         error: error of its reader, with the values that can be read.
     """

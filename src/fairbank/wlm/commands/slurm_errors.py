@@ -89,8 +89,6 @@ def print_failure(name: str, error: FairbankError, before: str, after: str = "")
     """Print an error of the controller, and the sentence of Slurm for it if there is one.
 
     Args:
-        name: name of the command.
-        error: the error.
         before: start of the last line, such as `slurm_update error: `.
         after: its end after a sentence of Slurm, such as ` for job 7`.
     """

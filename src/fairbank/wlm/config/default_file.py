@@ -30,7 +30,6 @@ def default_file(
 
     Args:
         host: name of the host, which is the name of the cluster and of its node.
-        size: size of the host.
         nodes: number of virtual nodes; with several they have numbers, as in `host-[1-4]`.
         agent: socket of the bank's agent; empty: no bank.
         bank: socket of the bank, which has accounts and users.

@@ -34,7 +34,6 @@ def load_settings(name: str, read: ReadFile) -> LoadedSettings:
     """Return the settings of a file: in TOML if its name ends in .toml, else in slurm.conf's form.
 
     Args:
-        name: name of the file.
         read: reader of this file, of slurm_conf and of included files; relative names are in the
             directory of the file that begins with them.
 

@@ -36,7 +36,6 @@ def read_content(name: str, read: ReadFile, error: ErrorAt = InvalidInput) -> by
     """Return the content of a file.
 
     Args:
-        name: name of the file.
         read: reader of files.
         error: builder of an error with the place that names the file.
 
@@ -58,7 +57,6 @@ def read_slurm_conf(name: str, content: bytes, read: ReadFile) -> Iterator[Recor
 
     Args:
         name: name of the file; relative names of included files begin in its directory.
-        content: its content.
         read: reader of the included files.
 
     Raises:

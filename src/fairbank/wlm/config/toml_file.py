@@ -30,7 +30,6 @@ def read_toml(name: str, content: bytes) -> Iterator[Record]:
 
     Args:
         name: name of the file, for messages.
-        content: its content.
 
     Raises:
         InvalidInput: the text is damaged, or a table or key is unknown.

@@ -172,9 +172,7 @@ class CoreRunner:
         """Go on with another core.
 
         Args:
-            settings: its settings.
             core: a core that has loaded the state of the present one.
-            effects: effects of the change.
         """
         self.settings, self._core = settings, core
         self.planner.drop_plan()

@@ -46,11 +46,7 @@ class ControllerDaemon:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Read the settings and the state. Raises FairbankError.
-
-        Args:
-            directory: directory of the cluster.
-        """
+        """Read the settings and the state. Raises FairbankError."""
         self._directory = directory
         self._stopping = asyncio.Event()
         self.tasks = DaemonTasks("the controller", self.shut_down)

@@ -51,6 +51,7 @@ class ControllerMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
+        """Yield all metrics for prometheus_client."""
         gauges, counters = self._gauges(), self._counters()
         for name, (text, labels) in GAUGES.items():
             gauge = GaugeMetricFamily(PREFIX + name, text, labels=labels)

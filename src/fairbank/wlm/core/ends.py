@@ -41,7 +41,6 @@ def end_job(
         tx: the transition.
         job: a job that has not ended.
         event: how it ends.
-        reason: Slurm's reason.
         status: exit status of its script.
         canceller: uid of the user who cancelled it.
     """
@@ -74,7 +73,6 @@ def requeue_job(
         job: a job that runs or has ended.
         event: REQUEUED, or with a state in which it is held.
         held_by: holder of the job, unless it was held while it was running.
-        reason: reason of the hold.
         status: exit status of the script of the run that ends.
     """
     run = job.active_run

@@ -114,7 +114,6 @@ def change_condition(
 
     Args:
         tx: the transition.
-        name: name of the node.
         event: what happened.
         reason: reason of the new condition; a node that works has none.
         user: who gives the reason.

@@ -73,7 +73,6 @@ class NodeServer:
         Args:
             hosted: name, directories and resources.
             settings: settings of all nodes of the daemon.
-            launcher: launcher of the daemon.
             start_task: starts a task that must not fail.
             shut_down: ends the daemon.
         """

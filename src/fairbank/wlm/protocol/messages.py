@@ -269,7 +269,6 @@ def encode_message(message: Message, number: int = 0) -> bytes:
     """Return the frame of a message. Raises FrameError if it is too long.
 
     Args:
-        message: the message.
         number: number of the request; 0 for a message that is neither request nor answer.
     """
     return encode_frame(Frame(_NUMBERS[type(message)], number, _encode(message)))

@@ -68,7 +68,6 @@ def serve_step(directory: str, listener: socket.socket) -> None:
     """Run the step of a directory in this process, which the launcher has forked for it.
 
     Args:
-        directory: directory of the step.
         listener: socket for requests.
     """
     os.setsid()

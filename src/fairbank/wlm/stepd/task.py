@@ -29,7 +29,6 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
     """Execute the script of a step in this process, which was forked for it.
 
     Args:
-        step: the step.
         step_directory: its directory.
         go: reading end of a pipe. The task waits for a byte, and ends without one.
         failure: writing end of a pipe for the reason why the script was not executed.

@@ -53,7 +53,6 @@ def user_settings(file: str, bank: str) -> str:
     """Return the wlm.toml for settings of the user: a wlm.toml, or a slurm.conf.
 
     Args:
-        file: their file.
         bank: tables to add if they name no bank; empty: none.
     """
     from fairbank.core.settings_file import decode_text, parse_toml, read_whole
@@ -92,8 +91,6 @@ def write_node_settings(
     """Write the settings of the node daemon. Return the sockets of the nodes.
 
     Args:
-        directory: directory of the cluster.
-        settings: settings of the cluster.
         again: the sizes of the nodes were chosen for the host as it is now; else for an earlier
             one, of which a node must not have lost anything.
     """

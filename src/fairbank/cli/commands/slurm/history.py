@@ -28,7 +28,6 @@ def show_history(context: Context, history: HistoryResult, source: str, *, dry_r
     """Print the result and return the number of runs and lines that are left out.
 
     Args:
-        context: the command's context.
         history: the result, or its prediction.
         source: what was imported: the name of a file, or `history` for Slurm's accounting.
         dry_run: the result is a prediction.

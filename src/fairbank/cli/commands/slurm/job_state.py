@@ -35,8 +35,6 @@ def show_state(
     job of this number. Without output it is that of -M or the settings, else the only one with it.
 
     Args:
-        context: the command's context.
-        options: the command's options.
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
     from fairbank.slurm.explain.waiting_job import NotPending
@@ -78,7 +76,6 @@ def _ask_bank(
 
     Args:
         context: the command's context, which gets the cluster of Slurm's output.
-        options: the command's options.
         number: the job, or a task of an array, which is known to slurmctld only.
         error: why the queue does not explain it.
     """
@@ -109,7 +106,6 @@ def _unknown_job(
     """Return the error of a job that neither Slurm nor the bank knows, with both reasons.
 
     Args:
-        context: the command's context.
         job: as it was typed.
         error: why the queue does not explain it.
         unknown: why the bank does not say; None if it was not asked or has no such job.
@@ -131,7 +127,6 @@ def _find_in_bank(
 
     Args:
         context: the command's context, which then names the cluster.
-        number: the job's number.
         cluster: name of the job's cluster; None if it is not known.
 
     Raises FairbankError, NotFound if the bank does not have the cluster, SeveralClusters.

@@ -36,7 +36,6 @@ def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:
     """Raise InvalidInput for an option that changes nothing in this form.
 
     Args:
-        options: the command's options.
         form: option that selects the form.
         unused: options that it ignores, by their long names.
     """
@@ -52,7 +51,6 @@ def check_partitions(
     """Check that Slurm has the partitions of -p. Raises NotFound with those that it has.
 
     Args:
-        context: the command's context.
         shown: the partitions of the jobs, which need no further command of Slurm.
         names: returns all; not called if those of the jobs are enough.
     """
@@ -88,7 +86,6 @@ def print_unreadable(context: Context, unreadable: Sequence[object], command: st
     """Print the lines that could not be read and return the exit code, 8 if there are any.
 
     Args:
-        context: the command's context.
         unreadable: the lines; their text says what is wrong.
         command: the command that shows them in Slurm.
     """
@@ -111,7 +108,6 @@ def print_json(
     """Print data of Slurm as JSON.
 
     Args:
-        context: the command's context.
         schema: its name and version.
         as_of: time of the data.
         cluster: its name, if known.

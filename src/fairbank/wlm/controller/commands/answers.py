@@ -67,7 +67,6 @@ class CommandAnswers:
         """Make the answers.
 
         Args:
-            runner: runner of the core.
             nodes: links to the nodes.
             reconfigure: reads the settings again, and returns notes on them.
             shut_down: ends the controller.

@@ -33,7 +33,6 @@ def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[st
     """Return names and values of the settings, in Slurm's order.
 
     Args:
-        settings: the settings.
         host: name of the controller's host.
         owner: user of the controller with uid, such as `root(0)`.
     """

@@ -26,7 +26,6 @@ def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterat
     """Yield the jobs that fit a filter, by number.
 
     Args:
-        state: the state of the cluster.
         wanted: the filter.
         first: lowest number.
 

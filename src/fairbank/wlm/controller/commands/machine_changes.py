@@ -53,7 +53,6 @@ def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> lis
     """Return the requests for the nodes of a host list.
 
     Args:
-        state: the state of the cluster.
         nodes: host list, or ALL.
         fields: texts by the names of scontrol.
 
@@ -102,7 +101,6 @@ def partition_update(
     """Return the request that creates or changes a partition.
 
     Args:
-        state: the state of the cluster.
         fields: texts by the keywords of slurm.conf.
         is_new: it is created.
 
@@ -181,7 +179,6 @@ def changed_reservation(
     """Return the reservation that is created, or one that is changed.
 
     Args:
-        state: the state of the cluster.
         fields: texts by the names of scontrol.
         is_new: it is created.
         user: who creates it; a reservation without a name is named after them.

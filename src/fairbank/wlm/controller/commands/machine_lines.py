@@ -47,7 +47,6 @@ def node_lines(
     """Yield the lines of all nodes, in the order of the settings.
 
     Args:
-        state: the state of the cluster.
         now: the current time.
         registrations: what the nodes have registered last, by name.
     """

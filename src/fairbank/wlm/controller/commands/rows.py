@@ -98,7 +98,6 @@ async def rows_answer(
     """Return a page of rows, without what the user may not see.
 
     Args:
-        runner: runner of the core.
         nodes: links to the nodes, for the usage of running jobs.
         request: kind, columns, filter and cursor.
         caller: the user.

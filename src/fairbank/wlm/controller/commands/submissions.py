@@ -65,11 +65,9 @@ def build_submission(
     """Return the request for the core.
 
     Args:
-        request: the request of the command.
         submitter: who makes it.
         files: digests of its script and its environment.
         state: state of the cluster, for names and defaults.
-        settings: settings of the cluster.
         now: current time in seconds since 1970.
         zone: time zone of --begin and --deadline.
 
@@ -321,7 +319,6 @@ def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> N
 
     Args:
         counts: how many of each.
-        state: the state of the cluster.
         field: name of the option or field for the error.
     """
     known = state.settings.licenses

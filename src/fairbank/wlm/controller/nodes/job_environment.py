@@ -64,7 +64,6 @@ def run_variables(
     """Return the variables of a run on its first node.
 
     Args:
-        start: the start.
         wanted: resources that the job requests, with the defaults of its partition.
         array_tasks: numbers of all tasks of its array, ascending; empty: it is none.
         now: time of the start in seconds since 1970.

@@ -82,7 +82,6 @@ def bound_cpus(start: StartRun, nodes: Sequence[Node], host: Sequence[int]) -> t
     The nodes have the CPUs of the host in their order. A host that has too few binds nothing.
 
     Args:
-        start: the start.
         nodes: all nodes, which are on this host.
         host: CPUs of the host; those of a core are adjacent.
     """

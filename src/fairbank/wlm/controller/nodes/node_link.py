@@ -220,7 +220,6 @@ class NodeLinks:
 
         Args:
             directory: directory of the nodes' sockets.
-            runner: runner of the core.
             start_task: starts tasks of the controller.
         """
         self._directory, self._runner, self._start_task = directory, runner, start_task
