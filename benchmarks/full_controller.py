@@ -69,7 +69,7 @@ def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
         say(f"{WAITING + NODES:,} jobs are submitted")
         _start(processes, "benchmarks.simulated_nodes", folder, NODES, CPUS, MEMORY, ENDS)
         with Controller(directory) as controller:
-            while requests.statistics(controller)["jobs_running"] < NODES // 2:
+            while controller.request("statistics")["jobs_running"] < NODES // 2:
                 time.sleep(0.5)
         say(f"the jobs of {NODES:,} simulated nodes run")
         stop, refill = Event(), processes.enter_context(ThreadPoolExecutor(1))
@@ -193,7 +193,7 @@ def _keep_full(directory: Path, stop: Event) -> None:
     numbers = count()
     with Controller(directory) as controller:
         while not stop.wait(REFILL_PAUSE):
-            missing = WAITING - requests.statistics(controller)["jobs_pending"]
+            missing = WAITING - controller.request("statistics")["jobs_pending"]
             for number in islice(numbers, max(missing, 0)):
                 requests.submit(controller, _job(number))
 
@@ -206,7 +206,7 @@ def _answers(controller: Controller, seconds: float) -> AnswerRound:
         requests.submit(controller, _job(next(numbers)))
 
     def note_statistics() -> None:
-        statistics.append({**requests.statistics(controller), "at": time.monotonic()})
+        statistics.append({**controller.request("statistics"), "at": time.monotonic()})
 
     kinds: dict[str, Callable[[], object]] = {
         "submission": submit,
@@ -214,7 +214,7 @@ def _answers(controller: Controller, seconds: float) -> AnswerRound:
             controller, "jobs", COLUMNS, matching={"jobs": [str(WAITING)]}
         ),
         "statistics": note_statistics,
-        "ping": lambda: requests.ping(controller),
+        "ping": lambda: controller.request("ping"),
     }
     taken: dict[str, list[float]] = {name: [] for name in kinds}
     end = time.monotonic() + seconds

@@ -9,7 +9,7 @@ from typing import TypeVar
 from fairbank.agent.control import agent_status
 from fairbank.bank.query import PAGE_MAX, Page, RunQuery
 from fairbank.bank.run import RunRecord
-from fairbank.core.errors import NotFound, Unavailable
+from fairbank.core.errors import Unavailable
 from fairbank.setup.bank_settings import opened_store
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -131,16 +131,12 @@ class LiveCluster(RunningCluster):
         )
         return accepted.job
 
-    def change(self, what: Callable[..., object], job: int) -> None:
+    def change(self, request: str, job: int) -> None:
         """Make a request about a job; it may be refused, because the job has ended."""
 
-        def request() -> None:
-            try:
-                what(self.controller, [str(job)])
-            except NotFound:
-                pass
-
-        self.persist(request, "an answer")
+        self.persist(
+            lambda: requests.change_jobs(self.controller, request, [str(job)]), "an answer"
+        )
 
     def job_states(self) -> Mapping[str, str]:
         """Return the states of the jobs that the controller knows, by id."""
@@ -166,7 +162,7 @@ class LiveCluster(RunningCluster):
 
     def check_live(self) -> None:
         """Check the invariants on the live state, whatever is killed."""
-        answer = self.persist(lambda: requests.check(self.controller), "the checks")
+        answer = self.persist(lambda: self.controller.request("check"), "the checks")
         faults = [check for check in answer["checks"] if not check["ok"]]
         assert [check for check in faults if check["what"].startswith("W")] == [], self.logs()
 

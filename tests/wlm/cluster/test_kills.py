@@ -15,7 +15,6 @@ import pytest
 
 from fairbank.bank.query import RunQuery
 from fairbank.bank.run import RESOLVED, RunState
-from fairbank.wlm.client import requests
 from fairbank.wlm.controller.state_store import AccountedRun
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.stepd.step import StepStart
@@ -84,9 +83,9 @@ class Campaign:
             job = self.random.choice(self.jobs[-10:])
             if kind == "requeue":
                 self.requeued.add(job)
-                self.cluster.change(requests.requeue, job)
+                self.cluster.change("requeue", job)
             elif kind == "cancel":
-                self.cluster.change(requests.cancel, job)
+                self.cluster.change("cancel", job)
 
     def _submit(self, code: int = 0, **options: str) -> int:
         script = SCRIPT.format(tenths=self.random.randint(0, 4), code=code)

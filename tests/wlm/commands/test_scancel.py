@@ -12,10 +12,12 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import FairbankError, Forbidden, NotFound
+from fairbank.report.slurm.job_rows import JobLine
 from fairbank.wlm.protocol.commands import CancelRequest, RowsRequest
 from fairbank.wlm.protocol.messages import error_message
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.conftest import RunCommand
+from tests.wlm.commands.row_answers import rows_answer
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 NO_RESULTS: dict[str, Any] = {"results": []}
@@ -127,11 +129,13 @@ def test_interactive_asks_for_each_job(
     command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [
-        [7, None, None, "", "a", "main"], [8, 8, None, "4-9", "b", "main"],
-        [9, 8, 2, "", "b", "main"],
-    ]  # fmt: skip
-    page = {"change": 1, "columns": [], "rows": lines, "after": None, "now": 0, "cluster": "c"}
-    controller.answer = lambda request: page if isinstance(request, RowsRequest) else NO_RESULTS
+        JobLine(7, "a", partition="main"),
+        JobLine(8, "b", partition="main", array_job=8, tasks_left="4-9"),
+        JobLine(9, "b", partition="main", array_job=8, task=2),
+    ]
+    controller.answer = lambda request: (
+        rows_answer(request, lines) if isinstance(request, RowsRequest) else NO_RESULTS
+    )
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\ny\nyes\n"))
     assert command("scancel", "-i", "--me").out == (
         "Cancel job_id=7 name=a partition=main [y/n]? "

@@ -12,10 +12,12 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
+from fairbank.report.slurm.job_rows import JobLine
 from fairbank.wlm.protocol.commands import RowsRequest
 from fairbank.wlm.protocol.messages import error_message
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.conftest import RunCommand
+from tests.wlm.commands.row_answers import answer_with, rows_answer
 
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "hold": ("hold 7 8_[1-3,5],9", {"jobs": ("7", "8_[1-3,5]", "9")}),
@@ -101,7 +103,7 @@ def test_failure_of_one_job_ends_with_the_sentence_of_slurm(
     )
 
 
-NAMED = [[7, None, None, ""], [8, 8, None, "4-9"]]
+NAMED = [JobLine(7), JobLine(8, array_job=8, tasks_left="4-9")]
 
 
 @pytest.mark.parametrize(
@@ -115,10 +117,9 @@ NAMED = [[7, None, None, ""], [8, 8, None, "4-9"]]
 def test_jobs_are_named_by_their_name(
     command: RunCommand, controller: RecordingController, words: str, kind: str
 ) -> None:
-    rows: list[Any] = [*NAMED]
-    page = {"change": 1, "columns": [], "rows": rows, "after": None, "now": 0, "cluster": "c"}
+    rows = [*NAMED]
     controller.answer = lambda request: (
-        page if isinstance(request, RowsRequest) else {"results": []}
+        rows_answer(request, rows) if isinstance(request, RowsRequest) else {"results": []}
     )
     assert command("scontrol", *words.split()).code == 0
     search, request = controller.requests
@@ -310,18 +311,11 @@ def test_ping_says_whether_the_controller_runs(
 
 
 def test_processes_of_jobs_are_listed(command: RunCommand, controller: RecordingController) -> None:
-    page = {
-        "change": 1,
-        "columns": [],
-        "rows": [[7, None, None]],
-        "after": None,
-        "now": 0,
-        "cluster": "",
-    }
-    processes = {"processes": [[1234, 7, "batch"]]}
-    controller.answer = lambda request: page if isinstance(request, RowsRequest) else processes
+    answer_with(controller, jobs=[JobLine(7)])
     table = (
-        "PID      JOBID    STEPID   LOCALID GLOBALID\n1234     7        batch    -       -\n"
+        "PID      JOBID    STEPID   LOCALID GLOBALID\n"
+        "41       9        batch    -       -\n"
+        "42       9        batch    -       -\n"
     )  # fmt: skip
     for words in (["7"], []):
         out = command("scontrol", "listpids", *words).out

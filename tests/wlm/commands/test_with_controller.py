@@ -26,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
     one.start()
     yield one
     with Controller(one.directory) as controller:
-        requests.cancel(controller, matching={"states": ["PENDING", "RUNNING"]})
+        requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
     one.close()
 
 

@@ -1,6 +1,7 @@
-"""Requests to the controller: one function for each.
+"""Requests to the controller that programs make; `Controller.request` sends any other.
 
-Jobs are named as in Slurm: "7", "7_3", "7_[1-3,5]". Times are seconds since 1970.
+`protocol/commands.py` has all requests, with their fields and answers. Jobs are named as in Slurm:
+"7", "7_3", "7_[1-3,5]". Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -67,105 +68,28 @@ class Rows(NamedTuple):
 
 def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
     """Submit a job. Raises the FairbankError that refuses it."""
-    answer = controller.request(
-        "submit",
-        options=dict(job.options),
-        script=b64encode(job.script).decode(),
-        arguments=list(job.arguments),
-        environment=b64encode(b"\0".join(job.environment)).decode(),
-        directory=job.directory,
-        umask=job.umask,
-        limits=dict(job.limits),
-        host=job.host,
-        script_name=job.script_name,
-        submit_line=job.submit_line,
-        command=job.command,
-    )
-    known = {name: answer[name] for name in SubmissionAnswer._fields if name in answer}
-    return SubmissionAnswer(**known)
+    coded = {
+        "script": b64encode(job.script).decode(),
+        "environment": b64encode(b"\0".join(job.environment)).decode(),
+    }
+    return SubmissionAnswer(**controller.request("submit", **{**job._asdict(), **coded}))
 
 
-def cancel(
-    controller: Controller,
-    jobs: Sequence[str] = (),
-    *,
-    matching: Filter | None = None,
-    signal: int | None = None,
-    batch: bool = False,
+def change_jobs(
+    controller: Controller, request: str, jobs: Sequence[str], **fields: Any
 ) -> list[JobResult]:
-    """Cancel jobs, or send them a signal.
+    """Make a request about several jobs, and return the result of each.
 
     Args:
         controller: the connection.
-        jobs: the jobs; none: all that match the filter.
-        matching: only jobs that match this.
-        signal: number of a signal instead of the cancellation.
-        batch: only the batch script gets the signal.
+        request: cancel, hold, uhold, release, requeue, top, notify or update-job.
+        jobs: the jobs.
+        fields: further fields of the request.
     """
-    filters = dict(matching or {})
-    return _results(
-        controller, "cancel", jobs=list(jobs), filter=filters, signal=signal, batch=batch
-    )
-
-
-def hold(controller: Controller, jobs: Sequence[str]) -> list[JobResult]:
-    """Hold pending jobs. Only an operator can release those that an operator holds."""
-    return _results(controller, "hold", jobs=list(jobs))
-
-
-def uhold(controller: Controller, jobs: Sequence[str]) -> list[JobResult]:
-    """Hold pending jobs so that their owner can release them."""
-    return _results(controller, "uhold", jobs=list(jobs))
-
-
-def release(controller: Controller, jobs: Sequence[str]) -> list[JobResult]:
-    """Release held jobs."""
-    return _results(controller, "release", jobs=list(jobs))
-
-
-def requeue(
-    controller: Controller, jobs: Sequence[str], *, held: bool = False, special: bool = False
-) -> list[JobResult]:
-    """Requeue jobs. `held`: they are held then; `special`: with the state SPECIAL_EXIT."""
-    return _results(controller, "requeue", jobs=list(jobs), held=held, special=special)
-
-
-def top(controller: Controller, jobs: Sequence[str]) -> list[JobResult]:
-    """Move jobs before the other pending jobs of their user."""
-    return _results(controller, "top", jobs=list(jobs))
-
-
-def notify(controller: Controller, jobs: Sequence[str], text: str) -> list[JobResult]:
-    """Write a line to the error output of running jobs."""
-    return _results(controller, "notify", jobs=list(jobs), text=text)
-
-
-def update_job(
-    controller: Controller, jobs: Sequence[str], fields: Mapping[str, str]
-) -> list[JobResult]:
-    """Change fields of jobs, by their names in scontrol: TimeLimit, Priority, ..."""
-    return _results(controller, "update-job", jobs=list(jobs), fields=dict(fields))
-
-
-def update_node(controller: Controller, nodes: str, fields: Mapping[str, str]) -> None:
-    """Change State, Reason, Weight, ... of the nodes of a hostlist."""
-    controller.request("update-node", nodes=nodes, fields=dict(fields))
-
-
-def create(controller: Controller, entity: str, fields: Mapping[str, str]) -> str:
-    """Create a `partition` or a `reservation`. Return its name."""
-    name: str = controller.request("create", entity=entity, fields=dict(fields))["name"]
-    return name
-
-
-def update(controller: Controller, entity: str, fields: Mapping[str, str]) -> None:
-    """Change a `partition` or a `reservation`."""
-    controller.request("update", entity=entity, fields=dict(fields))
-
-
-def delete(controller: Controller, entity: str, fields: Mapping[str, str]) -> None:
-    """Delete a `partition` or a `reservation`."""
-    controller.request("delete", entity=entity, fields=dict(fields))
+    return [
+        JobResult(item["job"], None if item["error"] is None else error_of(item["error"]))
+        for item in controller.request(request, jobs=jobs, **fields)["results"]
+    ]
 
 
 def rows(
@@ -189,8 +113,8 @@ def rows(
     """
     fields: dict[str, Any] = {
         "of": of,
-        "columns": list(columns),
-        "filter": dict(matching or {}),
+        "columns": columns,
+        "filter": matching or {},
         "change": change,
     }
     answer = controller.request("rows", **fields, after=None)
@@ -205,9 +129,9 @@ def rows(
     return Rows(answer["change"], answer["columns"], lines, answer["now"], answer["cluster"])
 
 
-def configuration(controller: Controller) -> list[tuple[str, str]]:
-    """Return names and values of the settings, as `scontrol show config` prints them."""
-    return [(name, value) for name, value in controller.request("config")["settings"]]
+def settings(controller: Controller) -> dict[str, str]:
+    """Return the settings by name, as `scontrol show config` prints them."""
+    return dict(controller.request("config")["settings"])
 
 
 def script(controller: Controller, job: str) -> bytes:
@@ -219,52 +143,3 @@ def wait(controller: Controller, job: int) -> int:
     """Wait until a job has ended. Return its wait status, for arrays the highest."""
     status: int = controller.request("wait", seconds=None, job=job)["status"]
     return status
-
-
-def statistics(controller: Controller) -> dict[str, Any]:
-    """Return the figures of the controller, as `sdiag` prints them."""
-    return controller.request("statistics")
-
-
-def ping(controller: Controller) -> dict[str, Any]:
-    """Return release, host, process id and seconds since the start of the controller."""
-    return controller.request("ping")
-
-
-def processes(controller: Controller, job: str) -> list[list[Any]]:
-    """Return process id, job and step of each process of a job."""
-    pids: list[list[Any]] = controller.request("processes", job=job)["processes"]
-    return pids
-
-
-def job_of_process(controller: Controller, pid: int) -> dict[str, Any]:
-    """Return the job to which a process belongs, and when it ends."""
-    return controller.request("job-of-process", pid=pid)
-
-
-def check(controller: Controller) -> dict[str, Any]:
-    """Return the `release` of the controller, and its `checks` with `what`, `ok` and `remedy`."""
-    return controller.request("check")
-
-
-def reconfigure(controller: Controller) -> list[str]:
-    """Read the settings again. Return what the operator should know."""
-    notes: list[str] = controller.request("reconfigure")["notes"]
-    return notes
-
-
-def set_debug(controller: Controller, level: str, nodes: str = "") -> None:
-    """Set the debug level of the controller, or of the daemons of some nodes (a hostlist)."""
-    controller.request("set-debug", level=level, nodes=nodes)
-
-
-def shutdown(controller: Controller) -> None:
-    """End the controller. Jobs go on."""
-    controller.request("shutdown")
-
-
-def _results(controller: Controller, name: str, **fields: Any) -> list[JobResult]:
-    return [
-        JobResult(item["job"], None if item["error"] is None else error_of(item["error"]))
-        for item in controller.request(name, **fields)["results"]
-    ]

@@ -15,7 +15,7 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
 from fairbank.wlm.commands.slurm_errors import print_failure
-from fairbank.wlm.commands.tables.rows import user_name
+from fairbank.wlm.commands.tables.rows import fetch, user_name
 
 _CODES = {Forbidden: 210, Conflict: 228}
 """Exit codes: of the numbers of Slurm's errors, 2002 and 2020, the shell sees one byte."""
@@ -63,10 +63,11 @@ def run(name: str, words: Sequence[str]) -> int:
             if not jobs:
                 return 0
         number = _signal(line.options.get("signal", "KILL"))
-        results = requests.cancel(
+        results = requests.change_jobs(
             controller,
+            "cancel",
             jobs,
-            matching=matching,
+            filter=matching,
             signal=None if number == signal.SIGKILL else number,
             batch="batch" in line.options,
         )
@@ -135,16 +136,12 @@ def _ask(
     controller: Controller, jobs: Sequence[str], matching: Mapping[str, list[str]]
 ) -> list[str]:
     """Return those jobs that the user wants to cancel."""
-    columns = ("job_id", "array_job", "task", "tasks_left", "name", "partition")
-    open_jobs = {"states": ["PENDING", "RUNNING"], **matching, "jobs": list(jobs), "all": True}
-    answer = requests.rows(controller, "jobs", columns, matching=open_jobs)
-    lines = [JobLine(**dict(zip(columns, row, strict=True))) for row in answer.rows or ()]
+    open_jobs = {"states": ["PENDING", "RUNNING"], **matching, "jobs": jobs, "all": True}
+    rows = fetch(controller, "jobs", JobLine, ["label", "name", "partition"], open_jobs).rows
     return [
-        line.label
-        for line in lines
-        if _is_yes(
-            f"Cancel job_id={line.label} name={line.name} partition={line.partition} [y/n]? "
-        )
+        row.label
+        for row in rows
+        if _is_yes(f"Cancel job_id={row.label} name={row.name} partition={row.partition} [y/n]? ")
     ]
 
 

@@ -17,6 +17,7 @@ from fairbank.wlm.client.requests import JobResult
 from fairbank.wlm.commands.arguments import CommandOption, read_command_line, split_jobs
 from fairbank.wlm.commands.scontrol_words import entity, pairs, read_fields
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
+from fairbank.wlm.commands.tables.rows import fetch
 
 OPTIONS = (
     CommandOption("all", "a", "", "show also what is hidden", "SCONTROL_ALL"),
@@ -86,6 +87,11 @@ def _fail_with(before: str, error: FairbankError) -> int:
     return 1
 
 
+def _change(controller: Controller, request: str, jobs: Sequence[str], **fields: object) -> int:
+    """Make a request about jobs, print what failed, and return the exit code."""
+    return _report(requests.change_jobs(controller, request, jobs, **fields))
+
+
 def _report(results: Sequence[JobResult]) -> int:
     """Print what failed, and return the exit code."""
     failed = [(job, error) for job, error in results if error is not None]
@@ -97,41 +103,30 @@ def _report(results: Sequence[JobResult]) -> int:
 # ------------------------------------------------------------------ jobs
 
 
-def _on_jobs(
-    request: Callable[[Controller, Sequence[str]], list[JobResult]],
-) -> Callable[[Controller, Sequence[str]], int]:
+def _on_jobs(request: str) -> Callable[[Controller, Sequence[str]], int]:
     """Return a command that makes a request for the jobs that it names."""
-
-    def command(controller: Controller, words: Sequence[str]) -> int:
-        return _report(request(controller, _jobs(words)))
-
-    return command
+    return lambda controller, words: _change(controller, request, _jobs(words))
 
 
-def _on_named_jobs(
-    request: Callable[[Controller, Sequence[str]], list[JobResult]],
-) -> Callable[[Controller, Sequence[str]], int]:
+def _on_named_jobs(request: str) -> Callable[[Controller, Sequence[str]], int]:
     """Return a command as `_on_jobs` does; one word may be `JobName=NAME` instead of jobs."""
 
     def command(controller: Controller, words: Sequence[str]) -> int:
         key, equals, name = words[0].partition("=")
         if not equals or key.lower() not in _NAME_OF_JOBS:
-            return _report(request(controller, _jobs(words)))
+            return _change(controller, request, _jobs(words))
         # As with Slurm, it is no error that no job has this name.
         jobs = _jobs_with_name(controller, name)
-        return _report(request(controller, jobs)) if jobs else 0
+        return _change(controller, request, jobs) if jobs else 0
 
     return command
 
 
 def _jobs_with_name(controller: Controller, name: str) -> list[str]:
     """Return the jobs with a name that wait or run: for root all, else those of the user."""
-    columns = ("job_id", "array_job", "task", "tasks_left")
     own = {} if os.geteuid() == 0 else {"users": [str(os.geteuid())]}
     matching = {"names": [name], "states": ["PENDING", "RUNNING"], "all": True, **own}
-    answer = requests.rows(controller, "jobs", columns, matching=matching)
-    rows = [JobLine(**dict(zip(columns, row, strict=True))) for row in answer.rows or ()]
-    return [line.label for line in rows]
+    return [row.label for row in fetch(controller, "jobs", JobLine, ["label"], matching).rows]
 
 
 def _jobs(words: Sequence[str]) -> list[str]:
@@ -147,14 +142,14 @@ def _requeue_held(controller: Controller, words: Sequence[str]) -> int:
     first, *rest = words
     name, is_state, state = first.lower().partition("=")
     if not (is_state and "state".startswith(name)):
-        return _report(requests.requeue(controller, _jobs(words), held=True))
+        return _change(controller, "requeue", _jobs(words), held=True)
     if state not in ("se", "specialexit"):
         return _fail(f"Invalid state specification {state}")
-    return _report(requests.requeue(controller, _jobs(rest), held=True, special=True))
+    return _change(controller, "requeue", _jobs(rest), held=True, special=True)
 
 
 def _notify(controller: Controller, words: Sequence[str]) -> int:
-    return _report(requests.notify(controller, _jobs(words[:1]), " ".join(words[1:])))
+    return _change(controller, "notify", _jobs(words[:1]), text=" ".join(words[1:]))
 
 
 def _wait_job(controller: Controller, words: Sequence[str]) -> int:
@@ -215,9 +210,9 @@ def _update(controller: Controller, words: Sequence[str]) -> int:
             return _update_jobs(controller, split_jobs(name), fields)
         try:
             if kind == "node":
-                requests.update_node(controller, name, fields)
+                controller.request("update-node", nodes=name, fields=fields)
             else:
-                requests.update(controller, kind, {_NAME_KEYS[kind]: name, **fields})
+                controller.request("update", entity=kind, fields={_NAME_KEYS[kind]: name, **fields})
         except FairbankError as error:
             return _fail_with("slurm_update error: ", error)
         return 0
@@ -237,7 +232,7 @@ def _update(controller: Controller, words: Sequence[str]) -> int:
 
 def _update_jobs(controller: Controller, jobs: Sequence[str], fields: dict[str, str]) -> int:
     """Change jobs, and print Slurm's line about the first value that cannot be read."""
-    results = requests.update_job(controller, jobs, fields)
+    results = requests.change_jobs(controller, "update-job", jobs, fields=fields)
     for _, error in results:
         name = error.field if isinstance(error, InvalidInput) else None
         texts = [
@@ -257,7 +252,7 @@ def _create(controller: Controller, words: Sequence[str]) -> int:
     """Create a partition or a reservation: `create reservation ...` or `create Partition=...`."""
     kind, fields = _kind_of_words(words)
     try:
-        name = requests.create(controller, kind, fields)
+        name = controller.request("create", entity=kind, fields=fields)["name"]
     except FairbankError as error:
         return _fail_with(f"Error creating the {kind}: ", error)
     if kind == "reservation":
@@ -268,7 +263,7 @@ def _create(controller: Controller, words: Sequence[str]) -> int:
 def _delete(controller: Controller, words: Sequence[str]) -> int:
     kind, fields = _kind_of_words(words)
     try:
-        requests.delete(controller, kind, fields)
+        controller.request("delete", entity=kind, fields=fields)
     except FairbankError as error:
         return _fail_with(f"Error deleting the {kind}: ", error)
     return 0
@@ -295,7 +290,7 @@ def _kind_of_words(words: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 def _ping(controller: Controller, words: Sequence[str]) -> int:
     try:
-        answer = requests.ping(controller)
+        answer = controller.request("ping")
     except Unavailable as error:
         print(f"Slurmctld(primary) at {os.uname().nodename} is DOWN")
         return _fail(f"scontrol: {error.message}")
@@ -307,14 +302,11 @@ def _list_processes(controller: Controller, words: Sequence[str]) -> int:
     """Print the processes of a job, or of all running jobs."""
     jobs = list(words[:1])
     if not jobs:
-        columns = ("job_id", "array_job", "task")
-        matching = {"states": ["RUNNING"], "all": True}
-        running = requests.rows(controller, "jobs", columns, matching=matching)
-        lines = [JobLine(**dict(zip(columns, row, strict=True))) for row in running.rows or ()]
-        jobs = [line.label for line in lines]
+        running = {"states": ["RUNNING"], "all": True}
+        jobs = [row.label for row in fetch(controller, "jobs", JobLine, ["label"], running).rows]
     print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for name in jobs:
-        for pid, job, step in requests.processes(controller, name):
+        for pid, job, step in controller.request("processes", job=name)["processes"]:
             print(f"{pid:<8} {job:<8} {step:<8} {'-':<7} {'-':<8}")
     return 0
 
@@ -323,7 +315,7 @@ def _process_info(controller: Controller, words: Sequence[str]) -> int:
     """Print the job of a process, and when it ends."""
     if not (words[0].isascii() and words[0].isdigit()):
         return _fail(f"Invalid process id: {words[0]}")
-    answer = requests.job_of_process(controller, int(words[0]))
+    answer = controller.request("job-of-process", pid=int(words[0]))
     job, ends = answer["job"], answer["ends"]
     if job is None:
         return _fail(f"process {words[0]} belongs to no job")
@@ -337,7 +329,7 @@ def _process_info(controller: Controller, words: Sequence[str]) -> int:
 
 def _reconfigure(controller: Controller, words: Sequence[str]) -> int:
     try:
-        for note in requests.reconfigure(controller):
+        for note in controller.request("reconfigure")["notes"]:
             print(note)
     except FairbankError as error:
         return _fail_with("slurm_reconfigure error: ", error)
@@ -349,24 +341,24 @@ def _set_debug(controller: Controller, words: Sequence[str]) -> int:
     name, _, nodes = rest[0].partition("=") if rest else ("nodes", "", "")
     if name.lower() != "nodes" or bool(rest) is not bool(nodes):
         return _fail(f"invalid setdebug argument: {rest[0]}")
-    requests.set_debug(controller, level, nodes)
+    controller.request("set-debug", level=level, nodes=nodes)
     return 0
 
 
 def _shutdown(controller: Controller, words: Sequence[str]) -> int:
-    requests.shutdown(controller)
+    controller.request("shutdown")
     return 0
 
 
 _SHOW = "fairbank.wlm.commands.tables.show"
 _NAME_KEYS = {"partition": "PartitionName", "reservation": "ReservationName"}
 COMMANDS = {
-    "hold": _Command(_on_named_jobs(requests.hold), "JOBS|JobName=NAME", 1),
-    "uhold": _Command(_on_named_jobs(requests.uhold), "JOBS|JobName=NAME", 1),
-    "release": _Command(_on_named_jobs(requests.release), "JOBS|JobName=NAME", 1),
-    "requeue": _Command(_on_jobs(requests.requeue), "JOBS", 1),
+    "hold": _Command(_on_named_jobs("hold"), "JOBS|JobName=NAME", 1),
+    "uhold": _Command(_on_named_jobs("uhold"), "JOBS|JobName=NAME", 1),
+    "release": _Command(_on_named_jobs("release"), "JOBS|JobName=NAME", 1),
+    "requeue": _Command(_on_jobs("requeue"), "JOBS", 1),
     "requeuehold": _Command(_requeue_held, "[State=SpecialExit] JOBS", 1),
-    "top": _Command(_on_jobs(requests.top), "JOBS", 1),
+    "top": _Command(_on_jobs("top"), "JOBS", 1),
     "notify": _Command(_notify, "JOB TEXT", 2),
     "wait_job": _Command(_wait_job, "JOB", 1, 1),
     "write": _Command(_write, "batch_script JOB [FILE]", 2, 3),

@@ -93,18 +93,18 @@ def test_job_gets_the_variables_of_its_submission(
 def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None:
     number = submit(controller, "exec sleep 1000")
     wait_for_state(controller, number, "RUNNING")
-    ((pid, of, step),) = requests.processes(controller, str(number))
+    ((pid, of, step),) = controller.request("processes", job=str(number))["processes"]
     assert (of, step) == (number, "batch")
-    assert requests.job_of_process(controller, pid)["job"] == str(number)
-    assert requests.job_of_process(controller, 1)["job"] is None
-    assert requests.notify(controller, [str(number)], "soon")[0].error is None
+    assert controller.request("job-of-process", pid=pid)["job"] == str(number)
+    assert controller.request("job-of-process", pid=1)["job"] is None
+    assert requests.change_jobs(controller, "notify", [str(number)], text="soon")[0].error is None
     usage = requests.rows(
         controller, "accounting", ["state", "resident"], matching={"jobs": [str(number)]}
     ).rows
     assert usage is not None
     assert usage[0][0] == "RUNNING"
     assert usage[0][1][1] == "n1"
-    requests.cancel(controller, [str(number)])
+    requests.change_jobs(controller, "cancel", [str(number)])
     assert requests.wait(controller, number) != 0
 
 
@@ -115,7 +115,7 @@ def wait_for_state(controller: Controller, number: int, state: str) -> None:
 def test_only_the_last_run_of_a_requeued_job_is_accounted(controller: Controller) -> None:
     number = submit(controller, '[ "$SLURM_RESTART_COUNT" = 1 ] || exec sleep 1000')
     wait_for_state(controller, number, "RUNNING")
-    (result,) = requests.requeue(controller, [str(number)])
+    (result,) = requests.change_jobs(controller, "requeue", [str(number)])
     assert result.error is None
     assert requests.wait(controller, number) == 0
     for duplicates, states in ((False, ["COMPLETED"]), (True, ["REQUEUED", "COMPLETED"])):
@@ -128,50 +128,58 @@ def test_answer_that_is_too_long_is_refused(controller: Controller) -> None:
     number = submit(controller, hold="", array="0-999", comment="x" * 4_000)
     with pytest.raises(InvalidInput, match="the answer would be a frame of"):
         requests.rows(controller, "jobs", ["comment"] * 5, matching={"tasks": True})
-    requests.cancel(controller, [str(number)])
+    requests.change_jobs(controller, "cancel", [str(number)])
 
 
 def test_changes_by_scontrol_are_shown(controller: Controller) -> None:
     number = submit(controller, hold="", time="10")
-    (result,) = requests.update_job(controller, [str(number)], {"TimeLimit": "+5", "Nice": "9"})
+    (result,) = requests.change_jobs(
+        controller, "update-job", [str(number)], fields={"TimeLimit": "+5", "Nice": "9"}
+    )
     assert result.error is None
     assert job(controller, number, "limit", "nice") == [900, 9]
-    (result,) = requests.update_job(controller, [str(number)], {"Colour": "x"})
+    (result,) = requests.change_jobs(
+        controller, "update-job", [str(number)], fields={"Colour": "x"}
+    )
     assert isinstance(result.error, InvalidInput)
-    requests.cancel(controller, [str(number)])
-    requests.update_node(controller, "n2", {"State": "DRAIN", "Reason": "a disk"})
+    requests.change_jobs(controller, "cancel", [str(number)])
+    controller.request("update-node", nodes="n2", fields={"State": "DRAIN", "Reason": "a disk"})
     columns = ["state", "reason", "reason_user"]
     shown = requests.rows(controller, "nodes", columns, matching={"nodes": ["n2"]}).rows
     assert shown == [["IDLE+DRAIN", "a disk", getpass.getuser()]]
-    requests.update_node(controller, "n2", {"State": "RESUME"})
+    controller.request("update-node", nodes="n2", fields={"State": "RESUME"})
     fields = {"StartTime": "now+1hour", "Duration": "60", "Users": "root", "NodeCnt": "1"}
-    name = requests.create(controller, "reservation", fields)
-    requests.update(controller, "reservation", {"ReservationName": name, "Duration": "120"})
+    name = controller.request("create", entity="reservation", fields=fields)["name"]
+    controller.request(
+        "update", entity="reservation", fields={"ReservationName": name, "Duration": "120"}
+    )
     shown = requests.rows(controller, "reservations", ["name", "nodes", "users"]).rows
     assert shown == [[name, "n1", "root"]]
-    requests.delete(controller, "reservation", {"ReservationName": name})
+    controller.request("delete", entity="reservation", fields={"ReservationName": name})
     with pytest.raises(NotFound):
-        requests.delete(controller, "reservation", {"ReservationName": name})
+        controller.request("delete", entity="reservation", fields={"ReservationName": name})
 
 
 def test_cancel_by_filter_takes_only_what_fits(controller: Controller) -> None:
     first = submit(controller, hold="", job_name="a")
     second = submit(controller, hold="", job_name="b", array="1-3")
-    results = requests.cancel(controller, matching={"names": ["b"], "states": ["PENDING"]})
+    results = requests.change_jobs(
+        controller, "cancel", [], filter={"names": ["b"], "states": ["PENDING"]}
+    )
     assert [(result.job, result.error) for result in results] == [(f"{second}_[1-3]", None)]
     assert job(controller, first, "state") == ["PENDING"]
     with pytest.raises(InvalidInput, match="no job is named"):
-        requests.cancel(controller)
-    requests.cancel(controller, [str(first)])
+        requests.change_jobs(controller, "cancel", [])
+    requests.change_jobs(controller, "cancel", [str(first)])
 
 
 def test_results_name_each_job_and_its_error(controller: Controller) -> None:
     number = submit(controller, hold="")
-    results = requests.release(controller, [str(number), "99999", "x"])
+    results = requests.change_jobs(controller, "release", [str(number), "99999", "x"])
     assert [result.job for result in results] == [str(number), "99999", "x"]
     assert [type(result.error) for result in results] == [type(None), NotFound, InvalidInput]
     requests.wait(controller, number)
-    (result,) = requests.hold(controller, [str(number)])
+    (result,) = requests.change_jobs(controller, "hold", [str(number)])
     assert isinstance(result.error, Conflict)
 
 
@@ -186,14 +194,14 @@ def test_rows_come_in_pages_without_repetition(controller: Controller) -> None:
     assert second["rows"] == [[one, None] for one in extra]
     rows = requests.rows(controller, "jobs", ["task"], matching=wanted).rows
     assert rows == [[task] for task in range(1_000)] + [[None]] * 3
-    requests.cancel(controller, [str(number), *map(str, extra)])
+    requests.change_jobs(controller, "cancel", [str(number), *map(str, extra)])
 
 
 def test_unchanged_rows_are_not_sent_again(controller: Controller) -> None:
     number = submit(controller, hold="")
     before = requests.rows(controller, "jobs", ["job_id"])
     assert requests.rows(controller, "jobs", ["job_id"], change=before.change).rows is None
-    requests.cancel(controller, [str(number)])
+    requests.change_jobs(controller, "cancel", [str(number)])
     assert requests.rows(controller, "jobs", ["job_id"], change=before.change).rows is not None
 
 
@@ -319,7 +327,7 @@ def test_bad_frame_gets_an_error_and_the_controller_lives_on(
     (answer,) = send(shared.directory, data)
     assert answer.kind == ERROR
     assert part in json.loads(answer.body)["message"]
-    assert requests.ping(controller)["pid"] == shared.controller.pid
+    assert controller.request("ping")["pid"] == shared.controller.pid
 
 
 def test_connection_goes_on_after_a_bad_request(shared: SmallCluster) -> None:
@@ -329,7 +337,7 @@ def test_connection_goes_on_after_a_bad_request(shared: SmallCluster) -> None:
 
 def test_frame_that_is_cut_short_is_dropped(controller: Controller, shared: SmallCluster) -> None:
     assert send(shared.directory, frame(PING)[:-1]) == []
-    assert requests.ping(controller)["host"] == socket.gethostname()
+    assert controller.request("ping")["host"] == socket.gethostname()
 
 
 def test_idle_connections_make_space_for_new_ones(
@@ -347,9 +355,9 @@ def test_idle_connections_make_space_for_new_ones(
         waiting.sendall(frame({"request": "wait", "version": 1, "job": number}))
         first, *_ = [connect() for _ in range(CONNECTIONS_MAX + 100)]
         with Controller(shared.directory) as other:
-            assert requests.ping(other)["pid"] == shared.controller.pid
+            assert other.request("ping")["pid"] == shared.controller.pid
             assert first.recv(1) == b""
-            requests.cancel(other, [str(number)])
+            requests.change_jobs(other, "cancel", [str(number)])
         assert waiting.recv(9) != b""
 
 
@@ -392,6 +400,6 @@ def test_commands_that_do_not_read_stop_no_other(
             with pytest.raises(BlockingIOError):
                 while sent < 200_000_000:
                     sent += connection.send(request * 20)
-        assert requests.ping(controller)["pid"] == shared.controller.pid
+        assert controller.request("ping")["pid"] == shared.controller.pid
         # Each has at most the unread answers of its socket, and of `UNREAD_MAX`.
         assert resident(shared.controller.pid) < before + 20 * 8

@@ -91,12 +91,11 @@ def _check_daemons(directory: ClusterDirectory) -> HealthCheck:
 def _check_state(directory: ClusterDirectory) -> Iterator[HealthCheck]:
     """Yield the checks of the controller, which knows the jobs and asks the nodes."""
     from fairbank import __version__
-    from fairbank.wlm.client import requests
     from fairbank.wlm.client.connection import Controller
 
     try:
         with Controller(directory.path) as controller:
-            answer = requests.check(controller)
+            answer = controller.request("check")
     except FairbankError as error:
         yield HealthCheck(f"the controller does not answer: {error.message}", False, error.remedy)
         return

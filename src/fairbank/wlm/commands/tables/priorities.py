@@ -99,7 +99,7 @@ def run(name: str, words: Sequence[str]) -> int:
 
 def _show_priorities(controller: Controller, line: CommandLine) -> int:
     options = line.options
-    weights = _weights(dict(requests.configuration(controller)))
+    weights = _weights(requests.settings(controller))
     form = (
         sprio.parse_format(options["format"])
         if "format" in options
@@ -185,7 +185,7 @@ def _columns(controller: Controller, line: CommandLine) -> list[SlurmColumn]:
     if form := line.options.get("format"):
         return read_fields(form, sshare.COLUMNS)
     is_long = "long" in line.options
-    flags = dict(requests.configuration(controller)).get("PriorityFlags", "") if is_long else ""
+    flags = requests.settings(controller).get("PriorityFlags", "") if is_long else ""
     return sshare.default_fields(
         long=is_long, partitions="partition" in line.options, fair_tree="NO_FAIR_TREE" not in flags
     )

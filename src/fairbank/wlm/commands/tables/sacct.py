@@ -353,4 +353,5 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
 
 def _processes(controller: Controller, row: Any) -> str:
     """Return the process ids of a job."""
-    return ",".join(str(process[0]) for process in requests.processes(controller, row.label))
+    processes = controller.request("processes", job=row.label)["processes"]
+    return ",".join(str(pid) for pid, _, _ in processes)

@@ -156,12 +156,12 @@ def _rows(
         conditions["user"] = conditions.pop("name")
     conditions = {name: values for name, values in conditions.items() if name in stored}
     if entity == "clusters":
-        host = str(requests.ping(controller)["host"])
+        host = str(controller.request("ping")["host"])
         listing = fetch(controller, "qos", QosLine, ["name"])
         qos = ",".join(sorted(row.name for row in listing.rows))
         rows: list[Any] = [ClusterLine(listing.cluster, host, qos)]
     elif entity == "tres":
-        rows = _tres(dict(requests.configuration(controller)).get("AccountingStorageTRES", ""))
+        rows = _tres(requests.settings(controller).get("AccountingStorageTRES", ""))
     else:
         names = [column.field for column in fields]
         extra = ("account", "user", "depth") if table.line is AssociationLine else ()

@@ -189,10 +189,10 @@ def _show_licenses(line: CommandLine, which: str) -> int:
 
 def _show_config(which: str) -> int:
     with Controller() as controller:
-        state = requests.ping(controller)
-        settings = requests.configuration(controller)
+        state = controller.request("ping")
+        settings = requests.settings(controller)
     print(f"Configuration data as of {time(int(clock()), notation())}")
-    for name, value in settings:
+    for name, value in settings.items():
         print(f"{name:<23} = {value}")
     print(f"\nSlurmctld(primary) at {state['host']} is UP")
     return 0
@@ -287,7 +287,7 @@ def run(name: str, words: Sequence[str]) -> int:
     if read_command_line(name, "[OPTIONS]", SDIAG_OPTIONS, words) is None:
         return 0
     with Controller() as controller:
-        figures = _Figures(requests.statistics(controller))
+        figures = _Figures(controller.request("statistics"))
     for name in ("req_time", "req_time_start", "job_states_ts", "bf_when_last_cycle"):
         figures[name] = _at(figures.get(name))
     print(_LINE)
