@@ -49,6 +49,8 @@ class ShareRow(Share, frozen=True, kw_only=True):
     """Remaining time of its running jobs, of every TRES, in the same form."""
     number: int = 0
     """Id of the association."""
+    wall: float = 0.0
+    """Minutes that count against GrpWall, which sshare does not print."""
 
 
 class ShareRecord(

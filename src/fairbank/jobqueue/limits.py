@@ -218,11 +218,19 @@ class QueueLimits(StartLimits):
         if not self._inputs.enforced.limits:
             return
         for record in self._chain(job):
-            yield ("association", record.name, record.user, record.partition)
+            yield _association_owner(record)
         for name in {job.qos, self._rules(job.partition).partition_qos or job.qos}:
             yield "qos", name
             yield "user", name, job.user
             yield "account", name, job.account
+
+    def association_usage(self, record: LimitRecord) -> LimitUsage:
+        """Return the usage that counts against the limits of an association."""
+        return self._used(_association_owner(record), record.used)
+
+    def qos_usage(self, name: str) -> LimitUsage:
+        """Return the usage that counts against the limits of a QOS."""
+        return self._used(("qos", name), self._inputs.qos[name].used)
 
     def _chain(self, job: CountedJob) -> Iterator[LimitRecord]:
         """Yield the user's association and the accounts above it, up to the root."""
@@ -243,8 +251,7 @@ class QueueLimits(StartLimits):
         rules = self._rules(counted.partition)
         links = []
         for record in self._chain(counted):
-            owner = ("association", record.name, record.user, record.partition)
-            used = self._used(owner, record.used)
+            used = self.association_usage(record)
             links.append(Link(name=_association_name(record), limits=record.limits, used=used))
         return LimitedJob(
             counts=counted.tres,
@@ -333,6 +340,10 @@ def placed_tres(where: Placement) -> Counts:
         "node": len(where.shares),
     }
     return placed | ({"gres/gpu": gpus} if gpus else {})
+
+
+def _association_owner(record: LimitRecord) -> _LimitOwner:
+    return ("association", record.name, record.user, record.partition)
 
 
 def _association_name(record: LimitRecord) -> str:

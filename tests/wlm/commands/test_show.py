@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.usage import AssociationLimits
+from fairbank.priority.limits.usage import AssociationLimits, LimitUsage
 from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
@@ -141,8 +141,11 @@ def test_limits_are_shown_with_their_usage(controller: RecordingController, show
             ),
             AssociationLine("wg", "alice", cluster="lab", number=3, max_jobs=2),
         ],
-        qos=[QosLine("normal", 1), QosLine("high", 2, grp_tres="cpu=8")],
-        shares=[ShareLine("wg", used="cpu=70")],
+        qos=[
+            QosLine("normal", 1),
+            QosLine("high", 2, grp_tres="cpu=8", grp_wall=6000, usage=96.5, wall=1.5, used="cpu=6"),
+        ],
+        shares=[ShareLine("wg", used="cpu=70", wall=2.25)],
         jobs=[running, waiting],
     )  # fmt: skip
     text = shown("assoc_mgr", "flags=assoc,qos", options=["oneliner"])
@@ -157,7 +160,12 @@ def test_limits_are_shown_with_their_usage(controller: RecordingController, show
     assert alice.limits.jobs == {LimitKind.MAX_JOBS: 2}
     assert "GrpJobs=5(1) GrpJobsAccrue=N(1) GrpSubmitJobs=N(2)" in text
     assert "GrpTRES=cpu=10(4),mem=4096(2048)" in text
-    assert [qos.name for qos in read_qos_usage(text).rows] == ["normal", "high"]
+    assert "GrpWall=N(2.25)" in text
+    normal, high = read_qos_usage(text).rows
+    assert (normal.name, normal.used, high.name) == ("normal", LimitUsage(), "high")
+    assert "UsageRaw=96.500000" in text
+    assert "GrpWall=100(1.50)" in text
+    assert high.used.seconds == {"cpu": 360.0}
     assert "ID=1\n" not in shown("assoc_mgr", "account=wg", "flags=assoc")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Forbidden
@@ -204,6 +205,56 @@ def test_job_is_ended_when_the_minutes_of_its_account_are_used_up(is_safe: bool)
     later = made.submit(cpus=1)
     made.settle()
     assert made.reason(later) == "AssocGrpCPUMinutesLimit"
+
+
+def world_with_qos(flags: str = "", *, half_life: int = 0, **limits: Any) -> World:
+    """Return a world whose partition has the QOS `night` with these limits."""
+    night = QosLimits(name="night", limits=AssociationLimits(**limits))
+    made = World(
+        PartitionRules(name="main", is_default=True, partition_qos="night"),
+        priority=PrioritySettings(fair_share=FairShare(half_life_seconds=half_life)),
+        enforced=Enforced(limits=True),
+        qos={"night": night, "day": QosLimits(name="day", usage_factor=2.0)},
+        qos_flags={"night": frozenset(flags.split())},
+    )
+    made.restart()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"tres": {LimitKind.GRP_TRES_MINS: {"cpu": 60}}}, "QOSGrpCPUMinutesLimit"),
+        ({"wall": {LimitKind.GRP_WALL: 15}}, "QOSGrpWallLimit"),
+    ],
+)
+def test_job_is_ended_when_the_minutes_of_its_qos_are_used_up(limits: Any, reason: str) -> None:
+    made = world_with_qos(**limits)
+    number = made.run_one(cpus=4, limit=HOUR, qos="day")  # the QOS of the partition counts, too
+    made.advance(900)  # twice 60 CPU minutes, with the factor of the own QOS
+    assert made.state(number) == "TIMEOUT COMPLETING"
+    made.restart()
+    later = made.submit(caller=BOB, cpus=1)
+    made.settle()
+    assert made.reason(later) == reason
+    made.settings = replace(made.settings, qos={"day": QosLimits(name="day")}, qos_flags={})
+    made.restart()
+    made.advance(300)
+    assert set(made.core.state.qos_usage) == {"day"}  # a QOS without settings has no usage
+
+
+@pytest.mark.parametrize(("flags", "left"), [("", 0.5), ("NoDecay", 1.0)])
+def test_usage_of_a_qos_decays_unless_it_has_no_decay(flags: str, left: float) -> None:
+    made = world_with_qos(flags, half_life=HOUR)
+    number = made.run_one(cpus=4, limit=HOUR, qos="night")
+    made.advance(300)
+    made.end(number)
+    before = made.core.state.qos_usage["night"]
+    assert before.wall == pytest.approx(300 * left ** (1 / 12), rel=1e-3)
+    made.advance(HOUR)
+    after = made.core.state.qos_usage["night"]
+    assert after.wall == pytest.approx(before.wall * left, rel=1e-3)
+    assert after.tres["cpu"] == pytest.approx(before.tres["cpu"] * left, rel=1e-3)
 
 
 def accruing_world(qos: QosLimits) -> World:

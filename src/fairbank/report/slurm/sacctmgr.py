@@ -54,7 +54,10 @@ class UserLine(NamedTuple):
 
 
 class QosLine(NamedTuple):
-    """QOS. Limits are as in AssociationLine; `pa` is for each account, `pu` for each user."""
+    """QOS. Limits are as in AssociationLine; `pa` is for each account, `pu` for each user.
+
+    `usage` is in billing-seconds, `wall` in minutes; `used` and `running` are minutes of each TRES.
+    """
 
     name: str
     number: int = 0
@@ -89,6 +92,10 @@ class QosLine(NamedTuple):
     max_submit_pu: int | None = None
     max_submit_pa: int | None = None
     min_tres: str = ""
+    usage: float = 0.0
+    wall: float = 0.0
+    used: str = ""
+    running: str = ""
 
 
 class TresLine(NamedTuple):

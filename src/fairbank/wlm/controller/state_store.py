@@ -40,6 +40,7 @@ ROW_TYPES: Mapping[Table, Any] = {
     "messages": AgentMessage,
     "counters": int,
     "usage": AssociationUsage,
+    "qos_usage": AssociationUsage,
     "accounts": BankAccount,
 }
 _FORMAT = StateFormat(

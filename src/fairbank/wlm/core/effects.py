@@ -20,6 +20,7 @@ Table = Literal[
     "messages",
     "counters",
     "usage",
+    "qos_usage",
     "accounts",
 ]
 AgentMessageKind = Literal["prolog", "limit", "epilog"]

@@ -77,7 +77,10 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssociationUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Decayed usage of an association: billing-seconds, seconds, and seconds of each TRES."""
+    """Decayed usage of an association or a QOS.
+
+    It is in billing-seconds, seconds, and seconds of each TRES.
+    """
 
     billing: float = 0.0
     wall: float = 0.0

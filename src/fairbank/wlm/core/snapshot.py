@@ -19,7 +19,7 @@ from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.scheduling.snapshot import RunningJob
-from fairbank.wlm.core.factors.usage import used_associations
+from fairbank.wlm.core.factors.usage import used_associations, used_qos
 from fairbank.wlm.core.jobs import ExpectedStart, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 
@@ -65,10 +65,15 @@ def _snapshot(state: CoreState, now: Moment, pending: list[PendingJob]) -> OnNod
         state.table,
         reservations=state.reservations.values(),
         preemption=state.settings.preemption,
-        limits=QueueLimits(_limit_inputs(state, now)),
+        limits=queue_limits(state, now),
     )
     running = [_active(job, job.run, state, now) for job in _with_nodes(state) if job.run]
     return node_snapshot(nodes, pending=pending, running=running)
+
+
+def queue_limits(state: CoreState, now: Moment) -> QueueLimits:
+    """Return the limits with their usage."""
+    return QueueLimits(_limit_inputs(state, now))
 
 
 def refusing_limit(
@@ -93,7 +98,7 @@ def ending_limits(state: CoreState, now: Moment) -> list[tuple[WlmJob, LimitTest
     """Return the running jobs that a limit of accounting ends, each with the limit."""
     if not state.settings.enforced.limits:
         return []
-    limits = QueueLimits(_limit_inputs(state, now))
+    limits = queue_limits(state, now)
     tests = [
         (job, limits.ending_limit(job.request, (now.mono - run.started.mono) // 60))
         for job in _with_nodes(state)
@@ -172,7 +177,7 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
         enforced=settings.enforced,
         running=counted,
         associations=used_associations(state),
-        qos=settings.qos,
+        qos=used_qos(state),
         partitions=state.partitions,
         billing_rule=settings.billing_rule,
         licenses={

@@ -132,6 +132,7 @@ class CoreState:
         self.messages: dict[int, AgentMessage] = {}
         self.counters: dict[str, int] = {}
         self.usage: dict[str, AssociationUsage] = {}
+        self.qos_usage: dict[str, AssociationUsage] = {}
         self.bank_accounts: dict[str, BankAccount] = {}
         self._accounts: AccountRules | None = None
         self._limits_accrual: bool | None = None
@@ -143,6 +144,7 @@ class CoreState:
             "messages": self.messages,
             "counters": self.counters,
             "usage": self.usage,
+            "qos_usage": self.qos_usage,
             "accounts": self.bank_accounts,
         }
         self.index = JobIndex()
@@ -163,7 +165,8 @@ class CoreState:
         """
         other = copy(self)
         other._accounts, other._table = self.accounts, self.table
-        other.jobs, other.usage = self.jobs.copy(), self.usage.copy()
+        other.jobs = self.jobs.copy()
+        other.usage, other.qos_usage = self.usage.copy(), self.qos_usage.copy()
         other.nodes, other.configured = self.nodes.copy(), self.configured.copy()
         other.partitions, other.reservations = self.partitions.copy(), self.reservations.copy()
         other._by_node = {name: numbers.copy() for name, numbers in self._by_node.items()}

@@ -38,7 +38,7 @@ ASSOCIATION = (
 )
 QOS = (
     "QOS={name}({number})",
-    "UsageRaw=0.000000",
+    "UsageRaw={usage:.6f}",
     "GrpJobs={grp_jobs} GrpJobsAccrue={grp_jobs_accrue} GrpSubmitJobs={grp_submit_jobs}"
     " GrpWall={grp_wall}",
     "GrpTRES={grp_tres}",
@@ -149,7 +149,7 @@ def _associations(
 def _qos(lines: Sequence[Any], jobs: Sequence[Any]) -> Iterator[dict[str, Any]]:
     for line in lines:
         own = [job for job in jobs if job.qos == line.name]
-        values = _with_usage(line, _sum(own), ShareLine(""))
+        values = _with_usage(line, _sum(own), line)
         yield values | {"preempt_mode": line.preempt_mode.replace("cluster", "OFF").upper()}
 
 
@@ -174,7 +174,7 @@ def _with_usage(line: Any, jobs: JobSum, share: Any) -> dict[str, Any]:
     ):
         values[name] = f"{_limit(getattr(line, name))}({used})"
     wall = None if line.grp_wall is None else line.grp_wall // 60
-    values["grp_wall"] = f"{_limit(wall)}(0.00)"
+    values["grp_wall"] = f"{_limit(wall)}({share.wall:.2f})"
     values["max_wall"] = "" if line.max_wall is None else line.max_wall // 60
     values["grp_tres"] = _pairs(line.grp_tres, jobs.tres)
     values["grp_tres_mins"] = _pairs(line.grp_tres_mins, tres_counts(share.used))

@@ -74,6 +74,7 @@ class ShareLine(NamedTuple):
     used: str = ""
     running: str = ""
     number: int = 0
+    wall: float = 0.0
 
     @property
     def shown_shares(self) -> str | int | None:

@@ -107,8 +107,18 @@ def user_lines(rules: AccountRules) -> Iterator[UserLine]:
     return (UserLine(user, account) for user, account in sorted(accounts.items()))
 
 
-def qos_lines(accounting: AccountingSettings, preemption: Preemption) -> Iterator[QosLine]:
-    """Yield the QOS; without any in the settings, the default one."""
+def qos_lines(
+    accounting: AccountingSettings,
+    preemption: Preemption,
+    usage: Mapping[str, Mapping[str, Any]] = {},
+) -> Iterator[QosLine]:
+    """Yield the QOS; without any in the settings, the default one.
+
+    Args:
+        accounting: their limits and flags.
+        preemption: their priorities.
+        usage: fields with their usage, by name.
+    """
     if not accounting.qos:
         yield QosLine(DEFAULT_QOS, 1)
     for number, one in enumerate(accounting.qos, 1):
@@ -126,6 +136,7 @@ def qos_lines(accounting: AccountingSettings, preemption: Preemption) -> Iterato
             usage_factor=one.usage_factor,
             limit_factor=one.limit_factor,
             **_limits(one.limits, QosLine),
+            **usage.get(one.name, {}),
         )
 
 

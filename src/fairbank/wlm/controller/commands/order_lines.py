@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import Conflict
 from fairbank.priority.fairshare.tree import FairTreeResult, Tree
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import LimitUsage
 from fairbank.priority.settings import PrioritySettings
 from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.factors.priorities import factor_terms, fair_shares
-from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.factors.usage import TRES, used_associations
+from fairbank.wlm.core.jobs import AssociationUsage, Moment
+from fairbank.wlm.core.snapshot import queue_limits
 from fairbank.wlm.core.state import CoreState
 
 
@@ -49,18 +53,22 @@ def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
         )
 
 
-def share_lines(state: CoreState) -> Iterator[dict[str, Any]]:
+def share_lines(state: CoreState, now: Moment) -> Iterator[dict[str, Any]]:
     """Yield the fields of a ShareRow for each association, an account before what is below it.
 
     An infinite level is the text `inf`. Raises Conflict without factors.
     """
     _settings(state)
     tree, standings = fair_shares(state)
+    limits, records = queue_limits(state, now), used_associations(state)
     levels = standings.level.tolist() if isinstance(standings, FairTreeResult) else None
     for at in rows_in_order(tree):
         row = tree.rows[at]
         is_root, is_on_parent = at == tree.root, bool(tree.stands_on_parent[at])
         level = None if levels is None or is_root or is_on_parent else float(levels[at])
+        record = records.get((row.account, row.user, row.partition))
+        used = LimitUsage() if record is None else limits.association_usage(record)
+        group = {} if record is None else record.limits.tres.get(LimitKind.GRP_TRES_MINS, {})
         shown = ShareRow(
             account=row.account,
             user=row.user,
@@ -74,12 +82,36 @@ def share_lines(state: CoreState) -> Iterator[dict[str, Any]]:
             cluster=state.settings.cluster,
             parent="" if is_root or row.user else tree.rows[tree.parent[at]].account,
             norm_usage=None if is_root else float(standings.norm_usage[at]),
+            limits=_pairs(group),
+            used=_pairs(used.minutes(), TRES),
+            running=_pairs(used.run_minutes(), TRES),
             number=at + 1,
+            wall=used.wall_seconds / 60,
         )
         yield {
             name: "inf" if name == "level" and level == math.inf else getattr(shown, name)
             for name in shown.__struct_fields__
         }
+
+
+def qos_usage_fields(state: CoreState, now: Moment) -> dict[str, dict[str, Any]]:
+    """Return the fields of a QosLine with usage, by QOS; as in the lines of shares."""
+    limits, usage = queue_limits(state, now), {}
+    for name in state.settings.qos:
+        used, nothing = limits.qos_usage(name), AssociationUsage()
+        usage[name] = {
+            "usage": state.qos_usage.get(name, nothing).billing,
+            "wall": used.wall_seconds / 60,
+            "used": _pairs(used.minutes(), TRES),
+            "running": _pairs(used.run_minutes(), TRES),
+        }
+    return usage
+
+
+def _pairs(amounts: Mapping[str, int], names: Iterable[str] = ()) -> str:
+    """Return amounts as Slurm writes them, with 0 of the names of which there is nothing."""
+    every = {**dict.fromkeys(names, 0), **amounts}
+    return ",".join(f"{name}={amount}" for name, amount in every.items())
 
 
 def rows_in_order(tree: Tree) -> Iterator[int]:

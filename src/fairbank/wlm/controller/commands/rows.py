@@ -36,7 +36,11 @@ from fairbank.wlm.controller.commands.machine_lines import (
     partition_lines,
     reservation_lines,
 )
-from fairbank.wlm.controller.commands.order_lines import priority_lines, share_lines
+from fairbank.wlm.controller.commands.order_lines import (
+    priority_lines,
+    qos_usage_fields,
+    share_lines,
+)
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.core.effects import Table
 from fairbank.wlm.core.events import Caller
@@ -70,10 +74,10 @@ _TABLES: Mapping[str, Sequence[Table]] = {
     "licenses": ("jobs",),
     "accounting": ("jobs",),
     "priorities": ("jobs", "usage"),
-    "shares": ("usage",),
+    "shares": ("jobs", "usage"),
     "associations": (),
     "users": (),
-    "qos": (),
+    "qos": ("jobs", "qos_usage"),
 }
 """Tables of the state from which the rows of a kind follow; those of the settings from none."""
 
@@ -236,7 +240,7 @@ def _priorities(runner: CoreRunner, wanted: RowFilter) -> Iterator[PriorityRow]:
 
 
 def _shares(runner: CoreRunner, wanted: RowFilter) -> Iterator[dict[str, Any]]:
-    for line in share_lines(runner.state):
+    for line in share_lines(runner.state, runner.now()):
         if (not wanted.users or not line["user"] or line["user"] in wanted.users) and (
             not wanted.accounts or line["account"] in wanted.accounts
         ):
@@ -261,7 +265,8 @@ def _users(runner: CoreRunner, wanted: RowFilter) -> Iterator[UserLine]:
 
 def _qos(runner: CoreRunner, wanted: RowFilter) -> Iterator[QosLine]:
     settings = runner.settings
-    for line in qos_lines(settings.accounting, settings.scheduling.preemption):
+    usage = qos_usage_fields(runner.state, runner.now())
+    for line in qos_lines(settings.accounting, settings.scheduling.preemption, usage):
         if not wanted.qos or line.name in wanted.qos:
             yield line
 

@@ -1,4 +1,4 @@
-"""Usage of associations, which fair share and limits count (slurm-rules.md, "Usage").
+"""Usage of associations and QOS, which fair share and limits count (slurm-rules.md, "Usage").
 
 It decays at each tick (PriorityCalcPeriod). A running job is charged by ticks, and once more at its
 end, whether or not limits are enforced.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -25,7 +26,8 @@ from fairbank.priority.fairshare.usage_ticks import (
     end_jobs,
     reset_usage,
 )
-from fairbank.priority.limits.usage import LimitRecord, LimitUsage
+from fairbank.priority.limits.usage import LimitRecord, LimitUsage, QosLimits
+from fairbank.wlm.core.effects import Table
 from fairbank.wlm.core.jobs import AssociationUsage, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
@@ -35,6 +37,13 @@ TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 TICK, RESET = "usage_tick", "usage_reset"
 """Counters with the times of the last tick and the last reset, in seconds since 1970."""
 _NO_QOS = -1
+
+
+class _Owners(NamedTuple):
+    """Keys of the usage that an event changes: of associations, and names of QOS."""
+
+    associations: list[str]
+    qos: list[str]
 
 
 def association_of(state: CoreState, job: WlmJob, partition: str) -> AssociationKey:
@@ -76,16 +85,18 @@ def count_tick(tx: Transition) -> None:
     last = min(state.counters.get(TICK, now), now)  # the clock may have gone back
     begun = state.counters.get(RESET, now)
     boundary = last_reset(rules.decay.reset, begun, now, state.settings.zone)
-    keys = sorted(state.usage)
-    ledger = _ledger(state, keys)
+    for name in state.qos_usage.keys() - state.settings.qos:
+        tx.put("qos_usage", name, None)  # the settings have it no more
+    owners = _Owners(sorted(state.usage), sorted(state.settings.qos))
+    ledger = _ledger(state, owners)
     if boundary > begun and rules.decay.reset is not Reset.NOW:
         ledger = reset_usage(ledger)
     jobs = [(job, job.active_run) for job in state.jobs.values()]
-    running = _charged_jobs(state, keys, ((job, run) for job, run in jobs if run is not None))
-    ledger = apply_tick(ledger, running, _payers(keys), rules, last=last, now=now)
+    running = _charged_jobs(state, owners, ((job, run) for job, run in jobs if run is not None))
+    ledger = apply_tick(ledger, running, _payers(state, owners), rules, last=last, now=now)
     tx.put("counters", TICK, now)
     tx.put("counters", RESET, int(boundary))
-    _put(tx, keys, ledger)
+    _put(tx, owners, ledger)
 
 
 def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
@@ -93,17 +104,19 @@ def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
     if run.started is None or tx.state.settings.priority is None:
         return
     state, now = tx.state, tx.now.wall
-    keys = [row_key(association_of(state, job, run.allocation.partition))]
+    association = association_of(state, job, run.allocation.partition)
+    qos = {name for name in _charged_qos(state, job, run) if name in state.settings.qos}
+    owners = _Owners([row_key(association)], sorted(qos))
     last = min(state.counters.get(TICK, 0), now)
     ledger = end_jobs(
-        _ledger(state, keys),
-        _charged_jobs(state, keys, [(job, run)]),
-        _payers(keys),
+        _ledger(state, owners),
+        _charged_jobs(state, owners, [(job, run)]),
+        _payers(state, owners),
         _rules(state),
         last=last,
         now=now,
     )
-    _put(tx, keys, ledger)
+    _put(tx, owners, ledger)
 
 
 def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
@@ -121,6 +134,18 @@ def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
     return records
 
 
+def used_qos(state: CoreState) -> Mapping[str, QosLimits]:
+    """Return the QOS with what their jobs have used."""
+    if not state.settings.enforced.limits:
+        return state.settings.qos
+    nothing = AssociationUsage()
+    return {
+        name: replace(qos, used=LimitUsage(seconds=usage.tres, wall_seconds=usage.wall))
+        for name, qos in state.settings.qos.items()
+        for usage in (state.qos_usage.get(name, nothing),)
+    }
+
+
 def row_key(association: AssociationKey) -> str:
     """Return the key of an association in the table of usage."""
     return " ".join(association)
@@ -133,23 +158,39 @@ def _rules(state: CoreState) -> Rules:
     return Rules(Decay(share.half_life_seconds, share.reset))
 
 
-def _payers(keys: list[str]) -> ChargedRows:
+def _charged_qos(state: CoreState, job: WlmJob, run: WlmRun) -> tuple[str, str]:
+    """Return the QOS of a job and that of its partition, empty if there is none."""
+    rules = state.partitions.get(run.allocation.partition)
+    return job.request.qos, "" if rules is None else rules.partition_qos or ""
+
+
+def _payers(state: CoreState, owners: _Owners) -> ChargedRows:
     """Return rows without parents: the sums of accounts follow from those of users."""
-    return ChargedRows(np.full(len(keys), -1), np.zeros(0, np.bool_))
+    spared = ["NoDecay" in state.settings.qos_flags.get(name, ()) for name in owners.qos]
+    return ChargedRows(np.full(len(owners.associations), -1), np.array(spared, np.bool_))
 
 
-def _ledger(state: CoreState, keys: list[str]) -> UsageLedger:
-    usage = [state.usage.get(key, AssociationUsage()) for key in keys]
-    own = nothing_used(len(keys), len(TRES))
-    own.raw[:] = [one.billing for one in usage]
-    own.wall[:] = [one.wall for one in usage]
+def _ledger(state: CoreState, owners: _Owners) -> UsageLedger:
+    of_qos = _usage(state.qos_usage, owners.qos)
+    return UsageLedger(_usage(state.usage, owners.associations), of_qos)
+
+
+def _usage(table: Mapping[str, AssociationUsage], keys: list[str]) -> DecayedUsage:
+    usage = [table.get(key, AssociationUsage()) for key in keys]
+    used = nothing_used(len(keys), len(TRES))
+    used.raw[:] = [one.billing for one in usage]
+    used.wall[:] = [one.wall for one in usage]
     for row, one in enumerate(usage):
-        own.tres[row] = [one.tres.get(name, 0.0) for name in TRES]
-    return UsageLedger(own, nothing_used(0, len(TRES)))
+        used.tres[row] = [one.tres.get(name, 0.0) for name in TRES]
+    return used
 
 
-def _put(tx: Transition, keys: list[str], ledger: UsageLedger) -> None:
-    used: DecayedUsage = ledger.associations
+def _put(tx: Transition, owners: _Owners, ledger: UsageLedger) -> None:
+    _put_usage(tx, "usage", owners.associations, ledger.associations)
+    _put_usage(tx, "qos_usage", owners.qos, ledger.qos)
+
+
+def _put_usage(tx: Transition, table: Table, keys: list[str], used: DecayedUsage) -> None:
     for row, key in enumerate(keys):
         tres = zip(TRES, used.tres[row].tolist(), strict=True)
         usage = AssociationUsage(
@@ -157,16 +198,18 @@ def _put(tx: Transition, keys: list[str], ledger: UsageLedger) -> None:
             wall=float(used.wall[row]),
             tres={name: float(seconds) for name, seconds in tres if seconds},
         )
-        if usage != tx.state.usage.get(key):
-            tx.put("usage", key, usage)
+        if usage != tx.state.tables[table].get(key):
+            tx.put(table, key, usage)
 
 
 def _charged_jobs(
-    state: CoreState, keys: list[str], runs: Iterable[tuple[WlmJob, WlmRun]]
+    state: CoreState, owners: _Owners, runs: Iterable[tuple[WlmJob, WlmRun]]
 ) -> ChargedJobs:
-    """Return the runs that have started, each with the row of its association among the keys."""
+    """Return the runs that have started, each with the rows of its association and QOS."""
     began = [(job, run, run.started.wall) for job, run in runs if run.started is not None]
-    rows = {key: row for row, key in enumerate(keys)}
+    rows = {key: row for row, key in enumerate(owners.associations)}
+    qos_rows = {name: row for row, name in enumerate(owners.qos)}
+    charged = [_charged_qos(state, job, run) for job, run, _ in began]
     count = len(began)
     units = [run_billing(state, run.allocation) for _, run, _ in began]
     factors = [state.settings.qos.get(job.request.qos) for job, _, _ in began]
@@ -180,8 +223,8 @@ def _charged_jobs(
     minutes = [(job.request.limit or 0) // 60 for job, _, _ in began]
     return ChargedJobs(
         association=np.array(association, np.int64),
-        qos=np.full(count, _NO_QOS),
-        partition_qos=np.full(count, _NO_QOS),
+        qos=np.array([qos_rows.get(own, _NO_QOS) for own, _ in charged], np.int64),
+        partition_qos=np.array([qos_rows.get(name, _NO_QOS) for _, name in charged], np.int64),
         factor=np.array([1.0 if one is None else one.usage_factor for one in factors]),
         start=np.array([start for _, _, start in began], np.int64),
         end=np.zeros(count, np.int64),
