@@ -46,7 +46,8 @@ class SchedulePlan(NamedTuple, Generic[J, P]):
     `remaining_holes` is what the plan leaves of the machine, if the next pass may continue from it
     (`Snapshot.remaining_holes`). `reasons` has Slurm's reason of each job, by its number, of which
     a pass over nodes knows more than `default_reason`, the reason of all others: a pass that tests
-    few of thousands of jobs does not list all.
+    few of thousands of jobs does not list all. `backfilled` are the numbers of the jobs that a pass
+    of backfill starts, where a plan is of both passes.
     """
 
     starts: Sequence[PlannedStart[J, P]] = ()
@@ -54,6 +55,7 @@ class SchedulePlan(NamedTuple, Generic[J, P]):
     reasons: Mapping[int, str] = {}
     default_reason: str = PRIORITY
     remaining_holes: RemainingHoles | None = None
+    backfilled: frozenset[int] = frozenset()
 
     def reason(self, number: int) -> str:
         """Return Slurm's reason why a job that does not start waits."""
@@ -72,4 +74,6 @@ def make_plan(
         reservations: reservations in the order of the queue.
         remaining_holes: holes that the plan leaves, if the next pass may continue from them.
     """
-    return new_tuple(SchedulePlan, (starts, reservations, {}, PRIORITY, remaining_holes))
+    return new_tuple(
+        SchedulePlan, (starts, reservations, {}, PRIORITY, remaining_holes, frozenset())
+    )

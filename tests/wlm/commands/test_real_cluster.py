@@ -143,6 +143,7 @@ def test_totals_are_in_sdiag_and_in_the_metrics(cluster: SmallCluster) -> None:
     assert "Jobs submitted: 3\nJobs started:   2\nJobs completed: 0\n" in text
     assert "Jobs canceled:  0\nJobs failed:    1\n" in text
     assert "Jobs running:   1\n" in text
+    assert "Total backfilled jobs (since last slurm start): 0\n" in text
     assert "\tREQUEST_SUBMIT_BATCH_JOB                ( 4003) count:3 " in text
     page = read_page(cluster.directory / "metrics.sock", "/metrics")
     assert 'fairbank_wlm_jobs{state="RUNNING"} 1.0\n' in page

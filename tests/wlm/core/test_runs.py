@@ -46,6 +46,18 @@ def test_job_waits_for_its_begin_time_and_says_so() -> None:
     assert world.state(number) == "RUNNING CONFIGURING"
 
 
+def test_starts_by_backfill_are_counted() -> None:
+    world = World()
+    world.run_one(cpus=4, limit=3_600)
+    blocked = world.submit(cpus=4, nodes=2)
+    array = world.submit(array="1-2", limit=600)
+    world.submit(limit=7_200)  # it would delay the blocked job
+    world.settle()
+    assert world.reason(blocked) == "Resources"
+    assert len([job for job in world.core.state.jobs.values() if job.request.array == array]) == 2
+    assert world.core.state.backfilled == 2
+
+
 def test_chain_of_dependencies_starts_one_after_the_other() -> None:
     world = World()
     first = world.submit()

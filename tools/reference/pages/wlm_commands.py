@@ -32,8 +32,9 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
   the tables.
 - sacctmgr only shows. Accounts are the projects of the bank, which `fairbank project` changes; QOS,
   limits and shares are in `wlm.toml`.
-- sdiag prints N/A for what the controller does not count. Requests have the names and numbers of
-  Slurm's messages; one that Slurm does not have has the number 0.
+- sdiag counts since the start of the controller: nothing resets its numbers. It prints N/A for what
+  the controller does not count. Requests have the names and numbers of Slurm's messages; one that
+  Slurm does not have has the number 0.
 """
 _SUBMISSION = """## sbatch and srun --batch
 

@@ -41,7 +41,11 @@ def run_passes(
     for start in second.starts:
         reasons_of_both.pop(start.job.number, None)
     return SchedulePlan(
-        [*first.starts, *second.starts], second.reservations, reasons_of_both, first.default_reason
+        [*first.starts, *second.starts],
+        second.reservations,
+        reasons_of_both,
+        first.default_reason,
+        backfilled=frozenset(start.job.number for start in second.starts),
     )
 
 

@@ -63,6 +63,7 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
         for binding in bound:
             held.setdefault(binding.node, []).append(binding)
         _allocate(tx, job, start.job, start.placement, bound)
+        tx.state.backfilled += start.job.number in plan.backfilled
     _record_reasons(tx, plan)
     note_accrue_times(tx)
 

@@ -114,8 +114,8 @@ class CoreState:
     table, so that an answer may be "no change"; after a restart, that of any table.
     `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those
     of the last pass that planned ahead, by job id, and `plan_changes` is how often they have
-    changed. `registered` are the nodes that are connected: others get no work, whatever their
-    condition is.
+    changed. `backfilled` is how many jobs backfill has started since this core began. `registered`
+    are the nodes that are connected: others get no work, whatever their condition is.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class CoreState:
         }
         self.index = JobIndex()
         self.expected_starts: Mapping[int, ExpectedStart] = {}
-        self.plan_changes = 0
+        self.plan_changes = self.backfilled = 0
         self.change_numbers: dict[Table, int] = dict.fromkeys(self.tables, 0)
         self.registered: set[str] = set()
         self.submitted = Counter[SubmissionKey]()

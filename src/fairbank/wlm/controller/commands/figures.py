@@ -197,6 +197,9 @@ def statistics(runner: CoreRunner, now: int) -> Mapping[str, Any]:
         "jobs_running": states["RUNNING"],
         "schedule_cycle_per_minute": planner.main.count * 60 // max(runner.up_seconds, 60),
         "schedule_queue_length": planner.main.depth,
+        # They are never reset, so both are since the start of the controller.
+        "bf_backfilled_jobs": runner.state.backfilled,
+        "bf_last_backfilled_jobs": runner.state.backfilled,
         "bf_when_last_cycle": planner.backfill.at,
         "bf_last_depth": planner.backfill.depth,
         "bf_queue_len": planner.backfill.depth,
