@@ -32,7 +32,7 @@ PURE: Mapping[str, str] = {
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
     "csv_import": "core slurm.parsers",
-    "wlm.config": "core core.submission cluster priority scheduling slurm.parsers",
+    "wlm.config": "core core.submission cluster priority scheduling slurm.parsers wlm.core",
 }
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",

@@ -23,7 +23,7 @@ from fairbank.service.ledger import Ledger
 from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
 from fairbank.setup.init import SETTINGS, init
 from fairbank.store.contract import Store
-from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.settings import WlmSettings
 
 PROJECT, RESOURCE, CATEGORY = "default", "cpu", "research"
 _YEAR_HOURS = 8_760

@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.wlm.config.loader import LoadedSettings, load_settings
-from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.settings import WlmSettings
 
 CONF, TOML = "slurm.conf", "wlm.toml"
 MACHINE = "NodeName=n[1-4] CPUs=4 RealMemory=1000\nPartitionName=main Nodes=n[1-4]\n"

@@ -59,7 +59,7 @@ def test_operators_and_bank_are_read() -> None:
 
 def test_qos_have_limits_and_rules_of_preemption() -> None:
     settings = toml(QOS + MACHINE_TOML)
-    high, low = settings.accounting.qos
+    high, low = settings.accounting.qos.values()
     assert high.limits.tres == {LimitKind.MAX_TRES_PER_USER: {"cpu": 16, "mem": 65_536}}
     assert high.limits.jobs == {LimitKind.GRP_JOBS: 4}
     assert high.limits.wall == {LimitKind.MAX_WALL: 2_880}
@@ -90,7 +90,7 @@ def test_associations_have_limits_and_shares_below_root() -> None:
         ShareAssociation("optics", "ada", "main", shares=ON_PARENT),
     )
     assert build_tree(accounting.shares).rows == accounting.shares
-    physics, optics, ada = accounting.associations
+    physics, optics, ada = accounting.associations.values()
     assert physics.limits.tres == {LimitKind.GRP_TRES_MINS: {"cpu": 1_000}}
     assert physics.limits.jobs == {LimitKind.MAX_JOBS: 5}
     assert (physics.parent, optics.parent, ada.parent, ada.user) == (

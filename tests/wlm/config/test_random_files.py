@@ -13,7 +13,7 @@ from fairbank.wlm.config.entries import KEYWORDS
 from fairbank.wlm.config.forms import ValueForm
 from fairbank.wlm.config.keyword import Keyword
 from fairbank.wlm.config.keywords import SETTINGS
-from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.settings import WlmSettings
 from tests.wlm.config.files import CONF, MACHINE, MACHINE_TOML, TOML, load
 from tests.wlm.config.samples import SAMPLES
 

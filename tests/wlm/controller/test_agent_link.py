@@ -36,7 +36,7 @@ class LinkedWorld(World):
     def __init__(self) -> None:
         self.sent: list[AgentMessage] = []
         rules = PartitionRules(name=PARTITION, is_default=True)
-        super().__init__(rules, has_bank=True, cluster=CLUSTER)
+        super().__init__(rules, socket="agent", cluster_name=CLUSTER)
 
     def _receive_agent(self, message: AgentMessage) -> None:
         self.sent.append(message)
@@ -96,7 +96,7 @@ def agent(site: Site) -> Iterator[RunningAgent]:
 
 def test_message_has_the_billing_and_the_tres_of_the_run() -> None:
     rules = PartitionRules(name="main", is_default=True, weights=parse_weights("cpu=2,mem=1G"))
-    world = World(rules, has_bank=True)
+    world = World(rules, socket="agent")
     world.submit(cpus=3, memory=512, limit=600, name="train", qos="")
     world.settle()
     message = plugin_message(world.prologs[0], world.core.state)

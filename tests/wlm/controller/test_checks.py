@@ -32,7 +32,7 @@ class Sample:
     """Cluster with a job that runs on n0, one that waits for the bank, and one that has ended."""
 
     def __init__(self) -> None:
-        self.world = World(has_bank=True)
+        self.world = World(socket="agent")
         self.running, self.ended = self.world.run_one(), self.world.run_one()
         self.world.end(self.ended)
         self.asked = self.world.submit()

@@ -17,20 +17,17 @@ from fairbank.core.errors import Corrupt
 from fairbank.core.tres import parse_weights
 from fairbank.priority.limits.usage import LimitRecord
 from fairbank.rest.auth.peers import user_name
-from fairbank.wlm.config.settings import (
-    AccountingSettings,
-    BankLink,
-    JobSettings,
-    SchedulingSettings,
-    WlmSettings,
-)
 from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
-from fairbank.wlm.controller.configuration import core_settings, dropped_rows, stored_state
+from fairbank.wlm.controller.commands.account_lines import shown_accounts
+from fairbank.wlm.controller.configuration import dropped_rows, read_settings, stored_state
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
 from fairbank.wlm.core.effects import SetTimer, StoredRow
 from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind, UpdateNode
+from fairbank.wlm.core.settings import AccountingSettings, BankLink, WlmSettings
+from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
+from tests.wlm.config.files import MACHINE_TOML
 from tests.wlm.core.world import ALICE, OPERATOR, World, submission
 
 
@@ -169,26 +166,19 @@ def test_agent_learns_of_no_message_before_its_commit(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_core_gets_its_settings_from_the_file() -> None:
-    record = LimitRecord(name="bio", user="alice", parent="bio")
-    settings = WlmSettings(
-        operators=frozenset({"olga"}),
-        scheduling=SchedulingSettings(licenses={"matlab": 4}),
-        accounting=AccountingSettings(associations=(record,)),
-        jobs=JobSettings(over_time_limit=None),
-        bank=BankLink(socket="/run/agent.sock"),
-    )
-    core = core_settings(settings)
-    assert core.operators == {"olga", user_name(os.geteuid())}
-    assert core.has_bank
-    assert core.over_time_limit is None
-    assert core.licenses["matlab"].free == 4
-    # Any account will do where associations are not enforced.
-    assert not core.associations
-    needed = AccountingSettings(associations=(record,), needs_association=True)
-    core = core_settings(WlmSettings(accounting=needed))
-    assert core.associations == {("bio", "alice", ""): record}
-    assert not core.has_bank
+def test_user_of_the_daemons_is_an_operator(tmp_path: Path) -> None:
+    (tmp_path / "wlm.toml").write_text('operators = ["olga"]\n' + MACHINE_TOML)
+    settings = read_settings(tmp_path).settings
+    assert settings.operators == {"olga", user_name(os.geteuid())}
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_associations_count_where_they_are_enforced(needed: bool) -> None:
+    records = {("bio", "alice", ""): LimitRecord(name="bio", user="alice", parent="bio")}
+    accounting = AccountingSettings(associations=records, needs_association=needed)
+    state = CoreState(WlmSettings(accounting=accounting))
+    assert state.accounts.associations == (records if needed else {})
+    assert shown_accounts(state).associations == records
 
 
 def test_reconfiguration_takes_weights_of_nodes_from_the_file_again() -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.placement.node_table import NodeTable
-from fairbank.wlm.config.settings import SchedulingSettings
 from fairbank.wlm.controller.planner import Planner
 from fairbank.wlm.core.events import PlanMade
+from fairbank.wlm.core.settings import SchedulingSettings
 
 
 def test_plan_for_an_earlier_cluster_is_dropped_and_a_new_pass_made() -> None:

@@ -18,7 +18,7 @@ LIMITS = AssociationLimits(jobs={LimitKind.MAX_SUBMIT_JOBS: 1})
 
 
 def bank_world(**fields: Any) -> World:
-    return World(has_bank_accounts=True, **fields)
+    return World(server="bank", **fields)
 
 
 def read(world: World, **members: str) -> None:

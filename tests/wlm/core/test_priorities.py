@@ -237,7 +237,8 @@ def test_job_is_ended_when_the_minutes_of_its_qos_are_used_up(limits: Any, reaso
     later = made.submit(caller=BOB, cpus=1)
     made.settle()
     assert made.reason(later) == reason
-    made.settings = replace(made.settings, qos={"day": QosLimits(name="day")}, qos_flags={})
+    accounting = replace(made.settings.accounting, qos={"day": QosLimits(name="day")}, qos_flags={})
+    made.settings = replace(made.settings, accounting=accounting)
     made.restart()
     made.advance(300)
     assert set(made.core.state.qos_usage) == {"day"}  # a QOS without settings has no usage

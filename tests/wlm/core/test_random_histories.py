@@ -81,7 +81,7 @@ class Histories(RuleBasedStateMachine):
             main,
             URGENT,
             nodes=3,
-            has_bank=has_bank,
+            socket="agent" if has_bank else "",
             preemption=Preemption(by=by, mode=preempts),
             return_to_service=service,
             complete_wait=complete_wait,

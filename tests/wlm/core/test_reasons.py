@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
@@ -163,7 +162,7 @@ def requeued() -> World:
 
 
 def refused_by_bank() -> World:
-    world = submitted(settings={"has_bank": True})
+    world = submitted(settings={"socket": "agent"})
     world.answer_prologs("hold")
     return world
 
@@ -186,7 +185,7 @@ def with_limit(owner: str) -> World:
 NOT_BIO = AccessList(("bio",), "AccountNotAllowed", denies=True)
 NOT_NORMAL = AccessList(("normal",), "QOSNotAllowed", denies=True)
 ASSOCIATION = {"associations": {("bio", "alice", ""): LimitRecord(name="bio")}}
-ONE_LICENSE = {"licenses": {"matlab": License("matlab", 1, 0)}}
+ONE_LICENSE = {"licenses": {"matlab": 0}}
 
 SCENARIOS: dict[str, Callable[[], World]] = {
     "None": running,
@@ -220,7 +219,7 @@ SCENARIOS: dict[str, Callable[[], World]] = {
     "AssocGrpCpuLimit": lambda: with_limit("account"),
     "QOSGrpCpuLimit": lambda: with_limit("QOS"),
     "Allocation_exhausted": refused_by_bank,
-    "Prolog": lambda: submitted(settings={"has_bank": True}),
+    "Prolog": lambda: submitted(settings={"socket": "agent"}),
     "Cleaning": requeued,
     "NodeDown": lost_node,
     "JobLaunchFailure": lambda: failed_launch(may_requeue=False),

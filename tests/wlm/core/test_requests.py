@@ -273,7 +273,8 @@ def test_job_waits_whose_account_or_qos_is_gone_after_a_change_of_settings(
     world = World(nodes=1, associations=accounts_of_alice(bio="root"))
     running = world.run_one(cpus=4)
     waiting = world.submit(cpus=4)
-    world.settings = structs.replace(world.settings, **changes)
+    accounting = structs.replace(world.settings.accounting, **changes)
+    world.settings = structs.replace(world.settings, accounting=accounting)
     world.restart()
     world.settle()
     assert (world.state(waiting), world.reason(waiting)) == ("PENDING", reason)
@@ -347,7 +348,7 @@ def test_account_must_be_one_of_the_user() -> None:
 
 
 def test_ids_begin_again_after_the_last_and_leave_out_known_jobs() -> None:
-    world = World(first_id=5, last_id=7)
+    world = World(first_job_id=5, max_job_id=7)
     assert [world.submit() for _ in range(3)] == [5, 6, 7]
     world.request(ev.CancelJob(named(6)))
     world.advance(300)
@@ -355,7 +356,7 @@ def test_ids_begin_again_after_the_last_and_leave_out_known_jobs() -> None:
 
 
 def test_more_jobs_than_the_cluster_keeps_are_refused() -> None:
-    world = World(max_jobs=1)
+    world = World(max_job_count=1)
     world.submit()
     assert isinstance(world.submit(), Busy)
 

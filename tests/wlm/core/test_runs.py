@@ -20,12 +20,12 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import JobSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.starts import NO_ANSWER
 from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
 
-REQUEUE_SECONDS = CoreSettings(cluster="lab").requeue_wait + 1
+REQUEUE_SECONDS = JobSettings().requeue_wait + 1
 
 
 def starts(world: World, number: int) -> int:
@@ -318,7 +318,7 @@ def test_failing_prolog_drains_the_node_and_requeues_the_job(holds: bool, reason
 
 
 def test_bank_holds_a_job_with_its_word_until_an_operator_releases_it() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     assert starts(world, number) == 0
@@ -336,7 +336,7 @@ def test_bank_holds_a_job_with_its_word_until_an_operator_releases_it() -> None:
 
 
 def test_bank_can_cancel_a_job() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     world.answer_prologs("cancel")
@@ -344,7 +344,7 @@ def test_bank_can_cancel_a_job() -> None:
 
 
 def test_repeated_verdict_sends_no_second_start() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     world.submit()
     world.settle()
     prolog = world.prologs[0]
@@ -355,7 +355,7 @@ def test_repeated_verdict_sends_no_second_start() -> None:
 
 
 def test_late_verdict_on_an_earlier_run_changes_nothing() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     prolog = world.prologs[0]
@@ -366,7 +366,7 @@ def test_late_verdict_on_an_earlier_run_changes_nothing() -> None:
 
 
 def test_job_held_without_an_answer_is_released_when_an_agent_connects() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     prolog = world.prologs[0]
@@ -378,7 +378,7 @@ def test_job_held_without_an_answer_is_released_when_an_agent_connects() -> None
 
 
 def test_agent_that_connects_releases_no_job_that_the_bank_refused() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     world.answer_prologs("hold")
@@ -387,7 +387,7 @@ def test_agent_that_connects_releases_no_job_that_the_bank_refused() -> None:
 
 
 def test_agent_that_connects_gets_the_limits_of_running_jobs_once() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.run_one(limit=600)
     for _ in range(2):
         effects = world.event(ev.AgentConnected())
@@ -627,7 +627,7 @@ def test_ended_job_is_forgotten_in_time_and_an_array_as_a_whole() -> None:
 
 
 def test_requeued_job_keeps_its_id_and_has_a_new_run() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.run_one()
     world.advance(50)
     world.request(ev.RequeueJob(named(number)))
@@ -650,7 +650,7 @@ def test_requeued_job_keeps_its_id_and_has_a_new_run() -> None:
 
 
 def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
-    world = World(nodes=1, has_bank=True)
+    world = World(nodes=1, socket="agent")
     number = world.run_one()
     earlier = world.job(number).run
     assert earlier is not None
@@ -671,7 +671,7 @@ def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
 
 
 def test_run_that_no_node_was_sent_is_requeued_without_a_wait() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     world.request(ev.RequeueJob(named(number)))
@@ -784,7 +784,7 @@ def test_start_that_was_stored_and_not_sent_is_sent_once_after_a_restart() -> No
 
 
 def test_messages_that_the_agent_has_not_acknowledged_are_repeated() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     world.prologs.clear()  # the agent was killed

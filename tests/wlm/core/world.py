@@ -19,6 +19,8 @@ from fairbank.core.errors import FairbankError
 from fairbank.core.submission.arrays import parse_array
 from fairbank.core.submission.dependencies import parse_dependencies
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.priority.settings import PrioritySettings
+from fairbank.scheduling.machines.nodes import Preemption
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
@@ -41,7 +43,12 @@ from fairbank.wlm.core.effects import (
 )
 from fairbank.wlm.core.jobs import EndedRun, Moment, Submission, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import (
+    AccountingSettings,
+    DaemonSettings,
+    SchedulingSettings,
+    WlmSettings,
+)
 from fairbank.wlm.core.snapshot import pass_snapshot
 
 Action = Literal["run", "hold", "cancel"]
@@ -116,10 +123,11 @@ class World:
     def __init__(
         self, *partitions: PartitionRules, nodes: int = 2, cpus: int = 4, **settings: Any
     ) -> None:
-        fields = {"cluster": "lab", "operators": frozenset({OPERATOR.name}), **settings}
-        self.settings = CoreSettings(**fields)
-        self.partitions = partitions or (PartitionRules(name="main", is_default=True),)
         self.nodes = {f"n{at}": ModelNode(f"n{at}", cpus) for at in range(nodes)}
+        self.settings = msgspec.structs.replace(
+            core_settings(**settings),
+            partitions=partitions or (PartitionRules(name="main", is_default=True),),
+        )
         self.now = START
         self.rows: dict[tuple[Table, str], bytes] = {}
         self.accounting: dict[str, EndedRun] = {}
@@ -136,8 +144,8 @@ class World:
             self.event(node.registration())
 
     def _new_core(self) -> Core:
-        configured = [node.resources for node in self.nodes.values()]
-        return Core(self.settings, configured, self.partitions)
+        nodes = tuple(node.resources for node in self.nodes.values())
+        return Core(msgspec.structs.replace(self.settings, nodes=nodes))
 
     # --- what happens
 
@@ -409,7 +417,7 @@ class World:
             self._check_job(job)
 
     def _check_job(self, job: WlmJob) -> None:
-        identity = str(job.identity(self.settings.cluster))
+        identity = str(job.identity(self.settings.cluster.cluster_name))
         assert job.state.has_ended == (identity in self.accounting), "W4"
         run = job.active_run
         seconds = self.settings.run_seconds(job.request.limit)
@@ -428,6 +436,30 @@ class World:
                 record.identity.job_id == number and record.state != "REQUEUED"
                 for record in self.accounting.values()
             ), "W4"
+
+
+def core_settings(**fields: Any) -> WlmSettings:
+    """Return the settings with these fields, each in the group that has it."""
+    settings = WlmSettings(
+        operators=frozenset({OPERATOR.name}),
+        priority=PrioritySettings(by_factors=False),
+        cluster=DaemonSettings(cluster_name="lab"),
+        scheduling=SchedulingSettings(preemption=Preemption()),
+        accounting=AccountingSettings(needs_association=True, needs_qos=True),
+    )
+    for name, value in fields.items():
+        group = next(
+            (
+                group
+                for group in ("cluster", "scheduling", "accounting", "jobs", "bank")
+                if hasattr(getattr(settings, group), name)
+            ),
+            None,
+        )
+        if group is not None:
+            value = msgspec.structs.replace(getattr(settings, group), **{name: value})
+        settings = msgspec.structs.replace(settings, **{group or name: value})
+    return settings
 
 
 def submission(caller: ev.Caller = ALICE, **fields: Any) -> ev.SubmitJob:

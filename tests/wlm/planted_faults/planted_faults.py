@@ -135,8 +135,8 @@ CORE = (
         "off-by-one number of launches",
         "core",
         "core/ends.py",
-        "elif failures > tx.state.settings.max_batch_requeue:",
-        "elif failures >= tx.state.settings.max_batch_requeue:",
+        "elif failures > tx.state.settings.jobs.max_batch_requeue:",
+        "elif failures >= tx.state.settings.jobs.max_batch_requeue:",
     ),
     PlantedFault(
         "time counted from the allocation",

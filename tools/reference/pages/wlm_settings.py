@@ -10,7 +10,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.time import show_duration
 from fairbank.wlm.config.entries import KEYWORDS
 from fairbank.wlm.config.keyword import NAMES, TABLES, TOP, Keyword, KeywordEffect
-from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.settings import WlmSettings
 
 _TITLES = {
     TOP: "At the top of wlm.toml",

@@ -14,7 +14,7 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.scheduling.machines.nodes import Preemption, QosRules
 from fairbank.wlm.config.machine import Item
-from fairbank.wlm.config.settings import AccountingSettings
+from fairbank.wlm.core.settings import AccountingSettings
 
 _WALL = frozenset({LimitKind.GRP_WALL, LimitKind.MAX_WALL})
 
@@ -52,8 +52,8 @@ def preemption_rules(preemption: Preemption, items: Sequence[Item]) -> Preemptio
 def with_qos(accounting: AccountingSettings, items: Sequence[Item]) -> AccountingSettings:
     """Return the settings with the limits and flags of these QOS."""
     flags = {item.name: item.values.get("flags", frozenset()) for item in items}
-    limits = (
-        QosLimits(
+    limits = {
+        item.name: QosLimits(
             name=item.name,
             limits=_limits(item.values),
             usage_factor=item.values.get("usage_factor", 1.0),
@@ -63,10 +63,10 @@ def with_qos(accounting: AccountingSettings, items: Sequence[Item]) -> Accountin
             limit_factor=item.values.get("limit_factor"),
         )
         for item in items
-    )
+    }
     return msgspec.structs.replace(
         accounting,
-        qos=tuple(limits),
+        qos=limits,
         qos_flags={name: words for name, words in flags.items() if words},
         usage_thresholds={
             item.name: item.values["usage_threshold"]
@@ -108,9 +108,9 @@ def with_associations(accounting: AccountingSettings, items: Sequence[Item]) -> 
             raise items[0].error(bad.message, bad.remedy) from bad
     return msgspec.structs.replace(
         accounting,
-        associations=tuple(records.values()),
+        associations=records,
         shares=tuple(shares),
-        allowed_qos=_allowed_qos(records, items, {qos.name for qos in accounting.qos}),
+        allowed_qos=_allowed_qos(records, items, accounting.qos.keys()),
     )
 
 

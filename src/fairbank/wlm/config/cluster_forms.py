@@ -37,11 +37,8 @@ from fairbank.wlm.config.forms import (
     refuse,
     whole,
 )
+from fairbank.wlm.core.settings import REQUEUE_WAIT, SCRIPT_MAX
 
-SCRIPT_MAX = 4 << 20
-"""Largest job script in bytes: default of max_script_size."""
-REQUEUE_WAIT = 120
-"""Default of cred_expire in seconds."""
 _SHARING = re.compile(r"(?i)(NO|EXCLUSIVE|YES|FORCE)(?::(\d{1,5}))?", re.ASCII)
 _NODE_STATES = {
     "UNKNOWN": NodeState.UP,

@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.core.hostlist import compress
 from fairbank.wlm.config.keywords import SETTINGS
-from fairbank.wlm.config.settings import WlmSettings
+from fairbank.wlm.core.settings import WlmSettings
 
 _AT_START = frozenset(
     (

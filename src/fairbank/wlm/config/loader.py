@@ -16,9 +16,9 @@ from fairbank.wlm.config.accounts import preemption_rules, with_associations, wi
 from fairbank.wlm.config.entries import FileEntry, Record
 from fairbank.wlm.config.keyword import ASSOCIATIONS, NAMES, NODES, PARTITIONS, QOS, KeywordEffect
 from fairbank.wlm.config.machine import Item, build_nodes, build_partitions, read_items
-from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.config.slurm_conf import ReadFile, read_content, read_slurm_conf
 from fairbank.wlm.config.toml_file import read_toml
+from fairbank.wlm.core.settings import WlmSettings
 
 SLURM_CONF, PARAMETERS = "slurm_conf", "SchedulerParameters"
 

@@ -11,7 +11,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
 from fairbank.wlm.config.entries import FileEntry, Record, invalid
 from fairbank.wlm.config.keyword import ASSOCIATIONS, NAMES, NODES, PARTITIONS, KeywordEffect
-from fairbank.wlm.config.settings import SchedulingSettings
+from fairbank.wlm.core.settings import SchedulingSettings
 
 NODES_MAX = 65_536
 """Maximum number of nodes, as in Slurm."""

@@ -165,7 +165,7 @@ class AgentLink(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._opened = cast("asyncio.WriteTransport", transport)
         self._rest = b""
-        cluster = self._state().settings.cluster
+        cluster = self._state().settings.cluster.cluster_name
         # The agent takes any version of Slurm; it is shown in its log.
         greeting = Greeting(version=VERSION, slurm="fairbank", cluster=cluster)
         self._opened.write(encode_plugin_message(greeting))

@@ -110,7 +110,7 @@ def _strays(facts: LiveFacts) -> Iterator[str]:
 
 
 def _unrecorded(facts: LiveFacts) -> Iterator[str]:
-    cluster = facts.state.settings.cluster
+    cluster = facts.state.settings.cluster.cluster_name
     for job in facts.earlier.values():
         run = str(job.identity(cluster))
         if job.state.has_ended and run not in facts.recorded:
@@ -151,7 +151,7 @@ def _ineligible(facts: LiveFacts) -> Iterator[str]:
 
 
 def _late_runs(facts: LiveFacts) -> Iterator[str]:
-    over = facts.state.settings.over_time_limit
+    over = facts.state.settings.jobs.over_time_limit
     if over is None:  # UNLIMITED
         return
     allowed = over + facts.end_seconds + CLOCK_SECONDS

@@ -9,72 +9,27 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from fairbank.cluster.license import License
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
 from fairbank.rest.auth.peers import user_name
 from fairbank.wlm.config.comparison import InUse, compare
 from fairbank.wlm.config.loader import LoadedSettings, load_settings
-from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.clock import local_zone
 from fairbank.wlm.core.effects import StoredRow
 from fairbank.wlm.core.jobs import WlmJob
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.state import CoreState
 
 
 def read_settings(directory: Path) -> LoadedSettings:
-    """Read wlm.toml in the directory of a cluster. Raises InvalidInput."""
-    return load_settings(str(directory / "wlm.toml"), lambda name: Path(name).read_bytes())
+    """Read wlm.toml in the directory of a cluster. Raises InvalidInput.
 
-
-def core_settings(settings: WlmSettings) -> CoreSettings:
-    """Return the settings of the core."""
-    cluster, scheduling = settings.cluster, settings.scheduling
-    accounting, jobs = settings.accounting, settings.jobs
-    associations = {
-        (record.name, record.user, record.partition): record for record in accounting.associations
-    }
-    return CoreSettings(
-        cluster=cluster.cluster_name,
-        # The user of the daemons is one, as SlurmUser is: they own the state and the processes.
-        operators=settings.operators | {user_name(os.geteuid())},
-        private_data=cluster.private_data,
-        has_bank=bool(settings.bank.socket),
-        first_id=cluster.first_job_id,
-        last_id=cluster.max_job_id,
-        max_jobs=cluster.max_job_count,
-        max_array=cluster.max_array_size,
-        over_time_limit=jobs.over_time_limit,
-        complete_wait=jobs.complete_wait,
-        min_job_age=cluster.min_job_age,
-        max_batch_requeue=jobs.max_batch_requeue,
-        requeue_wait=jobs.requeue_wait,
-        requeue_exit=jobs.requeue_exit,
-        requeue_exit_hold=jobs.requeue_exit_hold,
-        holds_after_prolog=scheduling.holds_after_prolog,
-        return_to_service=cluster.return_to_service,
-        batch_start_timeout=jobs.batch_start_timeout,
-        counts_memory=scheduling.counts_memory,
-        actual_resources=scheduling.actual_resources,
-        whole_nodes=scheduling.whole_nodes,
-        preemption=scheduling.preemption,
-        enforced=accounting.enforced,
-        # Where associations are not enforced, a job needs none.
-        associations=associations if accounting.needs_association else {},
-        has_bank_accounts=bool(settings.bank.server),
-        qos={qos.name: qos for qos in accounting.qos},
-        billing_rule=accounting.billing_rule,
-        licenses={name: License(name, total, total) for name, total in scheduling.licenses.items()},
-        qos_flags=accounting.qos_flags,
-        allowed_qos=accounting.allowed_qos,
-        needs_qos=accounting.needs_qos,
-        part_limits=scheduling.part_limits,
-        parameters=scheduling.parameters,
-        priority=settings.priority if settings.priority.by_factors else None,
-        shares=accounting.shares,
-        zone=local_zone(),
-    )
+    The user of the daemons is an operator, as SlurmUser is: they own the state and the processes.
+    """
+    loaded = load_settings(str(directory / "wlm.toml"), lambda name: Path(name).read_bytes())
+    operators = loaded.settings.operators | {user_name(os.geteuid())}
+    settings = replace(loaded.settings, operators=operators, zone=local_zone())
+    return loaded._replace(settings=settings)
 
 
 def resources_in_use(jobs: Iterable[WlmJob]) -> InUse:

@@ -18,9 +18,7 @@ from typing import Any, Protocol, TypeVar
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.clock import ControllerClock, Timers
-from fairbank.wlm.controller.configuration import core_settings
 from fairbank.wlm.controller.planner import Planner
 from fairbank.wlm.controller.state_store import (
     AccountedRun,
@@ -45,6 +43,7 @@ from fairbank.wlm.core.effects import (
 )
 from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
+from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunOutcome
@@ -91,7 +90,6 @@ class CoreRunner:
 
     def __init__(self, settings: WlmSettings, store: StateStore) -> None:
         """Load the state. Raises FairbankError."""
-        self.settings = settings
         self.nodes: NodeReceiver | None = None
         self.agent: AgentReceiver | None = None
         self.failure: str | None = None
@@ -99,7 +97,7 @@ class CoreRunner:
         self.totals = Totals()
         self._store = store
         self._clock = ControllerClock(store.clock())
-        self._core = new_core(settings)
+        self._core = Core(settings)
         self._timers = Timers(self._clock, self.handle)
         self.planner = Planner(lambda: self.settings.scheduling, self._snapshot, self.handle)
         self._changes, self._effects = CommitData([], {}, {}), list[RunnerEffect]()
@@ -120,6 +118,10 @@ class CoreRunner:
     def state(self) -> CoreState:
         """State of the core, for reading. It may be ahead of the last commit."""
         return self._core.state
+
+    @property
+    def settings(self) -> WlmSettings:
+        return self.state.settings
 
     @property
     def up_seconds(self) -> int:
@@ -166,15 +168,13 @@ class CoreRunner:
             return
         self._add(effects)
 
-    def replace_core(
-        self, settings: WlmSettings, core: Core, effects: Iterable[CoreEffect]
-    ) -> None:
+    def replace_core(self, core: Core, effects: Iterable[CoreEffect]) -> None:
         """Go on with another core.
 
         Args:
             core: a core that has loaded the state of the present one.
         """
-        self.settings, self._core = settings, core
+        self._core = core
         self.planner.drop_plan()
         self._add([self._timers.clear, *effects])
 
@@ -364,11 +364,6 @@ class CoreRunner:
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, function, *arguments)
-
-
-def new_core(settings: WlmSettings) -> Core:
-    """Return a core without jobs."""
-    return Core(core_settings(settings), settings.nodes, settings.partitions)
 
 
 def end_status(jobs: Sequence[WlmJob]) -> int | None:

@@ -15,7 +15,6 @@ from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.log import set_debug_levels
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
-from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.agent_link import AgentLink
 from fairbank.wlm.controller.bank_accounts import BankReader
 from fairbank.wlm.controller.commands.answers import CommandAnswers
@@ -27,12 +26,14 @@ from fairbank.wlm.controller.configuration import (
     resources_in_use,
     stored_state,
 )
-from fairbank.wlm.controller.core_runner import CoreRunner, new_core
+from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.metrics import ControllerMetrics
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import STATE_FILE, StateStore
+from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import StoreRows
 from fairbank.wlm.core.events import AccountsRead
+from fairbank.wlm.core.settings import WlmSettings
 
 ACCOUNTS_SECONDS = 30.0
 """Longest wait for the bank at the first start."""
@@ -176,12 +177,12 @@ class ControllerDaemon:
         )
         if comparison.refused:
             raise Conflict("; ".join(comparison.refused), remedy="nothing was changed")
-        core = new_core(loaded.settings)
+        core = Core(loaded.settings)
         for name in state.registered:
             core.state.set_registered(name, is_registered=True)
         effects = core.load(stored_state(state, loaded.settings), runner.now())
         dropped = StoreRows(tuple(dropped_rows(state, loaded.settings)))
-        runner.replace_core(loaded.settings, core, [dropped, *effects])
+        runner.replace_core(core, [dropped, *effects])
         _set_debug_levels(loaded.settings)
         self.nodes.update()
         names = [*comparison.keywords, comparison.nodes, *comparison.partitions]

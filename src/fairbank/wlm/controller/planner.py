@@ -22,8 +22,8 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SECOND
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.wlm.config.settings import SchedulingSettings
 from fairbank.wlm.core.events import PlanMade
+from fairbank.wlm.core.settings import SchedulingSettings
 
 PAUSE = 10_000
 """Least pause between two passes in microseconds. It is also not less than the last pass took, so

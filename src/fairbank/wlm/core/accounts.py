@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from fairbank.priority.associations import ROOT, AssociationKey, account_chain
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.usage import LimitRecord
+from fairbank.wlm.core.settings import AccountingSettings
 
 
 class BankAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,14 +29,13 @@ class AccountRules(NamedTuple):
     allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}
 
 
-def account_rules(
-    associations: Mapping[AssociationKey, LimitRecord],
-    shares: Iterable[ShareAssociation],
-    allowed_qos: Mapping[AssociationKey, tuple[str, ...]],
-) -> AccountRules:
-    """Return the rules of the settings."""
-    by_key = {(row.account, row.user, row.partition): row for row in shares}
-    return AccountRules(associations, by_key, allowed_qos)
+def account_rules(settings: AccountingSettings) -> AccountRules:
+    """Return the rules of the settings. Where associations are not enforced, a job needs none."""
+    return AccountRules(
+        settings.associations if settings.needs_association else {},
+        {(row.account, row.user, row.partition): row for row in settings.shares},
+        settings.allowed_qos,
+    )
 
 
 def with_bank_accounts(rules: AccountRules, accounts: Mapping[str, BankAccount]) -> AccountRules:

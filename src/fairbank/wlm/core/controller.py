@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fairbank.cluster.node import Node
-from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core import node_messages
@@ -17,7 +15,7 @@ from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.requests import cluster_requests, job_requests
 from fairbank.wlm.core.requests.job_updates import update
 from fairbank.wlm.core.requests.submission import submit
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.starts import carry_out, connect_agent, take_accounts, take_verdict
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.timers import arm_all, fire
@@ -64,10 +62,8 @@ class Core:
     before those of the next. It answers `RequestPlan` with a pass over the state and PlanMade.
     """
 
-    def __init__(
-        self, settings: CoreSettings, nodes: Sequence[Node], partitions: Iterable[PartitionRules]
-    ) -> None:
-        self.state = CoreState(settings, nodes, partitions)
+    def __init__(self, settings: WlmSettings) -> None:
+        self.state = CoreState(settings)
 
     def load(self, rows: Iterable[StoredRow], now: Moment) -> list[CoreEffect]:
         """Take over the rows that an earlier core stored, before the first event.

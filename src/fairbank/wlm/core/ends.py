@@ -82,7 +82,7 @@ def requeue_job(
     held_by, eligible = job.held_by or held_by, job.request.eligible
     if (run is None or run.is_allowed) and eligible <= tx.now.wall:
         # A second more, since Slurm counts whole ones.
-        eligible = tx.now.wall + tx.state.settings.requeue_wait + 1
+        eligible = tx.now.wall + tx.state.settings.jobs.requeue_wait + 1
         tx.set_timer(TimerKind.BEGIN, job.number, eligible)
     reservation = job.request.reservation
     if reservation not in tx.state.reservations and reservation is not None:
@@ -148,13 +148,13 @@ def end_script(tx: Transition, job: WlmJob, status: int, *, is_late: bool) -> Wl
         is_late: its node ended it at its time limit.
     """
     event, reason = end_of_script(status, is_late=is_late)
-    code, settings = status // 256, tx.state.settings
+    code, jobs = status // 256, tx.state.settings.jobs
     if event is JobEvent.FAILED and job.submission.may_requeue:
-        if code in settings.requeue_exit_hold:
+        if code in jobs.requeue_exit_hold:
             special = JobEvent.REQUEUED_SPECIAL
             job = requeue_job(tx, job, event=special, held_by=HeldBy.USER, status=status)
             return tx.put_job(job, exit_status=status)
-        if code in settings.requeue_exit:
+        if code in jobs.requeue_exit:
             return tx.put_job(requeue_job(tx, job, status=status), exit_status=status)
     return end_job(tx, job, event, reason, status=status)
 
@@ -166,9 +166,9 @@ def fail_launch(tx: Transition, job: WlmJob, *, is_prolog: bool) -> WlmJob:
     if not job.submission.may_requeue:
         return end_job(tx, job, JobEvent.FAILED, "JobLaunchFailure")
     held_by = None
-    if is_prolog and tx.state.settings.holds_after_prolog:
+    if is_prolog and tx.state.settings.scheduling.holds_after_prolog:
         held_by = HeldBy.ADMIN
-    elif failures > tx.state.settings.max_batch_requeue:
+    elif failures > tx.state.settings.jobs.max_batch_requeue:
         held_by = HeldBy.REQUEUES
     return requeue_job(tx, job, held_by=held_by)
 
@@ -267,7 +267,7 @@ def _close_run(
 def _record(
     tx: Transition, job: WlmJob, run: WlmRun | None, end: str, canceller: int | None
 ) -> None:
-    identity = job.identity(tx.state.settings.cluster) if run is None else run.run
+    identity = job.identity(tx.state.settings.cluster.cluster_name) if run is None else run.run
     tx.record(
         EndedRun(
             identity=identity,
@@ -300,7 +300,7 @@ def _clear_if_done(tx: Transition, job: WlmJob) -> WlmJob:
 def arm_forgetting(tx: Transition, job: WlmJob) -> None:
     """Set the timer after which an ended job is not known any more."""
     if job.ended is not None:
-        at = job.ended.mono + tx.state.settings.min_job_age
+        at = job.ended.mono + tx.state.settings.cluster.min_job_age
         tx.set_timer(TimerKind.FORGET, job.number, at)
 
 
@@ -311,7 +311,7 @@ def forget_job(tx: Transition, job: WlmJob) -> None:
     """
     if not job.state.is_final or job.ended is None:
         return
-    age = tx.state.settings.min_job_age
+    age = tx.state.settings.cluster.min_job_age
     tasks = [
         tx.state.jobs[other.number]
         for other in tx.state.index.with_id(job.request.array or job.number)
@@ -353,7 +353,7 @@ def test_dependencies(tx: Transition, job: WlmJob) -> None:
         tx.set_timer(TimerKind.DEPENDENCY, job.number, at)
     if on is job.dependencies:
         return
-    if on.is_unmeetable and (job.submission.kill_invalid or tx.state.settings.kill_invalid):
+    if on.is_unmeetable and job.submission.kill_invalid:
         job = msgspec.structs.replace(job, dependencies=on)
         end_job(tx, job, JobEvent.CANCELLED, "DependencyNeverSatisfied")
         return

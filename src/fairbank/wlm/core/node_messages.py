@@ -66,7 +66,7 @@ def register(tx: Transition, message: NodeRegistered) -> None:
 
 
 def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
-    service = tx.state.settings.return_to_service
+    service = tx.state.settings.cluster.return_to_service
     if service > _IF_SILENT or (service == _IF_SILENT and condition is NodeCondition.SILENT):
         return NodeEvent.RETURNED
     return NodeEvent.REGISTERED

@@ -1,4 +1,4 @@
-"""Settings of the core that do not change while it runs, with Slurm's defaults."""
+"""Settings of the workload manager, with the defaults of Slurm where Slurm has the setting."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-from fairbank.cluster.license import License
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.submission.values import resource_limits
 from fairbank.core.tres import BillingRule
 from fairbank.priority.associations import AssociationKey
 from fairbank.priority.fairshare.tree import ShareAssociation
@@ -16,93 +18,170 @@ from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.usage import LimitRecord, QosLimits
 from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.machines.nodes import Preemption
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.parameters import KILL_WAIT, SchedulerParameters
+
+SCRIPT_MAX = 4 << 20
+"""Largest job script in bytes: default of max_script_size."""
+REQUEUE_WAIT = 120
+"""Default of cred_expire in seconds."""
+
+# The fields of `DaemonSettings` and `JobSettings` are the keys of [cluster] and [jobs].
 
 
-class CoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the state machine. Times are in seconds.
+class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the daemons. Times are in seconds.
 
-    cluster               name of the cluster, part of the identity of each run
-    operators             users beside root who may change every job and the cluster
-    private_data          PrivateData: kinds of rows of which users see their own only
-    has_bank              each run needs a verdict of the agent
-    first_id, last_id     FirstJobId, MaxJobId
-    max_jobs, max_array   MaxJobCount, MaxArraySize
-    over_time_limit       OverTimeLimit; None: no run is ended at its limit
-    complete_wait         CompleteWait: no job starts while another one has been completing for less
-    min_job_age           MinJobAge
-    max_batch_requeue     MaxBatchRequeue
-    requeue_wait          cred_expire of AuthInfo: how long a requeued job waits
-    requeue_exit, _hold   RequeueExit, RequeueExitHold
-    holds_after_prolog    a job whose prolog failed is held (not nohold_on_prolog_fail)
-    return_to_service     ReturnToService
-    batch_start_timeout   BatchStartTimeout
-    kill_invalid          kill_invalid_depend
-    counts_memory         SelectTypeParameters has _Memory; else memory limits no start
-    actual_resources      nodes have what they register, if it is more than is configured
-    whole_nodes           SelectType=select/linear: every job gets whole nodes
-    preemption            PreemptType and PreemptMode
-    enforced              AccountingStorageEnforce
-    associations          accounts and users with their limits; empty: any account will do
-    has_bank_accounts     accounts and users are those of the bank, once they are known
-    part_limits           EnforcePartLimits: NO, ANY or ALL
-    qos_flags             flags of QOS, in Slurm's words
-    allowed_qos           QOS that the jobs of associations may have, the default first; others: any
-    needs_qos             a job with another QOS is refused
-    parameters            SchedulerParameters
-    priority              priority/multifactor with its settings; None: priority/basic
-    shares                associations with their shares; all others have one share
-    zone                  time zone of the resets of usage
+    The first of `slurmctld_host` is the controller; empty: this host. An empty path stands for one
+    in the directory of the cluster, an empty `slurm_user` for the user who starts the daemons.
     """
 
-    cluster: str
-    operators: frozenset[str] = frozenset()
+    cluster_name: str = "cluster"
+    slurmctld_host: tuple[str, ...] = ()
+    slurmctld_port: int = 6_817
+    slurmctld_timeout: int = 120
+    slurmctld_debug: str = "info"
+    slurmctld_syslog_debug: str = "quiet"
+    slurmctld_log_file: str = ""
+    slurmd_port: int = 6_818
+    slurmd_timeout: int = 300
+    slurmd_debug: str = "info"
+    slurmd_syslog_debug: str = "quiet"
+    slurmd_log_file: str = ""
+    slurmd_spool_dir: str = ""
+    state_save_location: str = ""
+    slurm_user: str = ""
     private_data: frozenset[str] = frozenset()
-    has_bank: bool = False
-    first_id: int = 1
-    last_id: int = 67_043_328
-    max_jobs: int = 10_000
-    max_array: int = 1_001
-    over_time_limit: int | None = 0
-    complete_wait: int = 0
     min_job_age: int = 300
+    max_job_count: int = 10_000
+    max_array_size: int = 1_001
+    first_job_id: int = 1
+    max_job_id: int = 67_043_328
+    return_to_service: int = 0
+    message_timeout: int = 10
+    metrics_port: int | None = None
+
+
+class SchedulingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the scheduler. Memory is in MiB.
+
+    backfill          SchedulerType
+    whole_nodes       every job gets whole nodes (SelectType=select/linear)
+    counts_memory     jobs request memory (SelectTypeParameters with _Memory)
+    by_core           jobs get whole cores; else single CPUs (CR_CPU)
+    part_limits       EnforcePartLimits
+    memory_per_cpu, _per_node, max_memory_per_cpu, _per_node
+                      of partitions that have none of their own, which have these already
+    licenses          number of each
+    affinity          jobs are bound to their cores (TaskPlugin)
+    actual_resources  nodes have what they register, not what is configured
+    """
+
+    backfill: bool = True
+    parameters: SchedulerParameters = SchedulerParameters()
+    holds_after_prolog: bool = True
+    script_max: int = SCRIPT_MAX
+    whole_nodes: bool = False
+    counts_memory: bool = True
+    by_core: bool = True
+    preemption: Preemption = Preemption(mode=PreemptMode.OFF)
+    part_limits: str = "NO"
+    memory_per_cpu: int | None = None
+    memory_per_node: int | None = None
+    max_memory_per_cpu: int | None = None
+    max_memory_per_node: int | None = None
+    licenses: Mapping[str, int] = {}
+    affinity: bool = False
+    actual_resources: bool = False
+
+
+class AccountingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of accounts, QOS and their limits.
+
+    `needs_association`: a job needs an account that its user may use. `needs_qos`: it needs a QOS
+    that its account may use: one of `allowed_qos`, of which the first is the default; an
+    association that has none, nor an account above it, may use all. `tres` are counted beside
+    Slurm's own. `shares` are those of associations; all others have one. A QOS has its rules of
+    preemption in `SchedulingSettings`.
+    """
+
+    enforced: Enforced = Enforced(limits=False)
+    needs_association: bool = False
+    needs_qos: bool = False
+    tres: tuple[str, ...] = ()
+    billing_rule: BillingRule = BillingRule.SUM
+    qos: Mapping[str, QosLimits] = {}
+    qos_flags: Mapping[str, frozenset[str]] = {}
+    usage_thresholds: Mapping[str, float] = {}
+    associations: Mapping[AssociationKey, LimitRecord] = {}
+    allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}
+    shares: tuple[ShareAssociation, ...] = ()
+
+
+class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of starts and ends of jobs. Times are in seconds, None for no limit.
+
+    An empty path stands for no program.
+    """
+
+    kill_wait: int = KILL_WAIT
+    over_time_limit: int | None = 0
+    job_requeue: bool = True
     max_batch_requeue: int = 5
-    requeue_wait: int = 120
+    requeue_wait: int = REQUEUE_WAIT
     requeue_exit: frozenset[int] = frozenset()
     requeue_exit_hold: frozenset[int] = frozenset()
-    holds_after_prolog: bool = True
-    return_to_service: int = 0
+    job_file_append: bool = False
+    prolog: str = ""
+    epilog: str = ""
+    prolog_timeout: int | None = None
+    epilog_timeout: int | None = None
+    unkillable_step_timeout: int = 60
+    unkillable_step_program: str = ""
     batch_start_timeout: int = 10
-    kill_invalid: bool = False
-    counts_memory: bool = True
-    actual_resources: bool = False
-    whole_nodes: bool = False
-    preemption: Preemption = Preemption()
-    enforced: Enforced = Enforced(limits=False)
-    associations: Mapping[AssociationKey, LimitRecord] = {}
-    has_bank_accounts: bool = False
-    qos: Mapping[str, QosLimits] = {}
-    billing_rule: BillingRule = BillingRule.SUM
-    licenses: Mapping[str, License] = {}
-    part_limits: str = "NO"
-    qos_flags: Mapping[str, frozenset[str]] = {}
-    allowed_qos: Mapping[AssociationKey, tuple[str, ...]] = {}
-    needs_qos: bool = True
-    parameters: SchedulerParameters = SchedulerParameters()
-    priority: PrioritySettings | None = None
-    shares: tuple[ShareAssociation, ...] = ()
+    complete_wait: int = 0
+    propagate_resource_limits: frozenset[str] = resource_limits("ALL", "")
+    propagate_resource_limits_except: frozenset[str] = frozenset()
+    job_acct_gather_frequency: int = 30
+
+
+class BankLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Way to the bank: socket of the agent, empty for no bank; `holds_without_agent`: without an
+    answer jobs wait, else they run. `server` is the bank's socket; empty: the settings alone have
+    accounts and users.
+    """
+
+    socket: str = ""
+    server: str = ""
+    holds_without_agent: bool = False
+
+
+class WlmSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings of the workload manager.
+
+    `operators` are users who may change what belongs to others, beside root and the user of the
+    daemons. `zone` is the time zone of the host, in which usage is reset.
+    """
+
+    operators: frozenset[str] = frozenset()
+    cluster: DaemonSettings = DaemonSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
+    priority: PrioritySettings = PrioritySettings()
+    accounting: AccountingSettings = AccountingSettings()
+    jobs: JobSettings = JobSettings()
+    bank: BankLink = BankLink()
+    nodes: tuple[Node, ...] = ()
+    partitions: tuple[PartitionRules, ...] = ()
     zone: tzinfo = UTC
 
     def placed_request(self, wanted: ResourceRequest) -> ResourceRequest:
         """Return the request as a placement has to fulfil it, by SelectType and its parameters."""
-        if not self.counts_memory:  # 1 MiB is always free
+        if not self.scheduling.counts_memory:  # 1 MiB is always free
             wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
-        if self.whole_nodes:
+        if self.scheduling.whole_nodes:
             wanted = msgspec.structs.replace(wanted, exclusive=True, shared=False)
         return wanted
 
     def run_seconds(self, limit: int | None) -> int | None:
         """Return after how many seconds a run with a time limit is ended; None: never."""
-        if limit is None or self.over_time_limit is None:
-            return None
-        return limit + self.over_time_limit
+        over = self.jobs.over_time_limit
+        return None if limit is None or over is None else limit + over

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from fairbank.cluster.license import License
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.jobqueue.arrays import queued_tasks, record_number
 from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
@@ -43,7 +44,7 @@ def expected_starts(
 def expected_start(state: CoreState, number: int, now: Moment) -> ExpectedStart | None:
     """Return when a pending job would start if passes were made now; None: not in the window."""
     snapshot = pass_snapshot(state, now)
-    plan = run_passes(snapshot, state.settings.parameters, now.wall)
+    plan = run_passes(snapshot, state.settings.scheduling.parameters, now.wall)
     for start in plan.starts:
         if record_number(start.job.number) == number:
             return _expected(state, now.wall, start.placement)
@@ -64,7 +65,7 @@ def _snapshot(state: CoreState, now: Moment, pending: list[PendingJob]) -> OnNod
     nodes = Nodes(
         state.table,
         reservations=state.reservations.values(),
-        preemption=state.settings.preemption,
+        preemption=state.settings.scheduling.preemption,
         limits=queue_limits(state, now),
     )
     running = [_active(job, job.run, state, now) for job in _with_nodes(state) if job.run]
@@ -87,7 +88,7 @@ def refusing_limit(
         tasks: number of tasks of an array; 1 for another job.
         now: current time.
     """
-    if not state.settings.enforced.limits:
+    if not state.settings.accounting.enforced.limits:
         return None
     submitted = [(CountedJob(*key, {}), count) for key, count in state.submitted.items() if count]
     inputs = msgspec.structs.replace(_limit_inputs(state, now), submitted=submitted)
@@ -96,7 +97,7 @@ def refusing_limit(
 
 def ending_limits(state: CoreState, now: Moment) -> list[tuple[WlmJob, LimitTest]]:
     """Return the running jobs that a limit of accounting ends, each with the limit."""
-    if not state.settings.enforced.limits:
+    if not state.settings.accounting.enforced.limits:
         return []
     limits = queue_limits(state, now)
     tests = [
@@ -131,7 +132,7 @@ def _queued_jobs(state: CoreState) -> Iterator[PendingJob]:
 
 def _account_reason(state: CoreState, request: PendingJob) -> str | None:
     """Return the reason of a job whose account or QOS its user may not use any more."""
-    records, needs_qos = state.accounts.associations, state.settings.needs_qos
+    records, needs_qos = state.accounts.associations, state.settings.accounting.needs_qos
     if not records:
         return None
     for partition in request.partitions:
@@ -165,7 +166,7 @@ def _active(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> Active:
 
 def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
     """Return the limits, and what the runs count against them. Runs that are ending do not."""
-    settings = state.settings
+    accounting = state.settings.accounting
     counted: dict[int, CountedJob] = {}
     licenses = Counter[str]()
     for job in _with_nodes(state):
@@ -174,15 +175,15 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
             counted[job.number] = _counted(job, run, state, now)
             licenses.update(job.request.licenses)
     return LimitInputs(
-        enforced=settings.enforced,
+        enforced=accounting.enforced,
         running=counted,
         associations=used_associations(state),
         qos=used_qos(state),
         partitions=state.partitions,
-        billing_rule=settings.billing_rule,
+        billing_rule=accounting.billing_rule,
         licenses={
-            name: msgspec.structs.replace(license, free=license.free - licenses[name])
-            for name, license in settings.licenses.items()
+            name: License(name, total, total - licenses[name])
+            for name, total in state.settings.scheduling.licenses.items()
         },
         nodes=tuple(state.configured),
     )

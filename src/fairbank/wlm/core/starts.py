@@ -73,7 +73,7 @@ def _waits_for_completion(tx: Transition) -> bool:
 
     A timer requests the next pass for one that takes longer; its end requests one, too.
     """
-    wait = tx.state.settings.complete_wait
+    wait = tx.state.settings.jobs.complete_wait
     ends = (
         job.run.ended.mono + wait
         for node in (tx.state.nodes if wait else ())
@@ -153,7 +153,7 @@ def _allocate(
     most = tx.state.partitions[placement.partition].max_seconds
     limit = min(filter(None, (planned.limit, most)), default=None)
     run = WlmRun(
-        run=job.identity(tx.state.settings.cluster),
+        run=job.identity(tx.state.settings.cluster.cluster_name),
         allocation=allocation,
         allocated=tx.now,
         left=allocation.nodes,
@@ -163,10 +163,10 @@ def _allocate(
         JobEvent.ALLOCATED,
         request=msgspec.structs.replace(job.request, limit=limit),
         run=run,
-        reason="Prolog" if tx.state.settings.has_bank else "None",
+        reason="Prolog" if tx.state.settings.bank.socket else "None",
         admin_comment="",
     )
-    if tx.state.settings.has_bank:
+    if tx.state.settings.bank.socket:
         tx.send_to_agent("prolog", job, run)
     else:
         _send_start(tx, job, run)
@@ -188,7 +188,7 @@ def send_start_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
 
 def arm_start(tx: Transition, job: WlmJob) -> None:
     """Set the timer by which the script must have begun."""
-    at = tx.now.mono + tx.state.settings.batch_start_timeout
+    at = tx.now.mono + tx.state.settings.jobs.batch_start_timeout
     tx.set_timer(TimerKind.START, job.number, at)
 
 

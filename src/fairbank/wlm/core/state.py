@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from fairbank.wlm.core.accounts import AccountRules, BankAccount, account_rules,
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import WlmSettings
 
 SubmissionKey = tuple[str, str, str, str]
 """Account, user, QOS and first partition of jobs."""
@@ -118,15 +118,13 @@ class CoreState:
     are the nodes that are connected: others get no work, whatever their condition is.
     """
 
-    def __init__(
-        self, settings: CoreSettings, nodes: Sequence[Node], partitions: Iterable[PartitionRules]
-    ) -> None:
+    def __init__(self, settings: WlmSettings) -> None:
         self.settings = settings
-        self.configured = {node.name: node for node in nodes}
+        self.configured = {node.name: node for node in settings.nodes}
         self.from_settings = dict(self.configured)
         self.jobs: dict[int, WlmJob] = {}
-        self.nodes = {node.name: NodeStatus() for node in nodes}
-        self.partitions = {rules.name: rules for rules in partitions}
+        self.nodes = {name: NodeStatus() for name in self.configured}
+        self.partitions = {rules.name: rules for rules in settings.partitions}
         self.configured_partitions = frozenset(self.partitions)
         self.reservations: dict[str, Reservation] = {}
         self.messages: dict[int, AgentMessage] = {}
@@ -154,7 +152,7 @@ class CoreState:
         self.registered: set[str] = set()
         self.submitted = Counter[SubmissionKey]()
         self._dependents: defaultdict[Hashable, set[int]] = defaultdict(set)
-        self._by_node: dict[str, set[int]] = {node.name: set() for node in nodes}
+        self._by_node: dict[str, set[int]] = {name: set() for name in self.configured}
         self._table: NodeTable | None = None
         self._acceptance_table: NodeTable | None = None
 
@@ -176,8 +174,7 @@ class CoreState:
     def accounts(self) -> AccountRules:
         """Accounts and users, with their limits, shares and QOS."""
         if self._accounts is None:
-            known = self.settings
-            rules = account_rules(known.associations, known.shares, known.allowed_qos)
+            rules = account_rules(self.settings.accounting)
             self._accounts = with_bank_accounts(rules, self.bank_accounts)
         return self._accounts
 
@@ -185,12 +182,12 @@ class CoreState:
     def limits_accrual(self) -> bool:
         """True if only so many jobs of an account, a user or a QOS age at once."""
         if self._limits_accrual is None:
-            settings = self.settings
-            limits = [qos.limits for qos in settings.qos.values()]
+            accounting = self.settings.accounting
+            limits = [qos.limits for qos in accounting.qos.values()]
             limits += [record.limits for record in self.accounts.associations.values()]
             self._limits_accrual = (
-                settings.priority is not None
-                and settings.enforced.limits
+                self.settings.priority.by_factors
+                and accounting.enforced.limits
                 and any(not ACCRUAL_KINDS.isdisjoint(one.jobs) for one in limits)
             )
         return self._limits_accrual
@@ -199,7 +196,7 @@ class CoreState:
     def acceptance_table(self) -> NodeTable:
         """Nodes and partitions as if all were up, with the limits that refuse a submission."""
         if self._acceptance_table is None:
-            limits = {} if self.settings.part_limits != "NO" else _NO_PARTITION_LIMITS
+            limits = {} if self.settings.scheduling.part_limits != "NO" else _NO_PARTITION_LIMITS
             rules = [
                 replace(one, state=PartitionState.UP, **limits) for one in self._effective_rules()
             ]
@@ -221,7 +218,7 @@ class CoreState:
         Accounts are tested only if they are enforced, and with those below them. With the limits of
         the partition, the lists give its reason.
         """
-        records, is_early = self.accounts.associations, self.settings.part_limits != "NO"
+        records, is_early = self.accounts.associations, self.settings.scheduling.part_limits != "NO"
         for rules in self.partitions.values():
             lists = {"accounts": rules.accounts, "qos": rules.qos, "groups": rules.groups}
             if (accounts := rules.accounts) is not None:
@@ -245,7 +242,7 @@ class CoreState:
         for table, key, value in rows:
             if table == "runs" or (table == "nodes" and key not in self.configured):
                 continue
-            if table == "accounts" and not self.settings.has_bank_accounts:
+            if table == "accounts" and not self.settings.bank.server:
                 continue
             self.put(table, int(key) if table in ("jobs", "messages") else key, value)
         # Stored with the next change, which must not get this number again.
@@ -275,7 +272,7 @@ class CoreState:
         return before
 
     def _note_node(self, name: str) -> None:
-        configured, actual = self.from_settings[name], self.settings.actual_resources
+        configured, actual = self.from_settings[name], self.settings.scheduling.actual_resources
         node = self.nodes[name].applied_to(configured, actual=actual)
         if node != self.configured[name]:
             self.configured[name] = node

@@ -24,9 +24,9 @@ def split_task(tx: Transition, record: WlmJob, task: int) -> WlmJob:
 
 def next_id(tx: Transition) -> int:
     """Return a job id that no known job has: after the last one, then from FirstJobId again."""
-    settings = tx.state.settings
-    number = tx.state.counters.get("job", settings.first_id)
-    while number > settings.last_id or number in tx.state.jobs:
-        number = settings.first_id if number > settings.last_id else number + 1
+    cluster = tx.state.settings.cluster
+    number = tx.state.counters.get("job", cluster.first_job_id)
+    while number > cluster.max_job_id or number in tx.state.jobs:
+        number = cluster.first_job_id if number > cluster.max_job_id else number + 1
     tx.put("counters", "job", number + 1)
     return number

@@ -75,7 +75,7 @@ def arm_all(tx: Transition) -> None:
         elif run is not None and run.is_allowed:
             arm_start(tx, job)
     arm_reservations(tx)
-    if tx.state.settings.priority is not None:
+    if tx.state.settings.priority.by_factors:
         tx.set_timer(TimerKind.PRIORITY, 0, tx.now.mono)
 
 
@@ -148,7 +148,7 @@ def _start(tx: Transition, job: WlmJob) -> None:
     run = job.active_run
     if job.state is not JobState.CONFIGURING or run is None or not run.is_allowed:
         return
-    due = run.allocated.mono + tx.state.settings.batch_start_timeout
+    due = run.allocated.mono + tx.state.settings.jobs.batch_start_timeout
     if tx.now.mono >= due:
         tx.log("warning", f"job {job.name}: no start within BatchStartTimeout")
         fail_launch(tx, job, is_prolog=False)

@@ -97,7 +97,7 @@ class Transition:
 
     def send_to_agent(self, kind: AgentMessageKind, job: WlmJob, run: WlmRun) -> None:
         """Send a message to the agent, if there is a bank. It is kept until the agent has it."""
-        if not self.state.settings.has_bank:
+        if not self.state.settings.bank.socket:
             return
         # The agent gives no verdict on a run whose end it knows, so the question must not wait.
         replaced = {"epilog": "prolog", "limit": "limit"}.get(kind)

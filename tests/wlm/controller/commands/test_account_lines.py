@@ -10,7 +10,6 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.priority.settings import FairShare, PrioritySettings
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
-from fairbank.wlm.config.settings import AccountingSettings
 from fairbank.wlm.controller.commands.account_lines import (
     LIMIT_FIELDS,
     association_lines,
@@ -19,8 +18,9 @@ from fairbank.wlm.controller.commands.account_lines import (
     user_lines,
 )
 from fairbank.wlm.controller.commands.order_lines import qos_usage_fields, share_lines
-from fairbank.wlm.controller.core_runner import new_core
 from fairbank.wlm.core.accounts import AccountRules
+from fairbank.wlm.core.settings import AccountingSettings
+from fairbank.wlm.core.state import CoreState
 from tests.wlm.config.files import MACHINE_TOML, toml
 from tests.wlm.config.test_accounts import ACCOUNTS, QOS
 from tests.wlm.core.world import World
@@ -28,7 +28,7 @@ from tests.wlm.core.world import World
 
 def shown(text: str) -> AccountRules:
     settings = toml(MACHINE_TOML + text)
-    return shown_accounts(settings, new_core(settings).state)
+    return shown_accounts(CoreState(settings))
 
 
 def test_associations_are_in_the_order_of_the_tree() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, NotFound
@@ -41,7 +40,7 @@ def world() -> World:
         PartitionRules(name="main", is_default=True),
         PartitionRules(name="long"),
         qos={"high": QosLimits(name="high")},
-        licenses={"matlab": License("matlab", 2, 2)},
+        licenses={"matlab": 2},
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.slurm.parameters import SchedulerParameters, parse_parameters
 from fairbank.slurm.parsers import config
-from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.commands.figures import setting_lines
+from fairbank.wlm.core.settings import WlmSettings
 from tests.wlm.config.files import MACHINE_TOML, toml
 
 PRIORITY = """

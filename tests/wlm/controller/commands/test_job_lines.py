@@ -148,7 +148,7 @@ def test_job_that_is_requeued_and_held_says_so(special: bool, flag: str) -> None
 
 
 def test_job_that_the_bank_holds_shows_its_reason_and_sentence() -> None:
-    world = World(has_bank=True)
+    world = World(socket="agent")
     number = world.submit()
     world.settle()
     world.answer_prologs("hold")

@@ -14,12 +14,12 @@ import pytest
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Conflict, FairbankError, Forbidden
-from fairbank.wlm.config.settings import DaemonSettings, WlmSettings
 from fairbank.wlm.controller.commands.answers import CommandAnswers
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import StateStore
 from fairbank.wlm.core.events import NodeRegistered
+from fairbank.wlm.core.settings import DaemonSettings, WlmSettings
 from fairbank.wlm.protocol import commands as cmd
 from tests.wlm.core.world import ALICE, BOB, OPERATOR
 

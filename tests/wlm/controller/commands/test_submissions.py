@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cluster.license import License
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import OPTIONS
 from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.usage import QosLimits
-from fairbank.wlm.config.settings import JobSettings, WlmSettings
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.core.events import SubmitJob
 from fairbank.wlm.core.requests.submission import JobAccepted
+from fairbank.wlm.core.settings import JobSettings, WlmSettings
 from fairbank.wlm.protocol.commands import SubmitRequest
 from tests.wlm.core.world import ALICE, START, World, named
 
@@ -40,7 +39,7 @@ def world() -> World:
         qos={"high": QosLimits(name="high")},
         shares=(ShareAssociation("physics", "alice"),),
         allowed_qos={("physics", "alice", ""): ("normal", "high")},
-        licenses={"matlab": License("matlab", 2, 2)},
+        licenses={"matlab": 2},
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
-    from fairbank.wlm.config.settings import WlmSettings
+    from fairbank.wlm.core.settings import WlmSettings
 
 _FREE_MIB = 100
 """Least free space. A state file keeps a reserve of 1 MiB besides."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
     from fairbank.wlm.config.default_file import MachineSize
-    from fairbank.wlm.config.settings import WlmSettings
+    from fairbank.wlm.core.settings import WlmSettings
 
 _RELEASE_SECONDS = 10
 """Seconds between two rounds that release held jobs for which there is credit again."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
     from fairbank.cli.framework.context import Context
-    from fairbank.wlm.config.settings import WlmSettings
+    from fairbank.wlm.core.settings import WlmSettings
 
 _ANSWER_SECONDS = 5.0
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.wlm.config.settings import WlmSettings
+    from fairbank.wlm.core.settings import WlmSettings
 
 NODES_MAX = 1_000
 START_SECONDS = 120.0

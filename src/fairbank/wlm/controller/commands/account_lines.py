@@ -14,9 +14,9 @@ from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.report.slurm.notation import PARENT
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.scheduling.machines.nodes import Preemption
-from fairbank.wlm.config.settings import AccountingSettings, WlmSettings
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.accounts import AccountRules
+from fairbank.wlm.core.settings import AccountingSettings
 from fairbank.wlm.core.state import CoreState
 
 _KIND = LimitKind
@@ -50,13 +50,12 @@ LIMIT_FIELDS: Mapping[LimitKind, str] = {
 """Fields of the lines by limits."""
 
 
-def shown_accounts(settings: WlmSettings, state: CoreState) -> AccountRules:
+def shown_accounts(state: CoreState) -> AccountRules:
     """Return accounts and users with their limits, also where these are not enforced."""
-    if settings.accounting.needs_association:
+    accounting = state.settings.accounting
+    if accounting.needs_association:
         return state.accounts
-    records = settings.accounting.associations
-    limits = {(one.name, one.user, one.partition): one for one in records}
-    return state.accounts._replace(associations=limits)
+    return state.accounts._replace(associations=accounting.associations)
 
 
 def association_lines(rules: AccountRules, cluster: str) -> Iterator[AssociationLine]:
@@ -121,7 +120,7 @@ def qos_lines(
     """
     if not accounting.qos:
         yield QosLine(DEFAULT_QOS, 1)
-    for number, one in enumerate(accounting.qos, 1):
+    for number, one in enumerate(accounting.qos.values(), 1):
         rules = preemption.qos.get(one.name)
         mode = None if rules is None else rules.preempted
         yield QosLine(

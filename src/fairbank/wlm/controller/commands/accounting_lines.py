@@ -150,7 +150,7 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "cpus": lambda s: s.allocated.get("cpu", s.wanted.cpus),
     "batch_cpus": lambda s: s.of_batch.get("cpu", 0),
     "batch_tres": lambda s: tres_text(
-        s.of_batch, None, s.state.settings.billing_rule, is_billed=False
+        s.of_batch, None, s.state.settings.accounting.billing_rule, is_billed=False
     ),
     "batch_exit_code": lambda s: None if s.begun is None else exit_code(s.batch_status),
     "submit_line": lambda s: s.submission.submit_line or None,

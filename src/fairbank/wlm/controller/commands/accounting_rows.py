@@ -73,7 +73,7 @@ async def accounting_page(
         return RowPage(shown, str(ended[-1].number) if len(ended) == PAGE else str(_LIVE))
     usage = await _live_usage(runner, nodes) if has_usage else {}
     live = [
-        live_run(job, state.settings.cluster, usage)
+        live_run(job, state.settings.cluster.cluster_name, usage)
         for job in selected_jobs(state, RowFilter(jobs=wanted.jobs))
         if not job.state.has_ended
     ]

@@ -13,16 +13,16 @@ from fairbank.core.tres import BillingRule
 from fairbank.priority.settings import Algorithm, PrioritySettings
 from fairbank.report.slurm.notation import NULL, UNLIMITED
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.wlm.config.settings import (
+from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.planner import PassStatistics
+from fairbank.wlm.controller.totals import RequestTotal
+from fairbank.wlm.core.settings import (
     AccountingSettings,
     DaemonSettings,
     JobSettings,
     SchedulingSettings,
     WlmSettings,
 )
-from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.planner import PassStatistics
-from fairbank.wlm.controller.totals import RequestTotal
 
 Lines = Iterator[tuple[str, str]]
 SLURM_VERSION = "24.11.0"

@@ -107,7 +107,7 @@ class ShownRequest:
         return None if started is None else started.wall
 
     def tres(self, counts: Mapping[str, int]) -> str:
-        return tres_text(counts, self.rules, self.state.settings.billing_rule)
+        return tres_text(counts, self.rules, self.state.settings.accounting.billing_rule)
 
 
 class ShownJob(ShownRequest):

@@ -89,7 +89,7 @@ def _node_line(
             if grant.binding.node == node.name:
                 cpus, memory = cpus + grant.cpus, memory + grant.memory
     features = ",".join(sorted(node.features)) or None
-    rule = state.settings.billing_rule
+    rule = state.settings.accounting.billing_rule
     gpus = {f"gres/{GPU}": sum(gpu.number for gpu in node.gpus)} if node.gpus else {}
     configured = {"cpu": node.cpus, "mem": node.memory, **gpus}
     _, reason = status.state
@@ -144,7 +144,7 @@ def _extra_words(reservation: Reservation | None, *, is_planned: bool) -> list[s
 
 def partition_lines(state: CoreState) -> Iterator[PartitionLine]:
     """Yield the lines of all partitions, in their order."""
-    default_mode = state.settings.preemption.mode.value
+    default_mode = state.settings.scheduling.preemption.mode.value
     for rules in state.partitions.values():
         nodes = [state.configured[name] for name in _nodes_of(rules, state)]
         counts = {
@@ -183,7 +183,7 @@ def partition_lines(state: CoreState) -> Iterator[PartitionLine]:
             memory_per_node=rules.memory_per_node,
             max_memory_per_cpu=rules.max_memory_per_cpu,
             max_memory_per_node=rules.max_memory_per_node,
-            tres=tres_text(counts, rules, state.settings.billing_rule),
+            tres=tres_text(counts, rules, state.settings.accounting.billing_rule),
             weights=None if rules.weights is None else weights_text(rules.weights),
         )
 
@@ -246,5 +246,5 @@ def license_lines(state: CoreState, now: Moment) -> Iterator[LicenseLine]:
     for reservation in state.reservations.values():
         if reservation.is_active(now.wall):
             reserved.update(reservation.licenses)
-    for name, license in state.settings.licenses.items():
-        yield LicenseLine(name, license.total, used[name], reserved[name])
+    for name, total in state.settings.scheduling.licenses.items():
+        yield LicenseLine(name, total, used[name], reserved[name])

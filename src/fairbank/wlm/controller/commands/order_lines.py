@@ -38,7 +38,7 @@ def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
             user=request.user,
             account=request.account,
             qos_name=request.qos or DEFAULT_QOS,
-            cluster=state.settings.cluster,
+            cluster=state.settings.cluster.cluster_name,
             age=float(terms.age[at]),
             association=float(terms.association[at]),
             fair_share=float(terms.fairshare[at]),
@@ -79,7 +79,7 @@ def share_lines(state: CoreState, now: Moment) -> Iterator[dict[str, Any]]:
             effective=float(standings.effective_usage[at]),
             level=level,
             factor=float(standings.factor[at]) if row.user else None,
-            cluster=state.settings.cluster,
+            cluster=state.settings.cluster.cluster_name,
             parent="" if is_root or row.user else tree.rows[tree.parent[at]].account,
             norm_usage=None if is_root else float(standings.norm_usage[at]),
             limits=_pairs(group),
@@ -97,7 +97,7 @@ def share_lines(state: CoreState, now: Moment) -> Iterator[dict[str, Any]]:
 def qos_usage_fields(state: CoreState, now: Moment) -> dict[str, dict[str, Any]]:
     """Return the fields of a QosLine with usage, by QOS; as in the lines of shares."""
     limits, usage = queue_limits(state, now), {}
-    for name in state.settings.qos:
+    for name in state.settings.accounting.qos:
         used, nothing = limits.qos_usage(name), AssociationUsage()
         usage[name] = {
             "usage": state.qos_usage.get(name, nothing).billing,
@@ -127,7 +127,7 @@ def rows_in_order(tree: Tree) -> Iterator[int]:
 
 
 def _settings(state: CoreState) -> PrioritySettings:
-    if state.settings.priority is None:
+    if not state.settings.priority.by_factors:
         raise Conflict(
             "jobs start in the order of their submission: there are no factors",
             field="PriorityType",

@@ -138,7 +138,7 @@ async def rows_answer(
         ],
         "after": page.after,
         "now": runner.now().wall,
-        "cluster": state.settings.cluster,
+        "cluster": state.settings.cluster.cluster_name,
     }
 
 
@@ -249,7 +249,7 @@ def _shares(runner: CoreRunner, wanted: RowFilter) -> Iterator[dict[str, Any]]:
 
 def _associations(runner: CoreRunner, wanted: RowFilter) -> Iterator[AssociationLine]:
     for line in association_lines(
-        shown_accounts(runner.settings, runner.state), runner.state.settings.cluster
+        shown_accounts(runner.state), runner.settings.cluster.cluster_name
     ):
         if (not wanted.users or line.user in wanted.users) and (
             not wanted.accounts or line.account in wanted.accounts
@@ -258,7 +258,7 @@ def _associations(runner: CoreRunner, wanted: RowFilter) -> Iterator[Association
 
 
 def _users(runner: CoreRunner, wanted: RowFilter) -> Iterator[UserLine]:
-    for line in user_lines(shown_accounts(runner.settings, runner.state)):
+    for line in user_lines(shown_accounts(runner.state)):
         if not wanted.users or line.user in wanted.users:
             yield line
 

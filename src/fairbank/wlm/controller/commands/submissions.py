@@ -20,10 +20,10 @@ from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
 from fairbank.priority.associations import own_association
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
-from fairbank.wlm.config.settings import WlmSettings
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.jobs import Submission
+from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import SubmitRequest
 
@@ -281,12 +281,12 @@ def check_text(text: str, field: str, *, is_list: bool = False) -> None:
 
 def _check_names(values: Mapping[str, Any], state: CoreState) -> None:
     """Raise an error for names that the cluster does not know, and what it does not have."""
-    known = state.settings
-    if values.get("clusters", known.cluster) != known.cluster:
+    cluster = state.settings.cluster.cluster_name
+    if values.get("clusters", cluster) != cluster:
         raise NotFound(
             f"there is no cluster {values['clusters'][:40]!a} here",
             field="--clusters",
-            remedy=f"only {known.cluster}",
+            remedy=f"only {cluster}",
         )
     if "nodefile" in values:
         raise InvalidInput(
@@ -304,7 +304,7 @@ def _check_names(values: Mapping[str, Any], state: CoreState) -> None:
 
 def known_qos(name: str, state: CoreState, field: str) -> str:
     """Return the QOS of a job; empty for that of a cluster which has none. Raises NotFound."""
-    known = state.settings.qos
+    known = state.settings.accounting.qos
     if not name or name in known:
         return name
     if name == DEFAULT_QOS and not known:
@@ -321,9 +321,9 @@ def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> N
         counts: how many of each.
         field: name of the option or field for the error.
     """
-    known = state.settings.licenses
+    known = state.settings.scheduling.licenses
     for license, count in counts.items():
-        if license not in known or count > known[license].total:
+        if count > known.get(license, -1):
             raise InvalidInput(
                 f"the cluster does not have {count} of the license {license}",
                 field=field,

@@ -19,7 +19,7 @@ from fairbank.wlm.core.effects import (
     StartRun,
 )
 from fairbank.wlm.core.jobs import WlmJob
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol import messages as wire
 
@@ -55,9 +55,11 @@ async def node_request(runner: CoreRunner, node: str, message: Message) -> wire.
     return None
 
 
-def remaining_limit(job: WlmJob, settings: CoreSettings) -> ChangeLimit:
+def remaining_limit(job: WlmJob, settings: WlmSettings) -> ChangeLimit:
     """Return the message with the limit of a running job, which may have changed meanwhile."""
-    return ChangeLimit(job.identity(settings.cluster), settings.run_seconds(job.request.limit))
+    return ChangeLimit(
+        job.identity(settings.cluster.cluster_name), settings.run_seconds(job.request.limit)
+    )
 
 
 async def _details(runner: CoreRunner, start: StartRun) -> StartDetails:

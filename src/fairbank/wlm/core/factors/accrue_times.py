@@ -29,7 +29,7 @@ from fairbank.wlm.core.transition import Transition
 def accrue_time(state: CoreState, job: WlmJob, now: int) -> int:
     """Return the time since when a pending job ages, 0 if it does not yet."""
     request, priority = job.request, state.settings.priority
-    if priority is not None and Flag.ACCRUE_ALWAYS in priority.factors.flags:
+    if priority.by_factors and Flag.ACCRUE_ALWAYS in priority.factors.flags:
         return request.submitted
     since = max(request.eligible, job.eligible_since)
     if since > now or job.hold_reason is not None:
@@ -76,7 +76,7 @@ def _queue(state: CoreState, jobs: list[WlmJob], keys: list[AssociationKey]) -> 
     """Return the waiting jobs. The row after the last association is that of jobs without any."""
     rows = {key: row for row, key in enumerate(keys)}
     names = {key: key for key in keys}
-    qos = {name: row for row, name in enumerate(state.settings.qos)}
+    qos = {name: row for row, name in enumerate(state.settings.accounting.qos)}
 
     def association(job: WlmJob) -> int:
         request = job.request
@@ -104,7 +104,7 @@ def _limits(
 ) -> AccrualLimits:
     rows = {key: row for row, key in enumerate(keys)}
     parents = [rows.get((record.parent, "", ""), NONE) for record in records]
-    qos = [one.limits for one in state.settings.qos.values()]
+    qos = [one.limits for one in state.settings.accounting.qos.values()]
     own = [record.limits for record in records]
     inherited = [_inherited(state, record) for record in records]
     return AccrualLimits(

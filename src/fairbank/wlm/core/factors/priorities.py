@@ -25,7 +25,7 @@ from fairbank.priority.fairshare.tree import (
 )
 from fairbank.priority.multifactor.combination import PriorityTerms, priorities, weigh_factors
 from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColumns
-from fairbank.priority.settings import Algorithm, MultifactorSettings, PrioritySettings
+from fairbank.priority.settings import Algorithm, MultifactorSettings
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.factors.accrue_times import accrue_time
 from fairbank.wlm.core.factors.usage import count_tick, row_key
@@ -79,8 +79,7 @@ def fair_shares(state: CoreState) -> FairShares:
         for row in rows
     ]
     usage = sum_usage(tree, own)
-    settings = state.settings.priority or PrioritySettings()
-    share = settings.fair_share
+    share = state.settings.priority.fair_share
     if share.algorithm is Algorithm.FAIR_TREE:
         return FairShares(tree, fair_tree(tree, usage))
     oblivious = share.algorithm is Algorithm.DEPTH_OBLIVIOUS
@@ -99,7 +98,7 @@ def factor_terms(
 def rank_jobs(tx: Transition, jobs: Iterable[WlmJob]) -> None:
     """Store the priorities of pending jobs, but of those that an operator has given one."""
     settings, now = tx.state.settings.priority, tx.now.wall
-    if settings is None:
+    if not settings.by_factors:
         return
     jobs = [job for job in jobs if job.state.base == "PENDING" and not job.has_fixed_priority]
     entries, columns, scale = _columns(tx.state, jobs, now)
@@ -118,7 +117,7 @@ def rank_jobs(tx: Transition, jobs: Iterable[WlmJob]) -> None:
 def tick(tx: Transition) -> None:
     """Count the usage and compute all priorities, every PriorityCalcPeriod."""
     settings = tx.state.settings.priority
-    if settings is None:
+    if not settings.by_factors:
         return
     count_tick(tx)
     rank_jobs(tx, list(tx.state.jobs.values()))
@@ -159,18 +158,18 @@ def _factor_job(state: CoreState, entry: JobEntry, now: int) -> FactorJob:
 
 
 def _cluster(state: CoreState) -> FactorCluster:
-    nodes = [*state.configured.values()]
+    nodes, settings = [*state.configured.values()], state.settings
     return FactorCluster(
         nodes=len(nodes),
         cpus=sum(node.cpus for node in nodes),
-        tres=[*state.settings.priority.factors.weights.tres] if state.settings.priority else [],
+        tres=[*settings.priority.factors.weights.tres],
         partitions={
             rules.name: FactorPartition(
                 rules.factor, (rules.max_seconds or 0) // 60, _partition_tres(state, rules)
             )
             for rules in state.partitions.values()
         },
-        qos={name: rules.priority for name, rules in state.settings.preemption.qos.items()},
+        qos={name: rules.priority for name, rules in settings.scheduling.preemption.qos.items()},
         associations={},
     )
 

@@ -58,7 +58,7 @@ def run_billing(state: CoreState, allocation: RunAllocation) -> Fraction:
     rules = state.partitions.get(allocation.partition)
     counts = {name: Fraction(count) for name, count in allocation.tres.items()}
     weights = None if rules is None else rules.weights
-    return billing(counts, weights, state.settings.billing_rule)
+    return billing(counts, weights, state.settings.accounting.billing_rule)
 
 
 def note_associations(tx: Transition) -> None:
@@ -70,7 +70,7 @@ def note_associations(tx: Transition) -> None:
 
 def note_association(tx: Transition, job: WlmJob) -> None:
     """Add an association that has no usage yet, so that the tree has it."""
-    if tx.state.settings.priority is None:
+    if not tx.state.settings.priority.by_factors:
         return
     for partition in job.request.partitions:
         key = row_key(association_of(tx.state, job, partition))
@@ -85,9 +85,9 @@ def count_tick(tx: Transition) -> None:
     last = min(state.counters.get(TICK, now), now)  # the clock may have gone back
     begun = state.counters.get(RESET, now)
     boundary = last_reset(rules.decay.reset, begun, now, state.settings.zone)
-    for name in state.qos_usage.keys() - state.settings.qos:
+    for name in state.qos_usage.keys() - state.settings.accounting.qos:
         tx.put("qos_usage", name, None)  # the settings have it no more
-    owners = _Owners(sorted(state.usage), sorted(state.settings.qos))
+    owners = _Owners(sorted(state.usage), sorted(state.settings.accounting.qos))
     ledger = _ledger(state, owners)
     if boundary > begun and rules.decay.reset is not Reset.NOW:
         ledger = reset_usage(ledger)
@@ -101,11 +101,11 @@ def count_tick(tx: Transition) -> None:
 
 def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
     """Add what a run has used since the last tick, when it ends."""
-    if run.started is None or tx.state.settings.priority is None:
+    if run.started is None or not tx.state.settings.priority.by_factors:
         return
     state, now = tx.state, tx.now.wall
     association = association_of(state, job, run.allocation.partition)
-    qos = {name for name in _charged_qos(state, job, run) if name in state.settings.qos}
+    qos = {name for name in _charged_qos(state, job, run) if name in state.settings.accounting.qos}
     owners = _Owners([row_key(association)], sorted(qos))
     last = min(state.counters.get(TICK, 0), now)
     ledger = end_jobs(
@@ -122,7 +122,7 @@ def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
 def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
     """Return the associations with what they have used, accounts with all below them."""
     records = dict(state.accounts.associations)
-    for key, usage in state.usage.items() if state.settings.enforced.limits else ():
+    for key, usage in state.usage.items() if state.settings.accounting.enforced.limits else ():
         account, user, partition = key.split(" ")
         own = own_association(records, account, user, partition)
         for one in () if own is None else (own, *account_chain(records, own.parent)):
@@ -136,12 +136,12 @@ def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
 
 def used_qos(state: CoreState) -> Mapping[str, QosLimits]:
     """Return the QOS with what their jobs have used."""
-    if not state.settings.enforced.limits:
-        return state.settings.qos
+    if not state.settings.accounting.enforced.limits:
+        return state.settings.accounting.qos
     nothing = AssociationUsage()
     return {
         name: replace(qos, used=LimitUsage(seconds=usage.tres, wall_seconds=usage.wall))
-        for name, qos in state.settings.qos.items()
+        for name, qos in state.settings.accounting.qos.items()
         for usage in (state.qos_usage.get(name, nothing),)
     }
 
@@ -152,9 +152,7 @@ def row_key(association: AssociationKey) -> str:
 
 
 def _rules(state: CoreState) -> Rules:
-    settings = state.settings.priority
-    assert settings is not None  # noqa: S101  # without it no tick is set
-    share = settings.fair_share
+    share = state.settings.priority.fair_share
     return Rules(Decay(share.half_life_seconds, share.reset))
 
 
@@ -166,7 +164,7 @@ def _charged_qos(state: CoreState, job: WlmJob, run: WlmRun) -> tuple[str, str]:
 
 def _payers(state: CoreState, owners: _Owners) -> ChargedRows:
     """Return rows without parents: the sums of accounts follow from those of users."""
-    spared = ["NoDecay" in state.settings.qos_flags.get(name, ()) for name in owners.qos]
+    spared = ["NoDecay" in state.settings.accounting.qos_flags.get(name, ()) for name in owners.qos]
     return ChargedRows(np.full(len(owners.associations), -1), np.array(spared, np.bool_))
 
 
@@ -212,7 +210,7 @@ def _charged_jobs(
     charged = [_charged_qos(state, job, run) for job, run, _ in began]
     count = len(began)
     units = [run_billing(state, run.allocation) for _, run, _ in began]
-    factors = [state.settings.qos.get(job.request.qos) for job, _, _ in began]
+    factors = [state.settings.accounting.qos.get(job.request.qos) for job, _, _ in began]
     alloc = np.zeros((count, len(TRES)), np.uint64)
     for row, ((_, run, _), billed) in enumerate(zip(began, units, strict=True)):
         counts = {**run.allocation.tres, "billing": int(billed)}

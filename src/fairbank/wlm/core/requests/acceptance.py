@@ -55,7 +55,7 @@ def check_request(state: CoreState, request: PendingJob) -> None:
         error for name in request.partitions if (error := _refusal(state, nodes, placed, name))
     ]
     # With ALL every partition must be able to run it, else one of them.
-    needed = 1 if state.settings.part_limits == "ALL" else len(request.partitions)
+    needed = 1 if state.settings.scheduling.part_limits == "ALL" else len(request.partitions)
     if len(errors) >= needed:
         raise errors[0]
 
@@ -89,7 +89,7 @@ def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
             remedy="sacctmgr show associations lists yours",
         )
     allowed = own_association(state.accounts.allowed_qos, request.account, request.user, name)
-    is_enforced = state.settings.needs_qos
+    is_enforced = state.settings.accounting.needs_qos
     if is_enforced and allowed and request.qos and request.qos not in allowed:
         raise Forbidden(
             f"jobs of user {request.user} and account {request.account!r} may not use QOS"

@@ -131,12 +131,12 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
         job.request, **{name: changes[name] for name in _OF_REQUEST if name in changes}
     )
     if "qos" in changes:
-        flags = tx.state.settings.qos_flags.get(request.qos, frozenset())
+        flags = tx.state.settings.accounting.qos_flags.get(request.qos, frozenset())
         request = msgspec.structs.replace(request, qos_flags=flags)
     if "wanted" in changes:
         tres = {**request.tres, **requested_tres(request.wanted)}
         request = msgspec.structs.replace(request, tres=tres)
-    if "nice" in changes and tx.state.settings.priority is None:
+    if "nice" in changes and not tx.state.settings.priority.by_factors:
         priority = request.priority - changes["nice"] + job.submission.nice
         request = msgspec.structs.replace(request, priority=max(priority, 1))
     if priority := changes.get("priority"):

@@ -10,19 +10,19 @@ from typing import Literal
 from fairbank.core.errors import Forbidden
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import WlmJob
-from fairbank.wlm.core.settings import CoreSettings
+from fairbank.wlm.core.settings import WlmSettings
 
 ROOT_UID = 0
 PrivateKind = Literal["accounts", "jobs", "nodes", "partitions", "reservations", "usage", "users"]
 """Words of PrivateData."""
 
 
-def is_operator(settings: CoreSettings, caller: Caller) -> bool:
+def is_operator(settings: WlmSettings, caller: Caller) -> bool:
     """Return True for root and the configured operators."""
     return caller.uid == ROOT_UID or caller.name in settings.operators
 
 
-def check_operator(settings: CoreSettings, caller: Caller, action: str) -> None:
+def check_operator(settings: WlmSettings, caller: Caller, action: str) -> None:
     """Raise Forbidden unless an operator makes the request.
 
     Args:
@@ -36,7 +36,7 @@ def check_operator(settings: CoreSettings, caller: Caller, action: str) -> None:
         )
 
 
-def check_owner(settings: CoreSettings, caller: Caller, job: WlmJob) -> None:
+def check_owner(settings: WlmSettings, caller: Caller, job: WlmJob) -> None:
     """Raise Forbidden unless the owner of the job or an operator makes the request."""
     if caller.uid != job.submission.uid and not is_operator(settings, caller):
         raise Forbidden(
@@ -46,7 +46,7 @@ def check_owner(settings: CoreSettings, caller: Caller, job: WlmJob) -> None:
         )
 
 
-def may_see(settings: CoreSettings, caller: Caller, kind: PrivateKind, user: str = "") -> bool:
+def may_see(settings: WlmSettings, caller: Caller, kind: PrivateKind, user: str = "") -> bool:
     """Return True if a user may see rows of one kind.
 
     Args:
@@ -55,5 +55,5 @@ def may_see(settings: CoreSettings, caller: Caller, kind: PrivateKind, user: str
         kind: kind of the rows. Usage is also that of accounts and the shares.
         user: owner of the row, who sees it always; empty: it belongs to no user.
     """
-    is_public = kind not in settings.private_data
+    is_public = kind not in settings.cluster.private_data
     return is_public or (bool(user) and caller.name == user) or is_operator(settings, caller)

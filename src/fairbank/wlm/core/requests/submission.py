@@ -93,14 +93,14 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
 
 
 def _check_size(state: CoreState, body: SubmitJob) -> None:
-    settings, tasks = state.settings, () if body.array is None else body.array.numbers
-    if body.array is not None and (not tasks or tasks[-1] >= settings.max_array):
+    cluster, tasks = state.settings.cluster, () if body.array is None else body.array.numbers
+    if body.array is not None and (not tasks or tasks[-1] >= cluster.max_array_size):
         raise InvalidInput(
             f"task {max(tasks, default=0)} is beyond MaxArraySize",
             field="array",
-            remedy=f"numbers from 0 to {settings.max_array - 1}",
+            remedy=f"numbers from 0 to {cluster.max_array_size - 1}",
         )
-    if len(state.jobs) >= settings.max_jobs:
+    if len(state.jobs) >= cluster.max_job_count:
         raise Busy(
             f"the cluster has {len(state.jobs):,} jobs, the most that it keeps (MaxJobCount)"
         )
@@ -138,7 +138,7 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
         partitions=names,
         wanted=wanted,
         limit=limit or None,
-        qos_flags=state.settings.qos_flags.get(job.qos, frozenset()),
+        qos_flags=state.settings.accounting.qos_flags.get(job.qos, frozenset()),
         is_privileged=is_operator(state.settings, caller),
         priority=job.priority
         or max(tx.count("priority", FIRST_PRIORITY, -1) - body.submission.nice, 1),
