@@ -15,7 +15,7 @@ import pytest
 
 from fairbank.cli import main
 from fairbank.scheduling.explain import start_range
-from fairbank.slurm import queue_explanation
+from fairbank.slurm.explain import queue_explanation
 from tests.cli.conftest import CommandResult, Run, runner
 from tests.cli.output_values import fold
 from tests.support.golden import GOLDEN

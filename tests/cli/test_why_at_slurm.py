@@ -23,9 +23,9 @@ from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.explain.earlier_start import SHORTER
 from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.explain.allowed_changes import RECORDED_POLICY_FILE
+from fairbank.slurm.explain.queue_explanation import QueueExplanation, explain
 from fairbank.slurm.output import RECORDING_MAX
 from fairbank.slurm.policy_file import PolicyBalance, render
-from fairbank.slurm.queue_explanation import QueueExplanation, explain
 from tests.cli.conftest import CommandResult, Run, runner, session
 from tests.cli.output_values import fold
 from tests.cli.served_site import Bank

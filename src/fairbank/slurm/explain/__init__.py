@@ -1,1 +1,3 @@
-"""Parts of the explanation why a job waits that depend on the site: its bank and its rules."""
+"""Explanation why a job waits at Slurm, or when a new one would start, with the rules of the site
+and the price in its bank.
+"""

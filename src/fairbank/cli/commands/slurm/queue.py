@@ -166,7 +166,7 @@ def _likely_starts(
     most, starts = None if options.start else JOBS_MAX, None
     try:
         if most is None or waiting <= most:
-            from fairbank.slurm.queue_explanation import likely_starts
+            from fairbank.slurm.explain.queue_explanation import likely_starts
 
             starts = likely_starts(options.directory, most)
     except FairbankError as error:

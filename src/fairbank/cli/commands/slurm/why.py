@@ -85,8 +85,8 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     options.job = _whole_array(options.job)
     if not _JOB.fullmatch(options.job):
         raise InvalidInput(f"{options.job[:40]!r} is not a job id", field="JOBID", remedy=_REMEDY)
+    from fairbank.slurm.explain.queue_explanation import explain
     from fairbank.slurm.explain.waiting_job import NotListed, NotPending
-    from fairbank.slurm.queue_explanation import explain
 
     def quote(request: Mapping[str, object]) -> Any:
         return context.client.post("/quote", dict(request))["data"]
