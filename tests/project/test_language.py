@@ -53,6 +53,29 @@ def test_other_docstrings_pass(text: str) -> None:
     assert places("docstrings", bank__hold=text) == []
 
 
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("start, end, *, unit", []),
+        ("start, finish, *, unit", ["Args: end is no parameter"]),
+        ("start, end, *unit", []),
+        ("row", ["Args: end is no parameter", "Args: start is no parameter"]),
+    ],
+)
+def test_described_arguments_are_parameters(parameters: str, expected: list[str]) -> None:
+    docstring = """\"\"\"Return it.
+
+    Args:
+        start, end: the period: its end
+            note: is not in it.
+
+    Raises:
+        InvalidInput: never.
+    \"\"\""""
+    result = places("docstring arguments", bank__hold=f"def f({parameters}):\n    {docstring}")
+    assert sorted(result) == [f"bank/hold.py:1: {message}" for message in expected]
+
+
 def test_files_and_folders_have_nouns_as_names() -> None:
     texts = dict.fromkeys(
         ("slurm__mending", "slurm_says", "judging__rules", "bank__pricing", "ring"), ""

@@ -54,6 +54,8 @@ OWN = frozenset({"self", "cls", "super()"})
 STANDARD_NAMES = frozenset({"_actions", "_exit", "_fields", "_option_string_actions", "_replace"})
 ACT_WORDS = frozenset("asked each found got heard said told".split())
 MARKDOWN_CODE = re.compile(r"`[^`]*`")
+ARGS = re.compile(r"^Args:\n((?:    .*\n?|\n)*)", re.MULTILINE)
+DESCRIBED = re.compile(r"^    (\S[^:\n]*):", re.MULTILINE)
 
 
 class Place(NamedTuple):
@@ -187,6 +189,19 @@ def question_docstrings(files: Sequence[File]) -> Iterator[Place]:
                 )
 
 
+def described_arguments(files: Sequence[File]) -> Iterator[Place]:
+    """Yield names that the Args of a docstring describe, and that are no parameters."""
+    for file in files:
+        for node in file.nodes:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if section := ARGS.search(ast.get_docstring(node) or ""):
+                known = {child.arg for child in ast.walk(node.args) if isinstance(child, ast.arg)}
+                for names in DESCRIBED.findall(section[1]):
+                    for name in {name.strip("* ") for name in names.split(",")} - known:
+                        yield Place(file.path, node.lineno, f"Args: {name} is no parameter")
+
+
 def verb_file_names(files: Sequence[File]) -> Iterator[Place]:
     """Yield Python, C and Lua files and folders named after a gerund or a third-person verb."""
     sources = [file.path for file in files if not file.is_markdown and "/" in file.path]
@@ -301,6 +316,7 @@ def _prose(markdown: str) -> str:
 RULES: Mapping[str, Callable[[Sequence[File]], Iterator[Place]]] = {
     "class names": ambiguous_classes,
     "docstrings": question_docstrings,
+    "docstring arguments": described_arguments,
     "file names": verb_file_names,
     "line length": long_lines,
     "folder size": large_folders,

@@ -22,7 +22,9 @@ def send_and_read_all(
     """Send data and return all responses until the server closes.
 
     Args:
-        ended: close the sending side first, as a client that still reads.
+        server: server to send to.
+        sent: the data.
+        half_close: close the sending side first, as a client that still reads.
     """
     with server.unix() as connection:
         connection.sendall(sent)

@@ -73,7 +73,13 @@ class JobRow(Amounts, frozen=True, kw_only=True):
 
 
 def job_row(record: RunRecord, account: str, resource: str) -> JobRow:
-    """Return a run with the account that it ran for and the resource of its allocation."""
+    """Return a run as a row of the API.
+
+    Args:
+        record: the run.
+        account: the account that it ran for.
+        resource: resource of its allocation.
+    """
     reported, end = record.reported, record.end
     details = reported.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
@@ -292,7 +298,8 @@ def job_quote(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str)
     Args:
         quoted: prices, and what the bank would answer to the job now.
         known: facts that make the remedies more precise.
-        later: state of the job's run if it was accepted since.
+        account: account that would pay.
+        cluster: cluster of the job.
     """
     quote, refusal = quoted.quote, quoted.refusal
     partitions = [_partition_quote(offer) for offer in quoted.partitions]
