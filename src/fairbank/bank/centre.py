@@ -26,10 +26,11 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     `rest.schemas.usage.ResourceUseRow` describes the fields; here None means what null means there.
     `granted_at_end` is more than `granted` if allocations are new.
 
-    A resource with several prices also has a row without clusters (`several_prices`). Its credit
-    pays at each price, so it is there, with the sum of what the clusters can charge, and theirs is
-    None. Its `used` is None: charges at different prices are not added. Measured use of a resource
-    that no cluster bills has no clusters either, and is this row's `used`.
+    A resource with several prices has a row for the clusters of each price, and one without
+    clusters (`several_prices`) for what they share. That row has the granted credit, which pays at
+    each price, and the sum of the capacities; the rows of the clusters have None as `granted`. Its
+    `used` is None, because charges at different prices are not added, unless the resource has
+    measured use, which no cluster bills: then `used` is that use.
     """
 
     resource: str

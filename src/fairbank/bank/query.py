@@ -212,8 +212,9 @@ class RefusalQuery(JobRowQuery, frozen=True, kw_only=True):
     `projects` and `resource` are those of the job, even if it has no allocation. `account` also
     finds jobs that named this account while no project had it. In addition to the entries that a
     user may see, refusals of jobs of the user's projects are visible: a project without an
-    allocation has refusals too. `sender` is given unless all reports at fault are wanted: then only
-    those of this user (`bank.refusals.CREDIT_REASONS`).
+    allocation has refusals too. Refusals for other reasons than `bank.refusals.CREDIT_REASONS`
+    are of faulty reports: with `sender` only those of reports of this user are found, with None
+    all of them.
     """
 
     account: str | None = None

@@ -32,7 +32,13 @@ def deciding(quotes: Sequence[Quote]) -> Quote:
 
 
 def decision_order(fits: bool, longest_seconds: int, total: int) -> tuple[bool, int, int]:
-    """Return the sort key of a quote among those of a job: the first one decides (`deciding`)."""
+    """Return the sort key of a quote among those of a job: the first one decides (`deciding`).
+
+    Args:
+        fits: the bank accepts the job there.
+        longest_seconds: longest time limit that fits there.
+        total: price of all tasks in SU-minutes.
+    """
     return fits, longest_seconds, -total
 
 

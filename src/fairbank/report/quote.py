@@ -79,7 +79,13 @@ def array_text(quote: Row) -> str:
 
 
 def verdict(quote: Row, form: DisplayFormat, unread: list[str]) -> str:
-    """Return whether the job fits, and why not. `unread` are options that are not priced."""
+    """Return whether the job fits, and why not.
+
+    Args:
+        quote: the quote, a row of `/quote`.
+        form: format of amounts and times.
+        unread: options that are not priced.
+    """
     if not quote["reason"]:
         return "enough for what is priced" if unread else "fits"
     detail = form.sentence(quote["detail"].removesuffix("."))

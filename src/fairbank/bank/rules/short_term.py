@@ -57,7 +57,14 @@ def short_terms(
 
 
 def forced_value(terms: Iterable[ShortTerm], field: Field, account: str, now: int) -> str | None:
-    """Return the value that all jobs of the account have in a field now."""
+    """Return the value that all jobs of the account have in a field now; None without one.
+
+    Args:
+        terms: short-term allocations of the cluster.
+        field: partition or reservation.
+        account: account of the job.
+        now: time in seconds since 1970.
+    """
     for term in terms:
         value: str | None = getattr(term, field)
         if term.account == account and value is not None and term.start <= now < term.end:
@@ -70,6 +77,13 @@ def closed_by(
 ) -> ShortTerm | None:
     """Return the short-term allocation of another account that has this partition or reservation
     now: it is then hidden from the job, and refused to it. None without one.
+
+    Args:
+        terms: short-term allocations of the cluster.
+        field: partition or reservation.
+        value: name of the partition or reservation.
+        account: account of the job.
+        now: time in seconds since 1970.
     """
     for term in terms:
         is_same = getattr(term, field) == value and term.account != account

@@ -252,7 +252,14 @@ def check_job_names(
 ) -> None:
     """Check that the bank knows the clusters or partitions of an option, or had jobs of them.
 
-    Raises NotFound.
+    Args:
+        context: the command, with its options.
+        what: `cluster` or `partition`.
+        option: the option that names them.
+        rows: jobs to show; what they name need not be looked up.
+
+    Raises:
+        NotFound: the bank does not know one of them.
     """
     names = vars(context.options).get(option.removeprefix("--"))
     shown = {row.get(what) for row in rows}

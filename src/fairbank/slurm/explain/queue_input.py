@@ -32,7 +32,13 @@ classic formula.
 def read_queue(
     job_id: str, directory: str | None, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> tuple[Mapping[str, str], QueueAnswers, Sequence[UnreadableLine]]:
-    """Return the output of Slurm's commands, what it says, and lines that could not be read."""
+    """Return the output of Slurm's commands, what it says, and lines that could not be read.
+
+    Args:
+        job_id: the job to explain, as squeue shows it; of its user the Unix groups are read.
+        directory: directory with earlier output of the commands; None asks Slurm now.
+        timeout_seconds: time after which a command counts as failed.
+    """
     source = output_of(directory, timeout_seconds)
     source.require((), COMMANDS)
     texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}

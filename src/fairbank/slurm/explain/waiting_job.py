@@ -69,7 +69,15 @@ def not_waiting(
     unreadable: Sequence[UnreadableLine],
     answer: str,
 ) -> FairbankError:
-    """Return the error for a job that does not wait; `answer` has the lines of all jobs."""
+    """Return the error for a job that does not wait.
+
+    Args:
+        job_id: the job, as squeue shows it.
+        queue: the jobs that could be read.
+        cluster: name of the cluster; None if unknown.
+        unreadable: lines that could not be read.
+        answer: output of scontrol with the lines of all jobs.
+    """
     for slurm_job in queue.slurm_jobs.values():
         if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
             return NotPending(slurm_job, cluster, queue.now, unreadable)

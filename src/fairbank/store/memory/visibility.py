@@ -23,6 +23,11 @@ def ran_for(tables: MemoryTables, projects: frozenset[int]) -> set[int | None]:
 def is_own(tables: MemoryTables, visibility: Visibility, entry: Entry) -> bool:
     """Return whether an entry is of an own job, or of none, in a journal of `own_jobs_of` or,
     for jobs, of their parents.
+
+    Args:
+        tables: rows of the store.
+        visibility: what the user may see.
+        entry: entry of a journal.
     """
     projects, parents = visibility.own_jobs_of, _parents(tables)
     paying = {number for visible in projects for number in project_chain(visible, parents)}
@@ -44,7 +49,13 @@ def project_of(tables: MemoryTables, allocation: int) -> int | None:
 
 
 def can_see_run(tables: MemoryTables, visibility: Visibility, run: RunRecord) -> bool:
-    """Return whether a user sees a run: of its project, or as they see its allocation."""
+    """Return whether a user sees a run: of its project, or as they see its allocation.
+
+    Args:
+        tables: rows of the store.
+        visibility: what the user may see.
+        run: the run.
+    """
     return run.reported.project in visibility.projects or can_see(
         tables, visibility, run.allocation, run.owner
     )
@@ -53,7 +64,14 @@ def can_see_run(tables: MemoryTables, visibility: Visibility, run: RunRecord) ->
 def can_see(
     tables: MemoryTables, visibility: Visibility, allocation: int, owner: int | None
 ) -> bool:
-    """Return whether a user sees what is `owner`'s in an allocation, or, for None, all of it."""
+    """Return whether a user sees something in an allocation.
+
+    Args:
+        tables: rows of the store.
+        visibility: what the user may see.
+        allocation: number of the allocation, REGISTRY for the registry.
+        owner: uid of its owner; None if it is of no user.
+    """
     if visibility.everything or project_of(tables, allocation) in visibility.projects:
         return True
     return owner is not None and owner == visibility.uid

@@ -24,7 +24,16 @@ def check_options(
     """Check the options that name a project, a partition, a QOS or a time.
 
     The bank would keep a refusal of the report, as for a scheduler's job, which ran. What is typed
-    is tried first, so that a typing error leaves nothing. Raises FairbankError with the option.
+    is tried first, so that a typing error leaves nothing.
+
+    Args:
+        context: the command, which sends the requests.
+        options: values of the options.
+        cluster: the cluster, as the bank has it.
+        report: the report of the run, with the times that the options mean.
+
+    Raises:
+        FairbankError: a value is wrong; the error names the option.
     """
     if options.qos is not None:
         from fairbank.bank.pricing import known_qos

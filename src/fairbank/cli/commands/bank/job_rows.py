@@ -76,7 +76,13 @@ COLUMNS = (
 
 
 def columns(context: Context, rows: Sequence[Row], *, mine: bool) -> Sequence[Column]:
-    """Return the columns; if a job runs, always its hold, and the users of the jobs of others."""
+    """Return the columns; if a job runs, always its hold, and the users of the jobs of others.
+
+    Args:
+        context: the command, which asks for the clusters.
+        rows: jobs to show.
+        mine: all jobs are of one user, so that a narrow terminal needs no column for it.
+    """
     running = any(row["state"] == "held" for row in rows)
     drops = ({"HELD": 0} if running else {}) | {"USER": 9 if mine else 0}
     shown = with_units(context, COLUMNS, rows)
