@@ -128,7 +128,7 @@ def test_backup_and_restore(fairbank: Run) -> None:
     ]
 
 
-def test_doctor(fairbank: Run) -> None:
+def test_doctor_names_the_remedy_of_a_failed_check_and_exits_with_8(fairbank: Run) -> None:
     checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
     result = fairbank("doctor", services=FakeServices(checks=checks))
     assert (result.code, result.out) == (
@@ -288,7 +288,7 @@ def test_progress_is_shown_on_terminals_or_on_request(fairbank: Run) -> None:
     assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
 
 
-def test_progress_bar() -> None:
+def test_progress_bar_shows_share_rate_and_remaining_time() -> None:
     assert bar("audit", 0, 0, 0.0) == f"audit [{'-' * 30}]   0%  0/s"
     assert bar("audit", 500, 1_000, 2.0) == f"audit [{'#' * 15}{'-' * 15}]  50%  250/s  ETA 0:02"
     assert bar("audit", 1_000_000, 1_000_000, 5.0) == f"audit [{'#' * 30}] 100%  200k/s"

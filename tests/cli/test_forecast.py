@@ -174,7 +174,7 @@ def test_pause_and_run_need_a_forecast(fairbank: Run) -> None:
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
-def test_json_output(run: Run, rule: str) -> None:
+def test_json_has_times_of_associations_below_their_level(run: Run, rule: str) -> None:
     data = json.loads(run("--json", "-a", rule=rule).out)
     assert data["schema"] == "fairbank.forecast/1"
     assert data["as_of"].startswith("2026-11-21T23:5")

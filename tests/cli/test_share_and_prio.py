@@ -377,7 +377,7 @@ def test_job_is_explained_once_in_each_partition(run: Run, slurm: RecordedSlurm)
     assert "1st of 2 that wait in gpu" in result.out
 
 
-def test_json_output(run: Run) -> None:
+def test_json_of_share_and_prio_has_a_row_for_each_line(run: Run) -> None:
     data = json.loads(run("share", "--json", "-a").out)
     assert (data["schema"], data["cluster"], len(data["data"])) == ("fairbank.share/1", "lab", 21)
     data = json.loads(run("prio", "--json", "-p", "gpu").out)

@@ -38,7 +38,7 @@ def test_documented_output_is_that_of_the_command(run: Run, page: str) -> None:
     assert run("--weights").out == documented_output(page, " --weights")
 
 
-def test_json_output(run: Run) -> None:
+def test_composition_has_the_common_output_formats(run: Run) -> None:
     data = json.loads(run("--json").out)
     assert (data["schema"], data["data"][2]) == (
         "fairbank.composition/1",

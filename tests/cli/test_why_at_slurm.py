@@ -95,7 +95,7 @@ def test_reason_equals_that_of_slurmctld(run: Run, name: str) -> None:
     assert explain_reason(data["code"]).endswith(".")
 
 
-def test_json_output(run: Run) -> None:
+def test_json_names_schema_cluster_and_the_waiting_job(run: Run) -> None:
     document = json.loads(run(JOBS["second"], "--json", "--no-likely").out)
     assert (document["schema"], document["cluster"], document["warnings"]) == (
         "fairbank.why/1",

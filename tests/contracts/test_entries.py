@@ -80,7 +80,9 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
         ({"visibility": Visibility()}, []),
     ],
 )
-def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
+def test_query_finds_visible_entries_in_their_order(
+    filled: Store, query: dict[str, Any], expected: list[str]
+) -> None:
     result = SnapshotReader(filled).entries(EntryQuery(**query), PAGE)
     assert kinds_of(result) == expected
     assert numbers(result) == sorted(numbers(result))
@@ -141,7 +143,9 @@ def test_own_jobs_are_entries_of_the_user_or_of_no_job(filled: Store) -> None:
         ({"visibility": Visibility()}, []),
     ],
 )
-def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+def test_query_finds_visible_refusals_in_their_order(
+    filled: Store, query: dict[str, Any], expected: list[int]
+) -> None:
     result = SnapshotReader(filled).refusals(RefusalQuery(**query), PAGE)
     assert [refusal_of(row).run for row in result] == [
         f"darwin/{number}@900.0" for number in expected

@@ -44,7 +44,9 @@ from tests.contracts.small_site import (
         ({"visibility": Visibility(uid=BOB, projects=frozenset({2})), "gname": "physics"}, []),
     ],
 )
-def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+def test_query_finds_visible_projects(
+    filled: Store, query: dict[str, Any], expected: list[int]
+) -> None:
     assert numbers(SnapshotReader(filled).projects(ProjectQuery(**query), PAGE)) == expected
 
 
@@ -78,7 +80,9 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
         ({"visibility": Visibility(uid=ALICE)}, []),
     ],
 )
-def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+def test_query_finds_visible_allocations(
+    filled: Store, query: dict[str, Any], expected: list[int]
+) -> None:
     assert numbers(SnapshotReader(filled).allocations(AllocationQuery(**query), PAGE)) == expected
 
 
@@ -126,7 +130,9 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
         ({"visibility": Visibility()}, []),
     ],
 )
-def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+def test_query_finds_visible_runs_in_their_order(
+    filled: Store, query: dict[str, Any], expected: list[int]
+) -> None:
     result = SnapshotReader(filled).runs(RunQuery(**query), PAGE)
     assert [record.reported.run.job_id for record in result] == expected
     assert numbers(result) == sorted(numbers(result))

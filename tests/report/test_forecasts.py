@@ -59,7 +59,7 @@ def test_levels_are_plain_decimals(level: float, shown: str) -> None:
     assert shown_level(level) == shown
 
 
-def test_json_output() -> None:
+def test_json_of_a_forecast_has_null_for_what_does_not_apply() -> None:
     result = forecast_data(BACKS, RankingRule(fair_tree=False))
     assert result[0]["level"] == "inf"
     assert result[2] == {
@@ -78,7 +78,7 @@ def test_json_output() -> None:
     assert (result[3]["user"], result[3]["soonest_seconds"]) == (None, None)
 
 
-def test_assumptions() -> None:
+def test_assumptions_name_the_goal_and_the_reset_of_usage() -> None:
     assert (
         assumptions(RankingRule(fair_tree=True))[0] == "When each is back at level 1, if it pauses."
     )

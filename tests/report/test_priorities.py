@@ -154,7 +154,7 @@ def test_positions_are_ordinal_numbers() -> None:
     ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
 
 
-def test_json_output() -> None:
+def test_json_has_each_factor_of_a_priority_unless_it_was_given() -> None:
     mine, given = as_data(MINE), as_data(GIVEN)
     assert mine["priority"] == 42581
     one_by_one = {

@@ -76,7 +76,7 @@ def test_tree_table() -> None:
     ]
 
 
-def test_reading_guide() -> None:
+def test_guide_explains_only_the_levels_that_are_shown() -> None:
     assert reading_guide(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
         (
@@ -193,7 +193,7 @@ def test_classic_rule_has_levels() -> None:
     assert level_of(ShareRow("root", effective=1.0), CLASSIC) is None
 
 
-def test_json_output() -> None:
+def test_json_of_the_tree_has_inherited_shares_and_infinite_levels_as_text() -> None:
     by_name = {(row["account"], row["user"]): row for row in tree_data(ROWS, FAIR_TREE)}
     assert by_name["new", None]["level"] == "inf"
     assert by_name["chem_qmc", "minh"]["shares"] == "parent"

@@ -157,7 +157,7 @@ def test_lines_fit_the_terminal_and_are_escaped() -> None:
     assert checks[1].startswith("              word")
 
 
-def test_json_output() -> None:
+def test_json_of_a_waiting_job_has_times_as_text_and_the_advice() -> None:
     fields = why(
         expected=60,
         likely=StartRange(60, None, None, 50, 20),

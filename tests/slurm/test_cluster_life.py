@@ -108,7 +108,7 @@ def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
-def test_temporary_settings(slurm: Cluster) -> None:
+def test_settings_of_a_test_are_taken_back_after_it(slurm: Cluster) -> None:
     message = "come back with a group"
     (slurm.place.conf / "job_submit.lua").write_text(
         "function slurm_job_submit(job, partitions, uid)\n"

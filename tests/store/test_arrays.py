@@ -52,17 +52,23 @@ def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[A
     )
 )
 @example(column=["\n", "\\n", "\\\n", '"\n"', None])
-def test_texts(cursor: psycopg.RawCursor[Any], column: list[str | None]) -> None:
+def test_array_of_texts_arrives_unchanged(
+    cursor: psycopg.RawCursor[Any], column: list[str | None]
+) -> None:
     assert sent(cursor, "text", column) == column
 
 
 @given(column=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=8))
-def test_numbers(cursor: psycopg.RawCursor[Any], column: list[int | None]) -> None:
+def test_array_of_numbers_arrives_unchanged(
+    cursor: psycopg.RawCursor[Any], column: list[int | None]
+) -> None:
     assert sent(cursor, "bigint", column) == column
 
 
 @given(column=st.lists(st.none() | st.binary(max_size=8), max_size=8))
-def test_bytes(cursor: psycopg.RawCursor[Any], column: list[bytes | None]) -> None:
+def test_array_of_bytes_arrives_unchanged(
+    cursor: psycopg.RawCursor[Any], column: list[bytes | None]
+) -> None:
     assert sent(cursor, "bytea", list(hex_texts(column))) == column
 
 

@@ -96,7 +96,7 @@ def _fill(store: Store) -> None:
 
 
 @pytest.mark.parametrize("view", COLUMNS)
-def test_columns(filled: Place, view: str) -> None:
+def test_view_has_the_columns_of_hadm(filled: Place, view: str) -> None:
     assert filled.names(f"SELECT * FROM {view}") == COLUMNS[view]
 
 
@@ -126,7 +126,7 @@ def test_dates_do_not_depend_on_session_time_zone(postgres_place: Place) -> None
     ) == [("Asia/Tokyo", "1970-01-01 00:16:40")]
 
 
-def test_credits(filled: Place) -> None:
+def test_credits_are_all_movements_of_granted_credit(filled: Place) -> None:
     result = filled.run("SELECT allocation_id, amount, comments FROM credits ORDER BY activity_id")
     assert result == [
         (1, 1_000, None),

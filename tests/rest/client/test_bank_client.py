@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fairbank.cluster.job import JobDetails
 from fairbank.cluster.partition import Cluster, Partition
@@ -17,7 +18,7 @@ from fairbank.rest.client.bank_client import BankClient, parse_cluster, parse_ru
 from fairbank.rest.schemas.job import JobRow
 from fairbank.rest.schemas.server import cluster_row
 from tests.csv_import.test_storage import ClientInProcess
-from tests.rest.world import MEMBER, create_world
+from tests.rest.world import CLUSTERS, MEMBER, create_world
 
 RUN = msgspec.to_builtins(
     JobRow(
@@ -79,3 +80,12 @@ def test_members_through_the_unix_group_are_apart_from_those_of_the_bank() -> No
     with create_world(members_of=lambda gid: frozenset({MEMBER, 9_000})) as world:
         chem, _ = BankClient(ClientInProcess(world)).projects()  # type: ignore[arg-type]
     assert (MEMBER in chem.members, chem.group_members) == (True, {9_000})
+
+
+def test_bank_of_two_clusters_asks_for_the_name_of_one() -> None:
+    two = {name: replace(CLUSTERS["alpha"], name=name) for name in ("alpha", "beta")}
+    with create_world(clusters=two) as world, pytest.raises(InvalidInput) as missing:
+        BankClient(ClientInProcess(world)).cluster(None)  # type: ignore[arg-type]
+    assert missing.value.remedy == (
+        "name one with -M CLUSTER, or FAIRBANK_CLUSTER; the settings know: alpha, beta"
+    )
