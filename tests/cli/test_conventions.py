@@ -58,7 +58,7 @@ WRITING = {
     "project create", "project set", "project remove", "project add-user", "project remove-user",
     "token create", "token revoke",
     "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end",
-    "alloc close", "alloc reopen", "alloc remove", "alloc cap",
+    "alloc reopen", "alloc remove", "alloc cap",
     "hold", "charge", "release",
 }  # fmt: skip
 ON_THE_HOST = {
@@ -166,8 +166,7 @@ ROUTE_OF = {
     "alloc remove": "delete /alloc/{allocation}",
     "alloc cap": "put /alloc/{allocation}/cap/{uid}",
 } | dict.fromkeys(
-    ("alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close",
-     "alloc reopen"),
+    ("alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc reopen"),
     "patch /alloc/{allocation}",
 )  # fmt: skip
 
@@ -196,7 +195,6 @@ REASON = ("--reason", "test")
         (("alloc", "set", "3", "--credit-limit", "1000k", *REASON), False),
         (("alloc", "set", "3", "--end", "2026-12-01", *REASON), True),
         (("alloc", "end", "3", *REASON), True),
-        (("alloc", "close", "3", *REASON), True),
         (("project", "remove", "bio_fold"), True),
         (("project", "remove-user", "bio_fold", "61001"), True),
         (("token", "revoke", "1"), True),

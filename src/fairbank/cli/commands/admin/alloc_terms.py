@@ -290,7 +290,6 @@ VERBS = {
     "freeze": _event_command("freeze", "stop the use of the credit for now; for staff"),
     "thaw": _event_command("thaw", "allow the use of the credit again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
-    "close": _event_command("end", "the same as end; for staff"),
     "reopen": Command(
         "open an ended allocation again; for staff",
         (

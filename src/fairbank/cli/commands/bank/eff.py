@@ -11,7 +11,7 @@ from fairbank.cli.framework.options import add_clusters, add_option, job_ids
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import check_job_names, job_names
 from fairbank.core.errors import FairbankError, NotFound
-from fairbank.report.columns import Column, duration, if_any, su, text
+from fairbank.report.columns import Column, duration, if_any, instant_of, su, text
 from fairbank.report.usage import efficiency
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
     context.note(*(f"! not read: {line}" for line in ends.unreadable))
     known = {(end.job_id, end.submitted): end.cpu_seconds for end in ends.rows}
     return [
-        {**row, "cpu_seconds": known.get((row["job_id"], _submitted(row)))}
+        {**row, "cpu_seconds": known.get((row["job_id"], instant_of(row["submitted"])))}
         if _is_unknown(row) and row["cluster"] == cluster
         else row
         for row in rows
@@ -104,12 +104,6 @@ def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
 
 def _is_unknown(row: Row) -> bool:
     return row["cpu_seconds"] is None and bool(row["elapsed"])  # one that never ran used nothing
-
-
-def _submitted(row: Row) -> int:
-    from fairbank.report.columns import instant_of
-
-    return instant_of(row["submitted"])
 
 
 def _used(row: Row) -> dict[str, Any]:

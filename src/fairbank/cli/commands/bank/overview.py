@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.balance import balances, row_warnings
 from fairbank.cli.commands.bank.balance import columns as balance_columns
-from fairbank.cli.commands.bank.job_rows import REFUSED as REFUSALS
-from fairbank.cli.commands.bank.job_rows import columns, jobs, refusals, with_units
+from fairbank.cli.commands.bank.job_rows import REFUSED, columns, jobs, refusals, with_units
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option
 from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour, missing_columns
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Column, Row
 
-PROJECTS, RUNNING, REFUSED = 7, 4, 3  # rows at most, so that all of it fits on 24 lines
+PROJECT_ROWS, RUNNING_ROWS, REFUSED_ROWS = 7, 4, 3
+"""Rows at most, so that all of it fits on 24 lines."""
 REFUSED_DAYS = 7
 
 
@@ -48,8 +48,8 @@ def run(context: Context, options: Namespace) -> int:
     context.print_escaped(*folded(f"{caption(context)}   user {name}", context.width))
     none = "your projects have no allocation" if me["roles"] else "you are in no project"
     left = balance_columns(rows)
-    _part(context, "What is left", left, rows, PROJECTS, "fairbank balance", none)
-    for row in rows if options.all else rows[:PROJECTS]:
+    _part(context, "What is left", left, rows, PROJECT_ROWS, "fairbank balance", none)
+    for row in rows if options.all else rows[:PROJECT_ROWS]:
         if row["available"] != row["remaining"] or row["state"] != "active":
             warning, *_ = row_warnings(row, context.bank_time, context.format)
             context.print_lines(folded(plain(warning), context.width))
@@ -58,10 +58,10 @@ def run(context: Context, options: Namespace) -> int:
     # The first line names the user.
     shown = columns(context, running, mine=True)
     shown = [column for column in shown if column.head != "USER"]
-    _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
+    _part(context, title, shown, running, RUNNING_ROWS, "fairbank jobs --running")
     title = f"Your jobs refused in the last {REFUSED_DAYS} days"
-    shown = with_units(context, REFUSALS, refused if options.all else refused[:REFUSED])
-    _part(context, title, shown, refused, REFUSED, "fairbank jobs --refused")
+    shown = with_units(context, REFUSED, refused if options.all else refused[:REFUSED_ROWS])
+    _part(context, title, shown, refused, REFUSED_ROWS, "fairbank jobs --refused")
     return 0
 
 

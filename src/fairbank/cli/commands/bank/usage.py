@@ -117,7 +117,7 @@ def _owners(context: Context, options: Namespace) -> list[int] | None:
 
 
 def _read_usage(
-    context: Context, query: dict[str, object], by: str, limit: int = 0
+    context: Context, query: dict[str, object], by: str, limit: int
 ) -> tuple[usage.UsageTable, int]:
     """Return the usage of all listed values, with the total of each unit, and the end of its time.
 
