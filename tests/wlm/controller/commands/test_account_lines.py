@@ -80,19 +80,17 @@ def test_usage_is_shown_as_limits_count_it() -> None:
     world.restart()
     world.run_one(account="bio", qos="night", cpus=4, limit=3_600)
     world.advance(600)
-    lines = {
-        (line["account"], line["user"]): line for line in share_lines(world.core.state, world.now)
-    }
+    lines = {(line.account, line.user): line for line in share_lines(world.core.state, world.now)}
     for key in (("root", ""), ("bio", ""), ("bio", "alice")):
-        assert lines[key]["used"].startswith("cpu=80,"), key
-        assert lines[key]["running"].startswith("cpu=200,"), key
-        assert lines[key]["wall"] == 20
-        assert lines[key]["limits"] == ("cpu=1000" if key == ("bio", "") else "")
+        assert lines[key].used.startswith("cpu=80,"), key
+        assert lines[key].running.startswith("cpu=200,"), key
+        assert lines[key].wall == 20
+        assert lines[key].limits == ("cpu=1000" if key == ("bio", "") else "")
     day, night = qos_usage_fields(world.core.state, world.now).values()
     assert (day["usage"], day["wall"], day["used"].startswith("cpu=0,")) == (0, 0, True)
-    assert (night["wall"], night["running"]) == (20, lines["bio", ""]["running"])
-    assert night["used"] == lines["bio", ""]["used"]
-    assert night["usage"] == lines["bio", ""]["usage"] > 0
+    assert (night["wall"], night["running"]) == (20, lines["bio", ""].running)
+    assert night["used"] == lines["bio", ""].used
+    assert night["usage"] == lines["bio", ""].usage > 0
 
 
 def test_root_and_the_default_qos_need_no_settings() -> None:

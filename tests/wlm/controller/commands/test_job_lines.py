@@ -14,19 +14,17 @@ from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.notation import Notation
 from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
-from fairbank.wlm.controller.commands.job_lines import (
-    FIELDS,
-    ShownJob,
-    job_cells,
-    job_line,
-    shown_tasks,
-)
+from fairbank.wlm.controller.commands.job_lines import FIELDS, ShownJob, shown_tasks
 from fairbank.wlm.core import events as ev
 from tests.wlm.core.world import ALICE, OPERATOR, START, World, named, submission
 
 
 def shown_job(world: World, number: int) -> ShownJob:
     return ShownJob(world.core.state, world.job(number), world.now, lambda gid: f"group{gid}")
+
+
+def job_line(shown: ShownJob) -> JobLine:
+    return JobLine(*shown.cells(JobLine._fields))
 
 
 def line(world: World, number: int) -> JobLine:
@@ -92,7 +90,7 @@ def test_pending_job_is_read_back(
     assert read.reason == record.shown_reason(START.wall)
     assert read.tasks == (record.tasks if len(record.tasks) > 1 else ())
     assert (shown.label, shown.limit) == (record.name, limit or NO_LIMIT)
-    tasks = [job_cells(one, ["task"]) for one in shown_tasks(job_shown)]
+    tasks = [one.cells(["task"]) for one in shown_tasks(job_shown)]
     assert tasks == [[task] for task in record.tasks or [None]]
 
 
@@ -193,4 +191,4 @@ def test_columns_that_are_not_known_have_their_default() -> None:
     world = World()
     number = world.submit()
     assert FIELDS.keys() <= set(JobLine._fields)
-    assert job_cells(shown_job(world, number), ["job_id", "session"]) == [number, 0]
+    assert shown_job(world, number).cells(["job_id", "session"]) == [number, 0]

@@ -22,22 +22,18 @@ from fairbank.core.time import Instant
 from fairbank.report.slurm import scontrol
 from fairbank.report.slurm.layout import cells_of, field_lines, parse_fields
 from fairbank.report.slurm.notation import Notation
-from fairbank.report.slurm.sacct import SACCT
+from fairbank.report.slurm.sacct import SACCT, AccountingLine
 from fairbank.slurm.parsers import machine
 from fairbank.slurm.parsers.columns import DELIMITER
 from fairbank.slurm.parsers.sacct import JOBS
-from fairbank.wlm.controller.commands.accounting_lines import (
-    Accounted,
-    ShownRun,
-    accounting_line,
-    live_run,
-)
+from fairbank.wlm.controller.commands.accounting_lines import ShownRun, live_record
 from fairbank.wlm.controller.commands.machine_lines import (
     node_lines,
     partition_lines,
     reservation_lines,
 )
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.jobs import EndedRun, WlmJob
 from fairbank.wlm.core.node_states import NodeEvent
 from tests.wlm.core.world import OPERATOR, START, World, named
 
@@ -151,8 +147,13 @@ def test_reservation_is_read_back_and_marks_its_nodes() -> None:
 # --- accounting ---
 
 
-def read_accounting(accounted: Accounted, world: World) -> Any:
-    line = accounting_line(ShownRun(accounted, world.core.state, world.now, str))
+def accounting_line(record: EndedRun, world: World, job: WlmJob | None = None) -> AccountingLine:
+    shown = ShownRun(world.core.state, record, world.now, str, job=job)
+    return AccountingLine(*shown.cells(AccountingLine._fields))
+
+
+def read_accounting(record: EndedRun, world: World) -> Any:
+    line = accounting_line(record, world)
     fields = parse_fields(",".join(JOBS.columns), SACCT)
     cells = cells_of([line], fields, Notation())
     text = "\n".join(field_lines(cells, fields, delimiter=DELIMITER, header=False))
@@ -168,7 +169,7 @@ def test_ended_run_is_read_back(status: int) -> None:
     world.advance(90)
     world.end(number, status)
     (record,) = world.accounting.values()
-    read = read_accounting(Accounted(record, is_over=True), world)
+    read = read_accounting(record, world)
     assert (read.job_id, read.start, read.end) == (number, START.wall, START.wall + 90)
     assert read.state == ("COMPLETED" if status == 0 else "FAILED")
     assert read.elapsed == 90
@@ -179,10 +180,8 @@ def test_running_pending_and_requeued_runs_are_shown() -> None:
     running, waiting = world.run_one(), world.submit(held=True, array="1-3")
     world.advance(30)
     lines = [
-        accounting_line(
-            ShownRun(live_run(world.job(number), "lab", {}), world.core.state, world.now, str)
-        )
-        for number in (running, waiting)
+        accounting_line(live_record(job, "lab"), world, job)
+        for job in map(world.job, (running, waiting))
     ]
     assert [(line.label, line.state, line.elapsed, line.ended) for line in lines] == [
         (f"{running}", "RUNNING", 30, None),
@@ -190,6 +189,5 @@ def test_running_pending_and_requeued_runs_are_shown() -> None:
     ]
     world.request(ev.RequeueJob(named(running)))
     (record,) = world.accounting.values()
-    shown = ShownRun(Accounted(record, is_over=True), world.core.state, world.now, str)
-    line = accounting_line(shown)
+    line = accounting_line(record, world)
     assert (line.state, line.elapsed, line.ended) == ("REQUEUED", 30, world.now.wall)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from fairbank.cluster.job import Run
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
 from fairbank.wlm.controller.commands.job_lines import (
     COMMON_FIELDS,
+    Fields,
     GroupName,
     ShownRequest,
+    cells_of,
     exit_code,
     tres_text,
 )
@@ -26,30 +27,10 @@ from fairbank.wlm.protocol.messages import RunUsage
 _KIBIBYTE = 1_024
 
 
-class Accounted(NamedTuple):
-    """Run for accounting. `is_over` is False for one that waits or runs. `status` is that of its
-    script as the node reports it: the end of a run may have been decided before.
-    """
-
-    record: EndedRun
-    is_over: bool
-    usage: RunUsage | None = None
-    status: int | None = None
-    admin_comment: str = ""
-
-    @property
-    def label(self) -> str:
-        """Job id as sacct shows it."""
-        request = self.record.request
-        if self.record.tasks:
-            return record_name(request.number, self.record.tasks, request.throttle)
-        return request.name
-
-
-def live_run(job: WlmJob, cluster: str, usage: Mapping[Run, RunUsage]) -> Accounted:
-    """Return the run of a job that waits or runs, with its usage if it is known."""
+def live_record(job: WlmJob, cluster: str) -> EndedRun:
+    """Return the record of a job that waits or runs, as if it ended now."""
     waits = job.state.base == "PENDING"
-    record = EndedRun(
+    return EndedRun(
         identity=job.identity(cluster),
         request=job.request,
         submission=job.submission,
@@ -60,20 +41,40 @@ def live_run(job: WlmJob, cluster: str, usage: Mapping[Run, RunUsage]) -> Accoun
         tasks=job.tasks,
         run=None if waits else job.run,
     )
-    own = usage.get(record.identity)
-    return Accounted(record, is_over=False, usage=own, admin_comment=job.admin_comment)
 
 
 class ShownRun(ShownRequest):
-    """Run for accounting, with what several of its fields need."""
+    """Run for accounting, with what several of its fields need.
+
+    record  the run
+    job     its job while it waits or runs; None: it has ended
+    usage   usage of its script as far as its node has reported it
+    status  exit status of the script as its node has reported it: the end of the run may have been
+            decided before
+    """
 
     def __init__(
-        self, accounted: Accounted, state: CoreState, now: Moment, group: GroupName
+        self,
+        state: CoreState,
+        record: EndedRun,
+        now: Moment,
+        group: GroupName,
+        *,
+        job: WlmJob | None = None,
+        usage: RunUsage | None = None,
+        status: int | None = None,
     ) -> None:
-        record = accounted.record
         super().__init__(state, record.request, record.submission, record.run, group)
-        self.accounted, self.record, self.now = accounted, record, now
+        self.record, self.now, self.job, self.is_over = record, now, job, job is None
+        self.usage, self.status = usage, status
         self.allocated = {} if self.allocation is None else self.allocation.tres
+
+    @property
+    def label(self) -> str:
+        """Job id as sacct shows it."""
+        if self.record.tasks:
+            return record_name(self.request.number, self.record.tasks, self.request.throttle)
+        return self.request.name
 
     @property
     def of_batch(self) -> Mapping[str, int]:
@@ -85,8 +86,7 @@ class ShownRun(ShownRequest):
     @property
     def batch_status(self) -> int:
         """Exit status of the batch step."""
-        decided = 0 if self.run is None else self.run.status
-        return decided if self.accounted.status is None else self.accounted.status
+        return self.exit_status if self.status is None else self.status
 
     @property
     def eligible(self) -> int | None:
@@ -97,7 +97,7 @@ class ShownRun(ShownRequest):
     @property
     def started(self) -> int | None:
         """Start; of a run that never began its end, as Slurm says."""
-        if self.begun is None and self.accounted.is_over:
+        if self.begun is None and self.is_over:
             return self.record.ended
         return self.begun
 
@@ -113,22 +113,26 @@ class ShownRun(ShownRequest):
         """Seconds from its start to its end, or to now."""
         if self.run is None or self.run.started is None:
             return 0
-        if self.accounted.is_over:
+        if self.is_over:
             return self.run.elapsed
         return max(self.now.mono - self.run.started.mono, 0)
 
-    def usage(self, amount: Callable[[RunUsage], int]) -> TaskUsage | None:
+    def task_usage(self, amount: Callable[[RunUsage], int]) -> TaskUsage | None:
         """Return a usage of the batch script, which has one task."""
-        if self.accounted.usage is None:
+        if self.usage is None:
             return None
-        most = amount(self.accounted.usage)
+        most = amount(self.usage)
         return TaskUsage(most, self.nodes[0] if self.nodes else "", 0, most)
 
+    def cells(self, columns: Iterable[str]) -> list[Any]:
+        """Return some fields of its `AccountingLine`."""
+        return cells_of(self, columns, FIELDS, AccountingLine._field_defaults)
 
-FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
+
+FIELDS: Fields[ShownRun] = {
     **COMMON_FIELDS,
     "job_id": lambda s: s.request.number,
-    "label": lambda s: s.accounted.label,
+    "label": lambda s: s.label,
     "cluster": lambda s: s.record.identity.cluster,
     "requested_qos": lambda s: s.request.qos or None,
     "priority": lambda s: s.request.priority,
@@ -140,7 +144,7 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "submitted": lambda s: s.record.identity.submitted,
     "eligible": lambda s: s.eligible,
     "started": lambda s: s.started,
-    "ended": lambda s: s.record.ended if s.accounted.is_over else None,
+    "ended": lambda s: s.record.ended if s.is_over else None,
     "elapsed": lambda s: s.elapsed,
     "planned": lambda s: s.planned,
     "limit": lambda s: _limit(s.request.limit),
@@ -157,29 +161,14 @@ FIELDS: Mapping[str, Callable[[ShownRun], Any]] = {
     "requested_cpus": lambda s: s.wanted.cpus,
     "requested_memory": lambda s: s.requested["mem"],
     "tasks": lambda s: 1,
-    "admin_comment": lambda s: s.accounted.admin_comment or None,
-    "total_cpu": lambda s: (
-        None if s.accounted.usage is None else int(s.accounted.usage.cpu_seconds * 1_000)
-    ),
-    "processor": lambda s: s.usage(lambda usage: int(usage.cpu_seconds)),
-    "virtual": lambda s: s.usage(lambda usage: usage.virtual_max_kib * _KIBIBYTE),
-    "resident": lambda s: s.usage(lambda usage: usage.resident_max_kib * _KIBIBYTE),
+    "admin_comment": lambda s: s.job.admin_comment or None if s.job else None,
+    "total_cpu": lambda s: None if s.usage is None else int(s.usage.cpu_seconds * 1_000),
+    "processor": lambda s: s.task_usage(lambda usage: int(usage.cpu_seconds)),
+    "virtual": lambda s: s.task_usage(lambda usage: usage.virtual_max_kib * _KIBIBYTE),
+    "resident": lambda s: s.task_usage(lambda usage: usage.resident_max_kib * _KIBIBYTE),
 }
 """Fields of `AccountingLine`. All others have its default."""
 
 
 def _limit(seconds: int | None) -> int:
     return NO_LIMIT if seconds is None or seconds >= LIMIT_MAX_SECONDS else seconds
-
-
-def accounting_line(shown: ShownRun) -> AccountingLine:
-    """Return all fields of a run."""
-    return AccountingLine(**{name: show(shown) for name, show in FIELDS.items()})
-
-
-def run_cells(shown: ShownRun, columns: Iterable[str]) -> list[Any]:
-    """Return some fields of a run."""
-    return [
-        FIELDS[name](shown) if name in FIELDS else AccountingLine._field_defaults[name]
-        for name in columns
-    ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import grp
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -11,11 +12,12 @@ from typing import NamedTuple, Protocol
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
-from fairbank.jobqueue.arrays import parse_selection
-from fairbank.wlm.controller.commands.accounting_lines import Accounted, ShownRun, live_run
+from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.wlm.controller.commands.accounting_lines import ShownRun, live_record
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import AccountedRun, RunFilter
+from fairbank.wlm.core.jobs import EndedRun
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
 from fairbank.wlm.protocol.messages import Message, PollUsage, Registration, RunUsage, UsageReport
 
@@ -59,36 +61,32 @@ async def accounting_page(
     runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, after: tuple[int, ...]
 ) -> RowPage:
     """Return a page of runs: those that have ended, by their ends, then the others."""
-    wanted, has_usage = request.filter, not _USAGE.isdisjoint(request.columns)
+    wanted, first = request.filter, after[0] if after else 0
     await runner.committed()  # an end is in the state before it is in the accounting
     state, now = runner.state, runner.now()
-    numbers = sorted({parse_selection(text).number for text in wanted.jobs})
-    first = after[0] if after else 0
+    selections = [parse_selection(text) for text in wanted.jobs]
     if first < _LIVE:
+        numbers = sorted({selection.number for selection in selections})
         ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first, PAGE))
-        runs = [_accounted(one) for one in ended]
-        if not wanted.duplicates:
-            runs = await _last_runs(runner, runs, ended[-1].number if ended else 0)
-        shown = [ShownRun(run, state, now, group_name) for run in _chosen(runs, wanted)]
-        return RowPage(shown, str(ended[-1].number) if len(ended) == PAGE else str(_LIVE))
-    usage = await _live_usage(runner, nodes) if has_usage else {}
-    live = [
-        live_run(job, state.settings.cluster.cluster_name, usage)
-        for job in selected_jobs(state, RowFilter(jobs=wanted.jobs))
-        if not job.state.has_ended
-    ]
-    lines = (
-        ((_LIVE + run.record.request.number,), ShownRun(run, state, now, group_name))
-        for run in _chosen(live, wanted)
-    )
+        last = {} if wanted.duplicates else await _last_restarts(runner, ended)
+        runs = []
+        for _, run, outcome in ended:
+            restart = run.identity.restart
+            is_last = last.get(run.request.number, restart) == restart
+            if is_last and _is_chosen(run, selections, wanted):
+                usage, status = (outcome.usage, outcome.status) if outcome else (None, None)
+                runs.append(ShownRun(state, run, now, group_name, usage=usage, status=status))
+        return RowPage(runs, str(ended[-1].number if len(ended) == PAGE else _LIVE))
+    has_usage = not _USAGE.isdisjoint(request.columns)
+    usages = await _live_usage(runner, nodes) if has_usage else {}
+    lines = list[Keyed]()
+    for job in selected_jobs(state, RowFilter(jobs=wanted.jobs)):
+        run = live_record(job, state.settings.cluster.cluster_name)
+        if not job.state.has_ended and _is_chosen(run, selections, wanted):
+            usage = usages.get(run.identity)
+            shown = ShownRun(state, run, now, group_name, job=job, usage=usage)
+            lines.append(((_LIVE + job.number,), shown))
     return page_of(lines, after)
-
-
-def _accounted(run: AccountedRun) -> Accounted:
-    outcome = run.outcome
-    if outcome is None:
-        return Accounted(run.record, is_over=True)
-    return Accounted(run.record, is_over=True, usage=outcome.usage, status=outcome.status)
 
 
 async def _live_usage(runner: CoreRunner, nodes: NodeRequests) -> dict[Run, RunUsage]:
@@ -103,33 +101,28 @@ async def _live_usage(runner: CoreRunner, nodes: NodeRequests) -> dict[Run, RunU
     return usage
 
 
-async def _last_runs(runner: CoreRunner, runs: Sequence[Accounted], number: int) -> list[Accounted]:
-    """Return the runs of which the job has no later one: of a requeued job only the last counts."""
+async def _last_restarts(runner: CoreRunner, runs: Sequence[AccountedRun]) -> Mapping[int, int]:
+    """Return the restart of the last run of each job: of a requeued job only that one counts."""
     jobs = sorted({run.record.request.number for run in runs})
-    later = await runner.ended_runs(RunFilter(jobs, after=number)) if jobs else []
-    last: dict[int, int] = {}
+    later = await runner.ended_runs(RunFilter(jobs, after=runs[-1].number)) if runs else []
+    last = Counter[int]()
     for identity in (
-        *(run.record.identity for run in runs),
-        *(one.record.identity for one in later),
+        *(run.record.identity for run in (*runs, *later)),
         *(runner.state.jobs[job].identity("") for job in jobs if job in runner.state.jobs),
     ):
-        last[identity.job_id] = max(identity.restart, last.get(identity.job_id, 0))
-    return [run for run in runs if run.record.identity.restart == last[run.record.request.number]]
+        last[identity.job_id] = max(identity.restart, last[identity.job_id])
+    return last
 
 
-def _chosen(runs: Iterable[Accounted], wanted: RowFilter) -> Iterator[Accounted]:
-    """Yield the runs that fit a filter and its period."""
-    selections = [parse_selection(text) for text in wanted.jobs]
-    for run in runs:
-        record = run.record
-        allocation = None if record.run is None else record.run.allocation
-        facts = SelectedFacts(record.request, record.submission, allocation, (record.state,))
-        if (
-            (not selections or is_among(record, selections))
-            and fits(facts, wanted)
-            and (wanted.end is None or record.identity.submitted < wanted.end)
-        ):
-            yield run
+def _is_chosen(run: EndedRun, selections: Sequence[JobSelection], wanted: RowFilter) -> bool:
+    """Return True if a run fits a filter, its jobs and its period."""
+    allocation = None if run.run is None else run.run.allocation
+    facts = SelectedFacts(run.request, run.submission, allocation, (run.state,))
+    return (
+        (not selections or is_among(run, selections))
+        and fits(facts, wanted)
+        and (wanted.end is None or run.identity.submitted < wanted.end)
+    )
 
 
 @lru_cache(maxsize=1_000)

@@ -65,19 +65,20 @@ def fits(job: SelectedFacts, wanted: RowFilter) -> bool:
     request, allocation = job.request, job.allocation
     partitions = request.partitions if allocation is None else (allocation.partition,)
     return (
-        _has(wanted.users, request.user, str(job.submission.uid))
-        and _has(wanted.accounts, request.account)
-        and _has(wanted.partitions, *partitions)
-        and _has(wanted.states, *job.states)
-        and _has(wanted.names, job.submission.name)
-        and _has(wanted.qos, request.qos or DEFAULT_QOS)
-        and _has(wanted.reservations, request.reservation or "")
-        and _has(wanted.nodes, *(() if allocation is None else allocation.nodes))
-        and _has(wanted.licenses, *request.licenses)
+        has(wanted.users, request.user, str(job.submission.uid))
+        and has(wanted.accounts, request.account)
+        and has(wanted.partitions, *partitions)
+        and has(wanted.states, *job.states)
+        and has(wanted.names, job.submission.name)
+        and has(wanted.qos, request.qos or DEFAULT_QOS)
+        and has(wanted.reservations, request.reservation or "")
+        and has(wanted.nodes, *(() if allocation is None else allocation.nodes))
+        and has(wanted.licenses, *request.licenses)
     )
 
 
-def _has(wanted: Sequence[str], *own: str) -> bool:
+def has(wanted: Sequence[str], *own: str) -> bool:
+    """Return True if a list of a filter is empty or has one of these names."""
     return not wanted or any(name in wanted for name in own)
 
 

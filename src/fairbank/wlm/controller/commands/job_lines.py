@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import PurePosixPath
 from signal import strsignal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -41,6 +41,9 @@ DEFAULT_QOS = "normal"
 """QOS of a job that names none."""
 GroupName = Callable[[int], str]
 """Function from a gid to the name of the group."""
+T = TypeVar("T")
+Fields = Mapping[str, Callable[[T], Any]]
+"""Functions that compute fields, by name."""
 
 
 class Files(NamedTuple):
@@ -110,6 +113,13 @@ class ShownRequest:
         return tres_text(counts, self.rules, self.state.settings.accounting.billing_rule)
 
 
+def cells_of(
+    shown: T, columns: Iterable[str], fields: Fields[T], defaults: Mapping[str, Any]
+) -> list[Any]:
+    """Return the columns of a job or run: those in `fields`, for all others the default."""
+    return [fields[name](shown) if name in fields else defaults[name] for name in columns]
+
+
 class ShownJob(ShownRequest):
     """Job, tasks of an array that have not started, or with `task` one of these."""
 
@@ -172,10 +182,9 @@ class ShownJob(ShownRequest):
     def is_held_by_bank(self) -> bool:
         return self.waits and self.job.held_by is HeldBy.BANK
 
-
-def job_line(shown: ShownJob) -> JobLine:
-    """Return all fields of a job."""
-    return JobLine(**{name: show(shown) for name, show in FIELDS.items()})
+    def cells(self, columns: Iterable[str]) -> list[Any]:
+        """Return some fields of its `JobLine`."""
+        return cells_of(self, columns, FIELDS, JobLine._field_defaults)
 
 
 def shown_tasks(job: ShownJob) -> Iterator[ShownJob]:
@@ -197,7 +206,7 @@ def _description(shown: ShownJob) -> str:
     return "job requeued in held state" if is_requeued else ""
 
 
-COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
+COMMON_FIELDS: Fields[ShownRequest] = {
     "name": lambda s: s.submission.name,
     "user": lambda s: s.user,
     "uid": lambda s: s.submission.uid,
@@ -224,7 +233,7 @@ COMMON_FIELDS: Mapping[str, Callable[[ShownRequest], Any]] = {
     "wckey": lambda s: s.submission.wckey or None,
 }
 """Fields that a job has in the queue and in accounting."""
-FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
+FIELDS: Fields[ShownJob] = {
     **COMMON_FIELDS,
     "job_id": lambda s: s.job.number,
     "priority": lambda s: 0 if s.job.held_by is not None else s.request.priority,
@@ -278,13 +287,6 @@ FIELDS: Mapping[str, Callable[[ShownJob], Any]] = {
     "mail_type": lambda s: ",".join(sorted(s.submission.mail_types)) or None,
 }
 """Fields of `JobLine`. All others have its default."""
-
-
-def job_cells(shown: ShownJob, columns: Iterable[str]) -> list[Any]:
-    """Return some fields of a job."""
-    return [
-        FIELDS[name](shown) if name in FIELDS else JobLine._field_defaults[name] for name in columns
-    ]
 
 
 def licenses_text(counts: Mapping[str, int]) -> str | None:

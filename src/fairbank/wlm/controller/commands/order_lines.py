@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -53,10 +52,10 @@ def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
         )
 
 
-def share_lines(state: CoreState, now: Moment) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a ShareRow for each association, an account before what is below it.
+def share_lines(state: CoreState, now: Moment) -> Iterator[ShareRow]:
+    """Yield the shares of associations, an account before what is below it.
 
-    An infinite level is the text `inf`. Raises Conflict without factors.
+    Raises Conflict without factors.
     """
     _settings(state)
     tree, standings = fair_shares(state)
@@ -69,7 +68,7 @@ def share_lines(state: CoreState, now: Moment) -> Iterator[dict[str, Any]]:
         record = records.get((row.account, row.user, row.partition))
         used = LimitUsage() if record is None else limits.association_usage(record)
         group = {} if record is None else record.limits.tres.get(LimitKind.GRP_TRES_MINS, {})
-        shown = ShareRow(
+        yield ShareRow(
             account=row.account,
             user=row.user,
             partition=row.partition,
@@ -88,10 +87,6 @@ def share_lines(state: CoreState, now: Moment) -> Iterator[dict[str, Any]]:
             number=at + 1,
             wall=used.wall_seconds / 60,
         )
-        yield {
-            name: "inf" if name == "level" and level == math.inf else getattr(shown, name)
-            for name in shown.__struct_fields__
-        }
 
 
 def qos_usage_fields(state: CoreState, now: Moment) -> dict[str, dict[str, Any]]:

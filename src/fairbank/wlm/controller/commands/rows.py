@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
@@ -20,7 +21,7 @@ from fairbank.wlm.controller.commands.account_lines import (
     shown_accounts,
     user_lines,
 )
-from fairbank.wlm.controller.commands.accounting_lines import ShownRun, run_cells
+from fairbank.wlm.controller.commands.accounting_lines import ShownRun
 from fairbank.wlm.controller.commands.accounting_rows import (
     Keyed,
     NodeRequests,
@@ -28,8 +29,8 @@ from fairbank.wlm.controller.commands.accounting_rows import (
     group_name,
     page_of,
 )
-from fairbank.wlm.controller.commands.job_filter import selected_jobs
-from fairbank.wlm.controller.commands.job_lines import ShownJob, job_cells, shown_tasks
+from fairbank.wlm.controller.commands.job_filter import has, selected_jobs
+from fairbank.wlm.controller.commands.job_lines import ShownJob, shown_tasks
 from fairbank.wlm.controller.commands.machine_lines import (
     license_lines,
     node_lines,
@@ -44,56 +45,26 @@ from fairbank.wlm.controller.commands.order_lines import (
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.core.effects import Table
 from fairbank.wlm.core.events import Caller
+from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.requests.rights import PrivateKind, may_see
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import RowFilter, RowsRequest
 from fairbank.wlm.protocol.messages import Registration
 
-Cell = Any
 
+class RowKind(NamedTuple):
+    """Kind of rows.
 
-_FIELDS: Mapping[str, Sequence[str]] = {
-    "jobs": JobLine._fields,
-    "nodes": NodeLine._fields,
-    "partitions": PartitionLine._fields,
-    "reservations": ReservationLine._fields,
-    "licenses": LicenseLine._fields,
-    "accounting": AccountingLine._fields,
-    "priorities": PriorityRow._fields,
-    "shares": ShareRow.__struct_fields__,
-    "associations": AssociationLine._fields,
-    "users": UserLine._fields,
-    "qos": QosLine._fields,
-}
-"""Columns of each kind of rows."""
-_TABLES: Mapping[str, Sequence[Table]] = {
-    "jobs": ("jobs", "partitions"),
-    "nodes": ("nodes", "jobs", "partitions", "reservations"),
-    "partitions": ("partitions",),
-    "reservations": ("reservations",),
-    "licenses": ("jobs",),
-    "accounting": ("jobs",),
-    "priorities": ("jobs", "usage"),
-    "shares": ("jobs", "usage"),
-    "associations": (),
-    "users": (),
-    "qos": ("jobs", "qos_usage"),
-}
-"""Tables of the state from which the rows of a kind follow; those of the settings from none."""
+    columns  columns that a request may name
+    tables   tables of the state from which the rows follow; those of the settings follow from none
+    private  word of PrivateData that hides the rows from other users; None: they are never hidden
+    lines    returns the lines that fit a filter; None: they are read in another way
+    """
 
-
-_PRIVATE: Mapping[str, PrivateKind] = {
-    "jobs": "jobs",
-    "nodes": "nodes",
-    "partitions": "partitions",
-    "reservations": "reservations",
-    "accounting": "jobs",
-    "priorities": "jobs",
-    "shares": "usage",
-    "associations": "accounts",
-    "users": "users",
-}
-"""Words of PrivateData that hide rows."""
+    columns: Sequence[str]
+    tables: Sequence[Table]
+    private: PrivateKind | None
+    lines: Callable[[CoreState, Moment, RowFilter], Iterable[Any]] | None = None
 
 
 async def rows_answer(
@@ -109,32 +80,40 @@ async def rows_answer(
     Raises:
         FairbankError: a column, a job or the cursor is unknown.
     """
-    state, kind = runner.state, request.of
-    unknown = [name for name in request.columns if name not in _FIELDS[kind]]
+    state, kind = runner.state, _KINDS[request.of]
+    unknown = [name for name in request.columns if name not in kind.columns]
     if unknown:
         raise InvalidInput(
-            f"{kind} have no column {unknown[0][:40]!a}",
+            f"{request.of} have no column {unknown[0][:40]!a}",
             field="columns",
-            remedy=f"there are {', '.join(_FIELDS[kind])}",
+            remedy=f"there are {', '.join(kind.columns)}",
         )
     # Expected starts are no table: each plan with other ones is a change too.
-    change = sum(state.change_numbers[table] for table in _TABLES[kind]) << 24
+    change = sum(state.change_numbers[table] for table in kind.tables) << 24
     change += state.plan_changes & 0xFFFFFF
     if request.change == change:
         return {"change": change, "unchanged": True}
     after = _cursor(request.after)
-    page = (
-        await accounting_page(runner, nodes, request, after)
-        if kind == "accounting"
-        else page_of(_lines(runner, nodes, request, after), after)
-    )
+    if request.of == "accounting":
+        page = await accounting_page(runner, nodes, request, after)
+    elif request.of == "jobs":
+        page = page_of(_job_lines(runner, request.filter, after), after)
+    else:
+        wanted, now = request.filter, runner.now()
+        lines = (
+            _nodes(state, now, wanted, nodes.registrations)
+            if kind.lines is None
+            else kind.lines(state, now, wanted)
+        )
+        page = page_of((((place,), line) for place, line in enumerate(lines)), after)
     return {
         "change": change,
         "columns": request.columns,
         "rows": [
             _cells(line, request.columns)
             for line in page.lines
-            if _is_visible(state, caller, kind, line)
+            if kind.private is None
+            or may_see(state.settings, caller, kind.private, getattr(line, "user", ""))
         ],
         "after": page.after,
         "now": runner.now().wall,
@@ -142,20 +121,11 @@ async def rows_answer(
     }
 
 
-def _is_visible(state: CoreState, caller: Caller, kind: str, line: Any) -> bool:
-    owner = line["user"] if isinstance(line, dict) else getattr(line, "user", "")
-    private = _PRIVATE.get(kind)
-    return private is None or may_see(state.settings, caller, private, owner)
-
-
-def _cells(line: Any, columns: Sequence[str]) -> list[Cell]:
-    if isinstance(line, ShownJob):
-        return job_cells(line, columns)
-    if isinstance(line, ShownRun):
-        return run_cells(line, columns)
-    if isinstance(line, dict):
-        return [line[name] for name in columns]
-    return [getattr(line, name) for name in columns]
+def _cells(line: Any, columns: Sequence[str]) -> list[Any]:
+    if isinstance(line, ShownJob | ShownRun):
+        return line.cells(columns)
+    values = (getattr(line, name) for name in columns)
+    return ["inf" if value == math.inf else value for value in values]  # JSON has no such number
 
 
 def _cursor(text: str | None) -> tuple[int, ...]:
@@ -166,20 +136,6 @@ def _cursor(text: str | None) -> tuple[int, ...]:
         raise InvalidInput(
             f"{str(text)[:40]!a} is not a cursor", field="after", remedy="that of the answer before"
         ) from None
-
-
-def _lines(
-    runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, after: tuple[int, ...]
-) -> Iterator[Keyed]:
-    """Yield the lines with their keys."""
-    if request.of == "jobs":
-        yield from _job_lines(runner, request.filter, after)
-        return
-    if request.of == "nodes":
-        lines: Iterable[object] = _nodes(runner, nodes.registrations, request.filter)
-    else:
-        lines = _READERS[request.of](runner, request.filter)
-    yield from (((place,), line) for place, line in enumerate(lines))
 
 
 def _job_lines(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) -> Iterator[Keyed]:
@@ -205,79 +161,76 @@ def _tasks(wanted: RowFilter) -> Mapping[int, set[int]] | None:
     return tasks
 
 
+# --- other kinds ---
+
+
 def _nodes(
-    runner: CoreRunner, registrations: Mapping[str, Registration], wanted: RowFilter
-) -> Iterator[NodeLine]:
-    for line in node_lines(runner.state, runner.now(), registrations):
-        of = set((line.partitions or "").split(","))
-        if (not wanted.nodes or line.name in wanted.nodes) and (
-            not wanted.partitions or not of.isdisjoint(wanted.partitions)
-        ):
-            yield line
+    state: CoreState, now: Moment, wanted: RowFilter, registrations: Mapping[str, Registration]
+) -> Iterable[NodeLine]:
+    return (
+        line
+        for line in node_lines(state, now, registrations)
+        if has(wanted.nodes, line.name)
+        and has(wanted.partitions, *(line.partitions or "").split(","))
+    )
 
 
-def _partitions(runner: CoreRunner, wanted: RowFilter) -> Iterator[PartitionLine]:
-    for line in partition_lines(runner.state):
-        if not wanted.partitions or line.name in wanted.partitions:
-            yield line
+def _partitions(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[PartitionLine]:
+    return (line for line in partition_lines(state) if has(wanted.partitions, line.name))
 
 
-def _reservations(runner: CoreRunner, wanted: RowFilter) -> Iterator[ReservationLine]:
-    for line in reservation_lines(runner.state, runner.now()):
-        if not wanted.reservations or line.name in wanted.reservations:
-            yield line
+def _reservations(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[ReservationLine]:
+    return (line for line in reservation_lines(state, now) if has(wanted.reservations, line.name))
 
 
-def _licenses(runner: CoreRunner, wanted: RowFilter) -> Iterator[LicenseLine]:
-    for line in license_lines(runner.state, runner.now()):
-        if not wanted.licenses or line.name in wanted.licenses:
-            yield line
+def _licenses(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[LicenseLine]:
+    return (line for line in license_lines(state, now) if has(wanted.licenses, line.name))
 
 
-def _priorities(runner: CoreRunner, wanted: RowFilter) -> Iterator[PriorityRow]:
-    numbers = {job.number for job in selected_jobs(runner.state, wanted)}
-    return (line for line in priority_lines(runner.state, runner.now()) if line.job in numbers)
+def _priorities(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[PriorityRow]:
+    numbers = {job.number for job in selected_jobs(state, wanted)}
+    return (line for line in priority_lines(state, now) if line.job in numbers)
 
 
-def _shares(runner: CoreRunner, wanted: RowFilter) -> Iterator[dict[str, Any]]:
-    for line in share_lines(runner.state, runner.now()):
-        if (not wanted.users or not line["user"] or line["user"] in wanted.users) and (
-            not wanted.accounts or line["account"] in wanted.accounts
-        ):
-            yield line
+def _shares(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[ShareRow]:
+    return (
+        line
+        for line in share_lines(state, now)
+        if (not line.user or has(wanted.users, line.user)) and has(wanted.accounts, line.account)
+    )
 
 
-def _associations(runner: CoreRunner, wanted: RowFilter) -> Iterator[AssociationLine]:
-    for line in association_lines(
-        shown_accounts(runner.state), runner.settings.cluster.cluster_name
-    ):
-        if (not wanted.users or line.user in wanted.users) and (
-            not wanted.accounts or line.account in wanted.accounts
-        ):
-            yield line
+def _associations(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[AssociationLine]:
+    lines = association_lines(shown_accounts(state), state.settings.cluster.cluster_name)
+    return (
+        line
+        for line in lines
+        if has(wanted.users, line.user) and has(wanted.accounts, line.account)
+    )
 
 
-def _users(runner: CoreRunner, wanted: RowFilter) -> Iterator[UserLine]:
-    for line in user_lines(shown_accounts(runner.state)):
-        if not wanted.users or line.user in wanted.users:
-            yield line
+def _users(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[UserLine]:
+    return (line for line in user_lines(shown_accounts(state)) if has(wanted.users, line.user))
 
 
-def _qos(runner: CoreRunner, wanted: RowFilter) -> Iterator[QosLine]:
-    settings = runner.settings
-    usage = qos_usage_fields(runner.state, runner.now())
-    for line in qos_lines(settings.accounting, settings.scheduling.preemption, usage):
-        if not wanted.qos or line.name in wanted.qos:
-            yield line
+def _qos(state: CoreState, now: Moment, wanted: RowFilter) -> Iterable[QosLine]:
+    settings, usage = state.settings, qos_usage_fields(state, now)
+    lines = qos_lines(settings.accounting, settings.scheduling.preemption, usage)
+    return (line for line in lines if has(wanted.qos, line.name))
 
 
-_READERS: Mapping[str, Callable[[CoreRunner, RowFilter], Iterable[object]]] = {
-    "partitions": _partitions,
-    "reservations": _reservations,
-    "licenses": _licenses,
-    "priorities": _priorities,
-    "shares": _shares,
-    "associations": _associations,
-    "users": _users,
-    "qos": _qos,
+_KINDS: Mapping[str, RowKind] = {
+    "jobs": RowKind(JobLine._fields, ("jobs", "partitions"), "jobs"),
+    "nodes": RowKind(NodeLine._fields, ("nodes", "jobs", "partitions", "reservations"), "nodes"),
+    "partitions": RowKind(PartitionLine._fields, ("partitions",), "partitions", _partitions),
+    "reservations": RowKind(
+        ReservationLine._fields, ("reservations",), "reservations", _reservations
+    ),
+    "licenses": RowKind(LicenseLine._fields, ("jobs",), None, _licenses),
+    "accounting": RowKind(AccountingLine._fields, ("jobs",), "jobs"),
+    "priorities": RowKind(PriorityRow._fields, ("jobs", "usage"), "jobs", _priorities),
+    "shares": RowKind(ShareRow.__struct_fields__, ("jobs", "usage"), "usage", _shares),
+    "associations": RowKind(AssociationLine._fields, (), "accounts", _associations),
+    "users": RowKind(UserLine._fields, (), "users", _users),
+    "qos": RowKind(QosLine._fields, ("jobs", "qos_usage"), None, _qos),
 }
