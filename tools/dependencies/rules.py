@@ -55,7 +55,7 @@ SHELLS: Mapping[str, str] = {
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks wlm.protocol wlm.stepd",
     "wlm.controller": "core core.submission agent cluster priority scheduling jobqueue statefile "
-    "rest.auth rest.client rest.schemas rest.server rest.server.unix_socket "
+    "rest.auth rest.client rest.client.bank_client rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks report.slurm "
     "wlm.config wlm.core wlm.protocol wlm.protocol.frames",
     "wlm.client": "core wlm.protocol.frames",

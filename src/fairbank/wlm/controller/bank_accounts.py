@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
-import msgspec
-
-from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
+from fairbank.core.errors import FairbankError
 from fairbank.rest.auth.peers import user_name
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.schemas.alloc import MemberRow, ProjectRow
+from fairbank.rest.client.bank_client import BankClient
 from fairbank.wlm.core.accounts import BankAccount
 
 PERIOD_SECONDS = 30.0
@@ -20,7 +17,6 @@ PERIOD_SECONDS = 30.0
 RETRY_SECONDS = 1.0
 """Pause after a reading that failed, while no accounts are known."""
 _TIMEOUT = 10.0
-_PAGE = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +32,7 @@ class BankReader:
             handle: receiver of the accounts, by name.
         """
         address = parse_address(server, field="bank.server")
-        self._client = Client(address, timeout_seconds=_TIMEOUT)
+        self._bank = BankClient(Client(address, timeout_seconds=_TIMEOUT))
         self._handle = handle
         self._error = ""
         self._lock, self._begun = asyncio.Lock(), 0
@@ -59,7 +55,7 @@ class BankReader:
 
     async def _read(self) -> None:
         try:
-            accounts = await asyncio.to_thread(read_accounts, self._client)
+            accounts = await asyncio.to_thread(read_accounts, self._bank)
         except FairbankError as error:
             if error.message != self._error:
                 _log.warning("cannot read the accounts of the bank: %s", error.message)
@@ -72,43 +68,20 @@ class BankReader:
         self.has_read.set()
 
 
-def read_accounts(client: Client) -> dict[str, BankAccount]:
+def read_accounts(bank: BankClient) -> dict[str, BankAccount]:
     """Return the projects of a bank that are not removed, by account.
 
     A member without a user name on this host has the number, as in a request of theirs. Raises
     FairbankError, also for a bank that does not show all projects.
     """
-    me = client.get("/whoami")["data"]
-    if not isinstance(me, dict) or not (me.get("superuser") or me.get("admin")):
-        raise Forbidden(
-            "the bank does not show all projects to this user",
-            field="bank.server",
-            remedy="start the controller as a superuser of the bank",
+    bank.require_full_view()
+    projects = bank.projects()
+    names = {project.id: project.account for project in projects}
+    return {
+        project.account: BankAccount(
+            number=project.id,
+            parent=names.get(project.parent or 0, ""),
+            users=tuple(sorted(map(user_name, project.all_members))),
         )
-    rows = list(_rows(client, "/project", ProjectRow))
-    names = {row.id: row.account for row in rows}
-    accounts = {}
-    for row in rows:
-        members = _rows(client, f"/project/{row.id}/member", MemberRow)
-        users = sorted(user_name(member.uid) for member in members)
-        accounts[row.account] = BankAccount(
-            number=row.id, parent=names.get(row.parent or 0, ""), users=tuple(users)
-        )
-    return accounts
-
-
-def _rows(client: Client, path: str, kind: Any) -> Iterator[Any]:
-    """Yield the rows of a list of the bank, page by page."""
-    after: object = None
-    while True:
-        answer = client.get(path, {"limit": _PAGE, "after": after})
-        try:
-            yield from msgspec.convert(answer.get("data"), list[kind])
-        except msgspec.ValidationError as error:
-            raise InvalidInput(
-                f"the bank's {path} cannot be read: {error}",
-                field="bank.server",
-                remedy="is it a bank of this release?",
-            ) from error
-        if not (after := answer.get("next")):
-            return
+        for project in projects
+    }
