@@ -50,12 +50,12 @@ def sums_of_entries(entries: Iterable[Entry]) -> tuple[int, int, int]:
 def check_ledger(
     work: TransactionData, entries: list[Entry] | None = None, *, overdraft: bool = False
 ) -> None:
-    """Check all invariants of a commit. `overdraft`: policy lets `available` go below zero."""
+    """Check all invariants of a commit. `overdraft`: policy lets `remaining` go below zero."""
     journal = work.entries if entries is None else entries
     written = entries_by_allocation(journal)
     for allocation in work.allocations.values():
         _check_sums(allocation, written.get(allocation.id, []))
-        assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), (
+        assert overdraft or (allocation.remaining >= 0 and allocation.overrun == 0), (
             f"overdraft: {allocation}"
         )
         drawn = {

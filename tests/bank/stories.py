@@ -2,18 +2,19 @@
 
 Amounts are in SU (`45`, `30m`), times in seconds. `physics/cpu` names the allocation of a project
 on a resource, `physics/cpu:next` another one. After `->` comes the answer: `ok`, `again` or a
-refusal, and figures of it: `available`, `amount`, `written_off`, `requested`, `shortfall`, `from`
-(the allocation that pays), `for` (the project concerned; of a run, its project).
+refusal, and figures of it: `remaining`, `amount`, `written_off`, `requested`, `available`,
+`shortfall`, `from` (the allocation that pays), `for` (the project concerned; of a run, its
+project).
 
     project physics
     open physics/cpu 0..1000 with 100
-    hold 1 alice physics/cpu 60           -> ok available 40
+    hold 1 alice physics/cpu 60           -> ok remaining 40
     hold 2 bob physics/cpu 60 -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
-    charge 1 45                           -> ok available 55
-    available physics/cpu 55
+    charge 1 45                           -> ok remaining 55
+    remaining physics/cpu 55
 
 A request may come `by` a user instead of staff, and from a `report`, which may have several prices.
-A request without an answer expects `ok`. Lines with `available`, `held`, `charged`, `limit`,
+A request without an answer expects `ok`. Lines with `remaining`, `held`, `charged`, `limit`,
 `used`, `run` and `kept` only read.
 `now 100` moves the clock; `policy observe` changes the rules. A `#` begins a comment.
 """
@@ -48,7 +49,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "no_late": {"late_charges": False},
 }
 FIGURES = {
-    "available": "available",
+    "remaining": "remaining",
     "held": "held",
     "charged": "charged",
     "limit": "terms.credit_limit",
@@ -164,7 +165,7 @@ class StoryRunner:
         else:
             actual = ["again" if self.outcome.again else "ok"]
             figures = {
-                "available": self.outcome.available,
+                "remaining": self.outcome.remaining,
                 "written_off": self.outcome.written_off,
                 "amount": self.outcome.amount,
             }

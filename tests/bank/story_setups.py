@@ -79,5 +79,5 @@ EVERYTHING = """
     withdraw physics/cpu:next 99 key w          -> NOT_ENOUGH
     amend physics/cpu period 0..450
     policy record
-    charge 9 alice physics/cpu 3                -> ok available -3
+    charge 9 alice physics/cpu 3                -> ok remaining -3
 """

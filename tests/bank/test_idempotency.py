@@ -69,16 +69,16 @@ def test_key_is_known_after_the_end_of_its_run() -> None:
     play_story(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 60 key h       -> ok available 20
-        adjust 1 70 key a                       -> ok available 10
-        hold 1 alice physics/cpu 60 key h       -> again available 20 amount 60
-        charge 1 50 key c                       -> ok available 30
-        hold 1 alice physics/cpu 60 key h       -> again available 20
-        adjust 1 70 key a                       -> again available 10 amount 10
+        hold 1 alice physics/cpu 60 key h       -> ok remaining 20
+        adjust 1 70 key a                       -> ok remaining 10
+        hold 1 alice physics/cpu 60 key h       -> again remaining 20 amount 60
+        charge 1 50 key c                       -> ok remaining 30
+        hold 1 alice physics/cpu 60 key h       -> again remaining 20
+        adjust 1 70 key a                       -> again remaining 10 amount 10
         refund 1 all key r                      -> ok
-        charge 1 50 key c                       -> again available 30
-        refund 1 all key r                      -> again available 80 amount 50
-        available physics/cpu 80
+        charge 1 50 key c                       -> again remaining 30
+        refund 1 all key r                      -> again remaining 80 amount 50
+        remaining physics/cpu 80
         """
     )
 
@@ -86,7 +86,7 @@ def test_key_is_known_after_the_end_of_its_run() -> None:
 def test_without_a_key_credit_moves_each_time() -> None:
     play_story(
         COLLEGE
-        + "deposit physics/cpu 1 -> ok available 81\n deposit physics/cpu 1 -> ok available 82"
+        + "deposit physics/cpu 1 -> ok remaining 81\n deposit physics/cpu 1 -> ok remaining 82"
     )
 
 
@@ -128,14 +128,14 @@ def test_key_belongs_to_its_actor() -> None:
     play_story(
         COLLEGE
         + """
-        deposit physics/cpu 1 key k                 -> ok available 81
-        deposit physics/cpu 2 key k by alice        -> ok available 83
-        deposit physics/cpu 1 key k by bob -> ok available 84 # of another user, so another request
-        deposit physics/cpu 1 key k                 -> again available 81
-        deposit physics/cpu 2 key k by alice        -> again available 83
+        deposit physics/cpu 1 key k                 -> ok remaining 81
+        deposit physics/cpu 2 key k by alice        -> ok remaining 83
+        deposit physics/cpu 1 key k by bob -> ok remaining 84 # of another user, so another request
+        deposit physics/cpu 1 key k                 -> again remaining 81
+        deposit physics/cpu 2 key k by alice        -> again remaining 83
         deposit physics/cpu 1 key k by alice        -> KEY_REUSED
         withdraw physics/cpu 999 key n by alice     -> NOT_ENOUGH
-        withdraw physics/cpu 1 key n                -> ok available 83
+        withdraw physics/cpu 1 key n                -> ok remaining 83
         """
     )
 
@@ -160,14 +160,14 @@ def test_report_with_key_is_recognised_after_price_change() -> None:
     play_story(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 60 until 500 key h report start        -> ok available 20
-        hold 1 alice physics/cpu 40 until 600 key h report start -> again available 20 amount 60
+        hold 1 alice physics/cpu 60 until 500 key h report start        -> ok remaining 20
+        hold 1 alice physics/cpu 40 until 600 key h report start -> again remaining 20 amount 60
         hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_REUSED
         hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_REUSED
         hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_REUSED
-        adjust 1 70 until 500 key a report change                       -> ok available 10
-        adjust 1 50 until 600 key a report change                       -> again available 10
-        charge 1 50 key c report end                                    -> ok available 30
-        release 1 key c report end -> again available 30 amount 50   # its state costs nothing now
+        adjust 1 70 until 500 key a report change                       -> ok remaining 10
+        adjust 1 50 until 600 key a report change                       -> again remaining 10
+        charge 1 50 key c report end                                    -> ok remaining 30
+        release 1 key c report end -> again remaining 30 amount 50   # its state costs nothing now
         """
     )

@@ -21,7 +21,7 @@ def test_hold_without_further_reports_lapses() -> None:
         now 499
         lapse 1                         -> NOT_DUE
         now 500
-        lapse 1                         -> ok available 100 amount 60
+        lapse 1                         -> ok remaining 100 amount 60
         lapse 1                         -> RUN_CLOSED
         run 1 lapsed held 0 charged 0
         used alice physics/cpu 0
@@ -41,9 +41,9 @@ def test_run_reported_after_its_lapse_is_charged() -> None:
         lapse 2
         adjust 1 70                     -> RUN_CLOSED
         hold 1 alice physics/cpu 60     -> RUN_CLOSED
-        charge 1 45                     -> ok available 55 from physics/cpu
+        charge 1 45                     -> ok remaining 55 from physics/cpu
         charge 1 45                     -> again
-        release 2                       -> ok available 55 amount 0
+        release 2                       -> ok remaining 55 amount 0
         """
     )
 
@@ -56,10 +56,10 @@ def test_late_charge_may_exceed_the_remaining_credit() -> None:
         now 500
         lapse 1
         hold 2 bob physics/cpu 80
-        charge 1 45                     -> ok available 0 amount 20 written_off 25
+        charge 1 45                     -> ok remaining 0 amount 20 written_off 25
         run 1 charged charged 20 written_off 25
         charge 1 45                     -> again written_off 25
-        charge 2 80                     -> ok available 0
+        charge 2 80                     -> ok remaining 0
         """
     )
 
@@ -74,10 +74,10 @@ def test_late_charge_goes_to_allocation_of_the_start() -> None:
         open physics/cpu:next 100..200 with 50
         now 150
         expire physics/cpu
-        charge 1 alice physics/cpu 20 start 90  -> ok available 30 from physics/cpu
+        charge 1 alice physics/cpu 20 start 90  -> ok remaining 30 from physics/cpu
         charge 1 alice physics/cpu 20 start 90  -> again
-        charge 2 alice physics/cpu 20 start 100 -> ok available 30 from physics/cpu:next
-        release 3 alice physics/cpu start 90    -> ok available 30 amount 0
+        charge 2 alice physics/cpu 20 start 100 -> ok remaining 30 from physics/cpu:next
+        release 3 alice physics/cpu start 90    -> ok remaining 30 amount 0
         hold 3 alice physics/cpu 20             -> RUN_CLOSED        # the hold comes after all
         run 3 released
         used alice physics/cpu 20
@@ -91,12 +91,12 @@ def test_refused_late_charge_is_kept() -> None:
         policy no_late
         charge 1 alice physics/cpu 20 -> NO_HOLD requested 20 available 100 from physics/cpu
         kept physics/cpu 1
-        available physics/cpu 100
+        remaining physics/cpu 100
         charge 2 alice physics/gpu 20           -> NO_ALLOCATION
         kept registry 1
         charge 3 20          -> NO_HOLD           # says nothing about itself: nobody to keep it for
         policy late
-        charge 1 alice physics/cpu 20           -> ok available 80
+        charge 1 alice physics/cpu 20           -> ok remaining 80
         """
     )
 
@@ -107,7 +107,7 @@ def test_late_charge_takes_the_remaining_credit() -> None:
         + """
         cap alice physics/cpu 10
         freeze physics/cpu
-        charge 1 alice physics/cpu 130          -> ok available 0 amount 100 written_off 30
+        charge 1 alice physics/cpu 130          -> ok remaining 0 amount 100 written_off 30
         used alice physics/cpu 100
         """
     )
@@ -129,14 +129,14 @@ def test_late_charge_goes_to_allocation_that_covers_it() -> None:
     play_story(
         LINE
         + """
-        charge 1 alice group/cpu 5              -> ok available 15 from group/cpu
+        charge 1 alice group/cpu 5              -> ok remaining 15 from group/cpu
         cap alice group/cpu 6
         # beyond her cap in the group's
-        charge 2 alice group/cpu 5 -> ok available 45 from faculty/cpu
-        charge 3 bob group/cpu 5 -> ok available 10 from group/cpu       # where bob has none
+        charge 2 alice group/cpu 5 -> ok remaining 45 from faculty/cpu
+        charge 3 bob group/cpu 5 -> ok remaining 10 from group/cpu       # where bob has none
         freeze faculty/cpu
-        charge 4 alice group/cpu 5              -> ok available 95 from uni/cpu
-        charge 5 bob group/cpu 96 -> ok available 0 amount 10 written_off 86 from group/cpu
+        charge 4 alice group/cpu 5              -> ok remaining 95 from uni/cpu
+        charge 5 bob group/cpu 96 -> ok remaining 0 amount 10 written_off 86 from group/cpu
         """
     )
 
@@ -145,9 +145,9 @@ def test_run_keeps_its_project_whichever_pays() -> None:
     play_story(
         LINE
         + """
-        hold 1 alice group/cpu 30               -> ok available 20 from faculty/cpu
-        charge 2 alice group/cpu 60             -> ok available 40 from uni/cpu
-        hold 3 bob faculty/cpu 20               -> ok available 0 from faculty/cpu
+        hold 1 alice group/cpu 30               -> ok remaining 20 from faculty/cpu
+        charge 2 alice group/cpu 60             -> ok remaining 40 from uni/cpu
+        hold 3 bob faculty/cpu 20               -> ok remaining 0 from faculty/cpu
         run 1 held from faculty/cpu for group
         run 2 charged from uni/cpu for group
         run 3 held from faculty/cpu for faculty
@@ -166,7 +166,7 @@ def test_late_charge_beyond_caps_prefers_unfrozen_allocations() -> None:
         cap alice faculty/cpu 1
         freeze group/cpu
         # a cap stops starts, not bills
-        charge 1 alice group/cpu 10 -> ok available 40 from faculty/cpu
+        charge 1 alice group/cpu 10 -> ok remaining 40 from faculty/cpu
         used alice faculty/cpu 10
         hold 2 alice group/cpu 2                -> FROZEN
         """
@@ -178,7 +178,7 @@ def test_late_charge_uses_frozen_credit_before_write_off() -> None:
         LINE
         + """
         freeze uni/cpu
-        charge 1 alice group/cpu 60             -> ok available 40 written_off 0 from uni/cpu
+        charge 1 alice group/cpu 60             -> ok remaining 40 written_off 0 from uni/cpu
         """
     )
 
@@ -188,14 +188,14 @@ def test_uncovered_late_charge_goes_to_unfrozen_allocation() -> None:
         LINE
         + """
         freeze group/cpu
-        charge 1 alice group/cpu 130 -> ok available 0 amount 50 written_off 80 from faculty/cpu
+        charge 1 alice group/cpu 130 -> ok remaining 0 amount 50 written_off 80 from faculty/cpu
         freeze faculty/cpu
         freeze uni/cpu
-        charge 2 alice group/cpu 130 -> ok available 0 amount 20 written_off 110 from group/cpu
+        charge 2 alice group/cpu 130 -> ok remaining 0 amount 20 written_off 110 from group/cpu
         policy record
         thaw uni/cpu
-        charge 3 alice group/cpu 130            -> ok available -30 written_off 0 from uni/cpu
-        release 4 alice group/cpu               -> ok available 0 amount 0 from group/cpu
+        charge 3 alice group/cpu 130            -> ok remaining -30 written_off 0 from uni/cpu
+        release 4 alice group/cpu               -> ok remaining 0 amount 0 from group/cpu
         """
     )
 
@@ -213,7 +213,7 @@ def test_usage_of_unknown_account_counts_once_its_project_exists() -> None:
     story.play("kept registry 2")
     for line in (
         *PHYSICS.strip().splitlines(),
-        "charge 1 alice physics/cpu 20 key c -> ok available 80",
+        "charge 1 alice physics/cpu 20 key c -> ok remaining 80",
     ):
         story.play(line.strip())
 

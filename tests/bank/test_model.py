@@ -230,7 +230,7 @@ class BankAgainstModel(RuleBasedStateMachine):
         rows, model = self.batched.rows, self.model
         for number, row in rows.allocations.items():
             due = model.allocations[number]
-            assert (row.deposited, row.charged, row.held, row.available) == (
+            assert (row.deposited, row.charged, row.held, row.remaining) == (
                 model.deposited(number),
                 model.charged(number),
                 model.held(number),
@@ -286,7 +286,7 @@ class BankAgainstModel(RuleBasedStateMachine):
         } == model.tokens
         assert len(rows.allocations) == len(model.allocations)
         assert len(rows.projects) == len(model.projects)
-        assert self._may_overdraw or all(row.available >= 0 for row in rows.allocations.values())
+        assert self._may_overdraw or all(row.remaining >= 0 for row in rows.allocations.values())
 
     @property
     def _may_overdraw(self) -> bool:

@@ -15,8 +15,8 @@ def test_usage_beyond_credit_is_written_off() -> None:
         + """
         hold 1 alice physics/cpu 60
         hold 2 bob physics/cpu 40
-        charge 1 70             -> ok available 0 amount 60 written_off 10
-        charge 2 40             -> ok available 0 written_off 0
+        charge 1 70             -> ok remaining 0 amount 60 written_off 10
+        charge 2 40             -> ok remaining 0 written_off 0
         """
     )
 
@@ -28,11 +28,11 @@ def test_usage_beyond_credit_is_recorded() -> None:
         policy record
         hold 1 alice physics/cpu 60
         hold 2 bob physics/cpu 40
-        charge 1 70             -> ok available -10 amount 70 written_off 0
+        charge 1 70             -> ok remaining -10 amount 70 written_off 0
         hold 3 bob physics/cpu 1 -> INSUFFICIENT_CREDIT requested 1 available -10 shortfall 11
-        charge 2 30             -> ok available 0
-        charge 4 alice physics/cpu 5    -> ok available -5
-        deposit physics/cpu 5   -> ok available 0
+        charge 2 30             -> ok remaining 0
+        charge 4 alice physics/cpu 5    -> ok remaining -5
+        deposit physics/cpu 5   -> ok remaining 0
         """
     )
     assert story.allocation("physics/cpu").overrun == 10 * 60
@@ -43,17 +43,17 @@ def test_observing_bank_refuses_no_job() -> None:
         PHYSICS
         + """
         policy observe
-        hold 1 alice physics/cpu 160    -> ok available -60
+        hold 1 alice physics/cpu 160    -> ok remaining -60
         freeze physics/cpu
-        hold 2 bob physics/cpu 1        -> ok available -61
-        adjust 2 11                     -> ok available -71
-        charge 1 170                    -> ok available -81 written_off 0
-        hold 3 bob physics/gpu 1        -> ok available 0 amount 0          # nothing to hold on
-        release 2                       -> ok available -70
+        hold 2 bob physics/cpu 1        -> ok remaining -61
+        adjust 2 11                     -> ok remaining -71
+        charge 1 170                    -> ok remaining -81 written_off 0
+        hold 3 bob physics/gpu 1        -> ok remaining 0 amount 0          # nothing to hold on
+        release 2                       -> ok remaining -70
         policy enforce
         thaw physics/cpu
         hold 4 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT
-        charge 5 bob physics/cpu 1      -> ok available -70 amount 0 written_off 1
+        charge 5 bob physics/cpu 1      -> ok remaining -70 amount 0 written_off 1
         """
     )
     assert story.allocation("physics/cpu").overrun == 81 * 60
@@ -87,7 +87,7 @@ def test_observing_bank_keeps_the_cost_of_a_job_without_allocation() -> None:
         PHYSICS
         + """
         policy observe
-        hold 1 alice physics/gpu 1 key h        -> ok available 0 amount 0
+        hold 1 alice physics/gpu 1 key h        -> ok remaining 0 amount 0
         kept registry 1
         hold 1 alice physics/gpu 1 key h        -> again amount 0
         hold 1 alice physics/gpu 2 key h        -> KEY_REUSED
@@ -99,7 +99,7 @@ def test_observing_bank_keeps_the_cost_of_a_job_without_allocation() -> None:
         open physics/gpu 0..1000 with 10
         policy enforce
         hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands
-        charge 1 alice physics/gpu 1            -> ok available 9
+        charge 1 alice physics/gpu 1            -> ok remaining 9
         """
     )
 

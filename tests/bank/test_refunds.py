@@ -15,10 +15,10 @@ def test_refund_is_at_most_the_charge() -> None:
         hold 1 alice physics/cpu 60
         refund 1 10                     -> WRONG_STATE          # still running
         charge 1 45
-        refund 1 10                     -> ok available 65 amount 10
+        refund 1 10                     -> ok remaining 65 amount 10
         refund 1 36                     -> REFUND_TOO_LARGE requested 36 available 35 shortfall 1
         used alice physics/cpu 35
-        refund 1 all                    -> ok available 100 amount 35
+        refund 1 all                    -> ok remaining 100 amount 35
         refund 1 all                    -> NOTHING_TO_REFUND
         refund 1 1m                     -> REFUND_TOO_LARGE available 0
         used alice physics/cpu 0
@@ -48,9 +48,9 @@ def test_undone_refund_is_charged_again() -> None:
         cap alice physics/cpu 50
         hold 1 alice physics/cpu 45
         charge 1 45
-        refund 1 10                     -> ok available 65 amount 10
-        refund 1 5                      -> ok available 70 amount 5
-        undo {before + 1} physics/cpu 1         -> ok available 60 amount 10
+        refund 1 10                     -> ok remaining 65 amount 10
+        refund 1 5                      -> ok remaining 70 amount 5
+        undo {before + 1} physics/cpu 1         -> ok remaining 60 amount 10
         undo {before + 1} physics/cpu 1         -> ALREADY_UNDONE
         used alice physics/cpu 40
         charged physics/cpu 40
@@ -62,7 +62,7 @@ def test_undone_refund_is_charged_again() -> None:
         freeze physics/cpu
         undo {before + 2} physics/cpu 1         -> NOT_ENOUGH requested 5 available 2 shortfall 3
         release 2
-        undo {before + 2} physics/cpu 1         -> ok available 55 amount 5
+        undo {before + 2} physics/cpu 1         -> ok remaining 55 amount 5
         run 1 charged charged 45 refunded 0
         """
     )
@@ -74,9 +74,9 @@ def test_undone_refund_is_charged_below_zero_if_policy_allows() -> None:
         PHYSICS
         + """
         policy record
-        charge 1 alice physics/cpu 130  -> ok available -30
-        refund 1 all                    -> ok available 100
-        undo 5 physics/cpu 1                    -> ok available -30
+        charge 1 alice physics/cpu 130  -> ok remaining -30
+        refund 1 all                    -> ok remaining 100
+        undo 5 physics/cpu 1                    -> ok remaining -30
         """
     )
 
@@ -86,8 +86,8 @@ def test_earlier_overrun_does_not_allow_another() -> None:
         PHYSICS
         + """
         policy record
-        charge 1 alice physics/cpu 130  -> ok available -30
-        refund 1 20                     -> ok available -10
+        charge 1 alice physics/cpu 130  -> ok remaining -30
+        refund 1 20                     -> ok remaining -10
         deposit physics/cpu 25
         policy write_off
         undo 5 physics/cpu 1                    -> NOT_ENOUGH requested 20 available 15 shortfall 5
@@ -105,11 +105,11 @@ def test_refund_can_always_be_undone_if_overrun_is_recorded() -> None:
             + f"""
             policy {policy}
             charge 1 alice physics/cpu 20
-            refund 1 all                    -> ok available 100
+            refund 1 all                    -> ok remaining 100
             hold 2 bob physics/cpu 100
-            undo 5 physics/cpu 1                    -> ok available -20
+            undo 5 physics/cpu 1                    -> ok remaining -20
             used alice physics/cpu 20
-            charge 2 100                    -> ok available -20
+            charge 2 100                    -> ok remaining -20
             """
         )
 
@@ -139,7 +139,7 @@ def test_refund_goes_to_charged_allocation_after_its_end() -> None:
         charge 1 20
         now 150
         expire physics/cpu
-        refund 1 all                    -> ok available 50 from physics/cpu
+        refund 1 all                    -> ok remaining 50 from physics/cpu
         """)
 
 

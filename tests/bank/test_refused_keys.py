@@ -16,7 +16,7 @@ def test_key_of_unpaid_usage_stays_free_until_it_is_charged() -> None:
         open physics/gpu 0..1000 with 100
         charge 1 alice physics/gpu 1 key k
         charge 1 alice physics/gpu 1 key k      -> again
-        available physics/gpu 99
+        remaining physics/gpu 99
         """
     )
 
@@ -99,11 +99,11 @@ def test_key_refused_in_observing_bank_gets_the_granted_answer() -> None:
         COLLEGE
         + """
         policy observe
-        hold 1 alice physics/cpu 120 key h      -> ok available -40
-        adjust 1 130 key a                      -> ok available -50
+        hold 1 alice physics/cpu 120 key h      -> ok remaining -40
+        adjust 1 130 key a                      -> ok remaining -50
         kept physics/cpu 2
-        hold 1 alice physics/cpu 120 key h      -> again available -40
-        adjust 1 130 key a                      -> again available -50
+        hold 1 alice physics/cpu 120 key h      -> again remaining -40
+        adjust 1 130 key a                      -> again remaining -50
         kept physics/cpu 2
         """
     )

@@ -77,9 +77,9 @@ def test_repeated_charge_after_refund_gets_its_first_answer() -> None:
         WORLD
         + """
         hold 1 alice physics/cpu 60
-        charge 1 45                             -> ok available 45 amount 45
+        charge 1 45                             -> ok remaining 45 amount 45
         refund 1 5
-        charge 1 45                             -> again available 45 amount 45
+        charge 1 45                             -> again remaining 45 amount 45
         """
     )
 
@@ -106,12 +106,12 @@ def test_repeated_hold_is_recognised_after_limit_change() -> None:
     play_story(
         WORLD
         + """
-        hold 1 alice physics/cpu 60             -> ok available 30
-        adjust 1 70                             -> ok available 20
-        hold 1 alice physics/cpu 60             -> again available 30 amount 60
-        hold 1 alice physics/cpu 70 -> again available 30 amount 60     # repeated as it is now
+        hold 1 alice physics/cpu 60             -> ok remaining 30
+        adjust 1 70                             -> ok remaining 20
+        hold 1 alice physics/cpu 60             -> again remaining 30 amount 60
+        hold 1 alice physics/cpu 70 -> again remaining 30 amount 60     # repeated as it is now
         hold 1 alice physics/cpu 65             -> HOLD_EXISTS
-        adjust 1 60                             -> ok available 30
+        adjust 1 60                             -> ok remaining 30
         """
     )
 
@@ -158,19 +158,19 @@ def test_repeated_report_is_recognised_after_price_change() -> None:
     play_story(
         WORLD
         + """
-        hold 1 alice physics/cpu 60 until 500 report start          -> ok available 30
-        hold 1 alice physics/cpu 40 until 600 report start          -> again available 30 amount 60
-        adjust 1 70 until 500 report change                         -> ok available 20
-        adjust 1 50 until 600 report change                         -> again available 20 amount 10
-        hold 1 alice physics/cpu 40 until 600 report start          -> again available 30
-        adjust 1 80 until 500 report later                          -> ok available 10
-        adjust 1 50 until 500 report change -> ok available 40      # back to what it was before
-        charge 1 45 report end                                      -> ok available 45
-        charge 1 30 report end                                      -> again available 45 amount 45
-        release 1 report end                                        -> again available 45 amount 45
+        hold 1 alice physics/cpu 60 until 500 report start          -> ok remaining 30
+        hold 1 alice physics/cpu 40 until 600 report start          -> again remaining 30 amount 60
+        adjust 1 70 until 500 report change                         -> ok remaining 20
+        adjust 1 50 until 600 report change                         -> again remaining 20 amount 10
+        hold 1 alice physics/cpu 40 until 600 report start          -> again remaining 30
+        adjust 1 80 until 500 report later                          -> ok remaining 10
+        adjust 1 50 until 500 report change -> ok remaining 40      # back to what it was before
+        charge 1 45 report end                                      -> ok remaining 45
+        charge 1 30 report end                                      -> again remaining 45 amount 45
+        release 1 report end                                        -> again remaining 45 amount 45
         charge 1 30 report other                                    -> RUN_CLOSED
         charge 1 30                                                 -> RUN_CLOSED
-        charge 1 45                                                 -> again available 45
+        charge 1 45                                                 -> again remaining 45
         """
     )
 

@@ -60,7 +60,7 @@ def sums(story: StoryRunner) -> dict[str, object]:
             allocation.deposited,
             allocation.charged,
             allocation.held,
-            allocation.available,
+            allocation.remaining,
             allocation.overrun,
         )
         for allocation in story.work.allocations.values()
@@ -141,7 +141,7 @@ def test_refused_early_end_counts_when_repeated(late: bool) -> None:
     story.apply_line("charge 1 alice physics/cpu 7")
     story.apply_line("hold 1 alice physics/cpu 9")
     story.apply_line("charge 1 alice physics/cpu 7")
-    story.play("available physics/cpu 999993")
+    story.play("remaining physics/cpu 999993")
     story.play(f"kept physics/cpu {0 if late else 1}")
 
 
@@ -153,4 +153,4 @@ def test_refused_early_end_counts_when_repeated_with_key() -> None:
         "charge 1 alice physics/cpu 7 key c",
     ):
         story.apply_line(message)
-    story.play("available physics/cpu 999993")
+    story.play("remaining physics/cpu 999993")

@@ -16,11 +16,11 @@ def test_rest_of_hold_is_released_at_the_end() -> None:
     play_story(
         PHYSICS
         + """
-        hold 1 alice physics/cpu 60     -> ok available 40 amount 60 from physics/cpu
+        hold 1 alice physics/cpu 60     -> ok remaining 40 amount 60 from physics/cpu
         held physics/cpu 60
         used alice physics/cpu 60
         now 50
-        charge 1 45                     -> ok available 55 amount 45 written_off 0
+        charge 1 45                     -> ok remaining 55 amount 45 written_off 0
         held physics/cpu 0
         charged physics/cpu 45
         used alice physics/cpu 45
@@ -37,9 +37,9 @@ def test_refusal_has_figures_and_changes_nothing() -> None:
         hold 2 bob physics/cpu 40.25 \
             -> INSUFFICIENT_CREDIT requested 40.25 available 40 shortfall 15m from physics/cpu
         kept physics/cpu 1
-        available physics/cpu 40
+        remaining physics/cpu 40
         used bob physics/cpu 0
-        hold 2 bob physics/cpu 40       -> ok available 0      # a refused run may ask again
+        hold 2 bob physics/cpu 40       -> ok remaining 0      # a refused run may ask again
         hold 3 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT available 0 shortfall 1m
         hold 4 bob physics/cpu 0        -> ok             # what costs nothing always fits
         """
@@ -50,8 +50,8 @@ def test_run_has_one_hold() -> None:
     play_story(
         PHYSICS
         + """
-        hold 1 alice physics/cpu 60     -> ok available 40
-        hold 1 alice physics/cpu 60     -> again available 40 amount 60
+        hold 1 alice physics/cpu 60     -> ok remaining 40
+        hold 1 alice physics/cpu 60     -> again remaining 40 amount 60
         hold 1 alice physics/cpu 59     -> HOLD_EXISTS
         hold 1 bob physics/cpu 60       -> HOLD_EXISTS
         held physics/cpu 60
@@ -72,7 +72,7 @@ def test_restart_and_submission_time_identify_a_run() -> None:
         run 1 released charged 0
         run 1.1 charged charged 8
         run 1@500 held held 10
-        available physics/cpu 82
+        remaining physics/cpu 82
         """
     )
 
@@ -82,13 +82,13 @@ def test_run_is_closed_once() -> None:
         PHYSICS
         + """
         hold 1 alice physics/cpu 60
-        charge 1 45                     -> ok available 55
-        charge 1 45                     -> again available 55 amount 45
+        charge 1 45                     -> ok remaining 55
+        charge 1 45                     -> again remaining 55 amount 45
         charge 1 46                     -> RUN_CLOSED
         release 1                       -> RUN_CLOSED
         hold 1 alice physics/cpu 60     -> RUN_CLOSED
         adjust 1 70                     -> RUN_CLOSED
-        available physics/cpu 55
+        remaining physics/cpu 55
         """
     )
 
@@ -107,9 +107,9 @@ def test_end_that_contradicts_its_hold_closes_nothing() -> None:
         release 1 bob physics/cpu               -> REPORT_MISMATCH
         charge 1 alice physics/cpu 45 priced gpu -> REPORT_MISMATCH
         kept physics/cpu 5
-        available chemistry/cpu 100
-        charge 1 alice physics/cpu 45 priced std -> ok available 55
-        charge 1 alice physics/cpu 45           -> again available 55
+        remaining chemistry/cpu 100
+        charge 1 alice physics/cpu 45 priced std -> ok remaining 55
+        charge 1 alice physics/cpu 45           -> again remaining 55
         charge 1 bob physics/cpu 45             -> REPORT_MISMATCH
         kept physics/cpu 5
         """
@@ -131,9 +131,9 @@ def test_limit_that_contradicts_its_hold_changes_nothing() -> None:
         adjust 1 bob physics/cpu 60        -> REPORT_MISMATCH   # also where it would change nothing
         kept physics/cpu 5
         adjust 1 bob physics/cpu 80 key a       -> REPORT_MISMATCH
-        adjust 1 alice physics/cpu 80 priced std key a -> ok available 20 # its key was left free
-        adjust 1 90 -> ok available 10        # says nothing about itself
-        charge 1 alice physics/cpu 45           -> ok available 55
+        adjust 1 alice physics/cpu 80 priced std key a -> ok remaining 20 # its key was left free
+        adjust 1 90 -> ok remaining 10        # says nothing about itself
+        charge 1 alice physics/cpu 45           -> ok remaining 55
         adjust 1 bob physics/cpu 80             -> RUN_CLOSED
         """
     )
@@ -143,9 +143,9 @@ def test_failed_node_costs_nothing() -> None:
     play_story(
         PHYSICS
         + """
-        hold 1 alice physics/cpu 60     -> ok available 40
-        release 1                       -> ok available 100
-        release 1                       -> again available 100
+        hold 1 alice physics/cpu 60     -> ok remaining 40
+        release 1                       -> ok remaining 100
+        release 1                       -> again remaining 100
         charge 1 45                     -> RUN_CLOSED
         used alice physics/cpu 0
         run 1 released held 0 charged 0
@@ -155,7 +155,7 @@ def test_failed_node_costs_nothing() -> None:
 
 def test_charge_may_exceed_its_hold_within_the_credit() -> None:
     play_story(
-        PHYSICS + "hold 1 alice physics/cpu 60\n charge 1 90 -> ok available 10 written_off 0"
+        PHYSICS + "hold 1 alice physics/cpu 60\n charge 1 90 -> ok remaining 10 written_off 0"
     )
 
 
@@ -173,9 +173,9 @@ def test_job_across_two_periods_is_charged_to_the_earlier() -> None:
         hold 2 alice physics/cpu 20     -> ok from physics/cpu:next
         expire physics/cpu
         now 150
-        adjust 1 30                     -> ok from physics/cpu available 20
-        charge 1 25                     -> ok from physics/cpu available 25
-        charge 2 15                     -> ok from physics/cpu:next available 35
+        adjust 1 30                     -> ok from physics/cpu remaining 20
+        charge 1 25                     -> ok from physics/cpu remaining 25
+        charge 2 15                     -> ok from physics/cpu:next remaining 35
         """)
 
 

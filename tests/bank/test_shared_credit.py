@@ -20,15 +20,15 @@ def test_own_credit_is_used_before_shared_credit() -> None:
         + """
         hold 1 alice optics/cpu 8       -> ok from optics/cpu
         hold 2 alice optics/cpu 8       -> ok from college/cpu         # physics does not share
-        hold 3 alice optics/cpu 2       -> ok from optics/cpu available 0
+        hold 3 alice optics/cpu 2       -> ok from optics/cpu remaining 0
         amend physics/cpu shared yes
         hold 4 alice optics/cpu 8       -> ok from physics/cpu         # the nearest parent first
         hold 5 alice optics/cpu 93 -> INSUFFICIENT_CREDIT requested 93 available 0 from optics/cpu
         hold 6 bob college/cpu 8        -> ok from college/cpu
-        charge 2 5                      -> ok from college/cpu available 87
+        charge 2 5                      -> ok from college/cpu remaining 87
         # late: the first that can pay all
-        charge 8 bob optics/cpu 60 -> ok from college/cpu available 27
-        charge 9 bob optics/cpu 95      -> ok from optics/cpu available 0 written_off 95
+        charge 8 bob optics/cpu 60 -> ok from college/cpu remaining 27
+        charge 9 bob optics/cpu 95      -> ok from optics/cpu remaining 0 written_off 95
         amend college/cpu shared no
         adjust 4 20                     -> ok from physics/cpu
         hold 7 alice optics/cpu 45      -> INSUFFICIENT_CREDIT
@@ -59,6 +59,6 @@ def test_project_without_credit_of_its_own_draws_on_its_parents() -> None:
 def test_parents_do_not_draw_on_their_children() -> None:
     play_story(
         FAMILY + "amend optics/cpu shared yes\n"
-        "hold 1 alice physics/cpu 60 -> ok from college/cpu\n available"
+        "hold 1 alice physics/cpu 60 -> ok from college/cpu\n remaining"
         " optics/cpu 10"
     )

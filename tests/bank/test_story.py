@@ -17,10 +17,10 @@ def test_example_story_passes() -> None:
     story = play_story(
         A_PROJECT
         + """
-        hold 1 alice physics/cpu 60           -> ok available 40
+        hold 1 alice physics/cpu 60           -> ok remaining 40
         hold 2 bob physics/cpu 60 -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
-        charge 1 45                           -> ok available 55
-        available physics/cpu 55
+        charge 1 45                           -> ok remaining 55
+        remaining physics/cpu 55
         """
     )
     assert story.allocation("physics/cpu").charged == 45 * 60
@@ -30,10 +30,10 @@ def test_example_story_passes() -> None:
     "line",
     [
         "hold 1 alice physics/cpu 60 -> INSUFFICIENT_CREDIT",
-        "hold 1 alice physics/cpu 60 -> ok available 41",
+        "hold 1 alice physics/cpu 60 -> ok remaining 41",
         "hold 1 alice physics/cpu 101",
         "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT shortfall 2",
-        "available physics/cpu 99",
+        "remaining physics/cpu 99",
         "used alice physics/cpu 1",
         "run 1 held",
         "kept physics/cpu 1",

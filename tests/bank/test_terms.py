@@ -50,7 +50,7 @@ def test_frozen_allocation_takes_no_new_hold() -> None:
         freeze physics/cpu
         hold 2 alice physics/cpu 10     -> FROZEN requested 10 available 0
         kept physics/cpu 1
-        charge 1 12                     -> ok available 88           # what runs is paid
+        charge 1 12                     -> ok remaining 88           # what runs is paid
         deposit physics/cpu 5           -> ok
         thaw physics/cpu
         hold 2 alice physics/cpu 10     -> ok
@@ -67,15 +67,15 @@ def test_ended_allocation_takes_no_new_hold() -> None:
         end physics/cpu
         hold 2 alice physics/cpu 10     -> NO_ALLOCATION
         kept registry 1
-        charge 1 10                     -> ok available 90
-        withdraw physics/cpu 40 -> ok available 50           # staff collect what was not used
+        charge 1 10                     -> ok remaining 90
+        withdraw physics/cpu 40 -> ok remaining 50           # staff collect what was not used
         reopen physics/cpu              -> ALLOCATION_EXPIRED  # with its old end
         amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED  # nor does it live on by that alone
         charge 3 alice physics/cpu 10 -> NO_ALLOCATION # as for a hold
-        charge 4 alice physics/cpu 10 start 399 -> ok available 40
+        charge 4 alice physics/cpu 10 start 399 -> ok remaining 40
         reopen physics/cpu period 0..500
-        hold 2 alice physics/cpu 10     -> ok available 30
-        charge 3 alice physics/cpu 10   -> ok available 20
+        hold 2 alice physics/cpu 10     -> ok remaining 30
+        charge 3 alice physics/cpu 10   -> ok remaining 20
         """
     )
 
@@ -123,11 +123,11 @@ def test_frozen_allocation_stays_frozen_after_its_period(over: str) -> None:
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
         amend physics/cpu shared yes            -> ok
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
-        charge 2 alice physics/cpu 10 start 400 -> ok available 90 # usage happened, so it is paid
+        charge 2 alice physics/cpu 10 start 400 -> ok remaining 90 # usage happened, so it is paid
         freeze physics/cpu                      -> WRONG_STATE      # for it is over
         amend physics/cpu period 0..3000        -> ALLOCATION_EXPIRED
         thaw physics/cpu                        -> ok
-        hold 1 alice physics/cpu 10 start 400   -> ok available 80
+        hold 1 alice physics/cpu 10 start 400   -> ok remaining 80
         hold 3 alice physics/cpu 10 start 1000  -> NO_ALLOCATION
         """)
     assert story.allocation("physics/cpu").shown_state(story.now) is ShownState.ENDED
@@ -162,7 +162,7 @@ def test_period_of_one_second_pays_like_any_other(recorded: str) -> None:
         now 500
         open physics/cpu 100..101 with 100
         {recorded}
-        charge 1 alice physics/cpu 10 start 100 -> ok available 90
+        charge 1 alice physics/cpu 10 start 100 -> ok remaining 90
         charge 2 alice physics/cpu 10 start 101 -> NO_ALLOCATION
         """)
 
@@ -198,7 +198,7 @@ def test_ending_an_allocation_ends_its_period() -> None:
         now 400
         freeze physics/cpu
         end physics/cpu                         # frozen or not
-        charge 2 alice physics/cpu 5 start 399  -> ok available 85   # it started in time
+        charge 2 alice physics/cpu 5 start 399  -> ok remaining 85   # it started in time
         charge 3 alice physics/cpu 5 start 400  -> NO_ALLOCATION
         open physics/cpu:next 400..1000         -> ok           # so that another may follow
         now 50

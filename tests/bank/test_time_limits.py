@@ -13,16 +13,16 @@ def test_hold_grows_and_shrinks_with_the_time_limit() -> None:
         PHYSICS
         + """
         hold 1 alice physics/cpu 60
-        adjust 1 80 until 2000          -> ok available 20 amount 20
+        adjust 1 80 until 2000          -> ok remaining 20 amount 20
         run 1 held held 80
-        adjust 1 80 until 2000          -> again available 20
-        adjust 1 30 until 500           -> ok available 70
+        adjust 1 80 until 2000          -> again remaining 20
+        adjust 1 30 until 500           -> ok remaining 70
         used alice physics/cpu 30
-        adjust 1 30 until 600           -> ok available 70 amount 0   # only its deadline moves
+        adjust 1 30 until 600           -> ok remaining 70 amount 0   # only its deadline moves
         adjust 1 131 until 600 -> INSUFFICIENT_CREDIT requested 101 available 70 shortfall 31
         kept physics/cpu 1
         run 1 held held 30
-        charge 1 25                     -> ok available 75
+        charge 1 25                     -> ok remaining 75
         """
     )
 
@@ -34,8 +34,8 @@ def test_hold_that_shrinks_needs_no_credit() -> None:
         hold 1 alice physics/cpu 100
         cap alice physics/cpu 10
         freeze physics/cpu
-        adjust 1 50                     -> ok available 50
-        adjust 1 50 until 700 -> ok available 50           # nor does one whose deadline moves
+        adjust 1 50                     -> ok remaining 50
+        adjust 1 50 until 700 -> ok remaining 50           # nor does one whose deadline moves
         adjust 1 51                     -> FROZEN
         thaw physics/cpu
         adjust 1 51                     -> CAPPED requested 1 available 0

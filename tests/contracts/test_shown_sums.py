@@ -99,15 +99,15 @@ def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, li
         if after is None:
             break
         assert len(part.entries) == limit
-    assert pages[-1].opening is None or pages[-1].opening.available == 0
+    assert pages[-1].opening is None or pages[-1].opening.remaining == 0
     before = {"deposited": 0, "charged": 0, "held": 0, "remaining": 0}
-    available = Fraction(0)
+    remaining = Fraction(0)
     for entry in (entry for page in reversed(pages) for entry in page.entries):
         after_it = structs.asdict(sums(entry))
         shown = cells(MOVED, {**after_it, "before": before}, form)
-        assert abs(available + shown["IN"] - shown["OUT"] - shown["REMAINING"]) <= lost(form)
+        assert abs(remaining + shown["IN"] - shown["OUT"] - shown["REMAINING"]) <= lost(form)
         assert shown["IN"] * shown["OUT"] == 0
-        before, available = after_it, shown["REMAINING"]
+        before, remaining = after_it, shown["REMAINING"]
     assert before["remaining"] == row["remaining"]
 
 

@@ -44,8 +44,8 @@ def test_batch_is_visible_to_the_next(store: Store) -> None:
     granted(store, charge(1, 55))
     with store.reading() as reader:
         physics, chemistry = reader.allocations(AllocationQuery(), Page())
-        assert (physics.charged, physics.held, physics.available) == (55, 300, 645)
-        assert chemistry.available == 500
+        assert (physics.charged, physics.held, physics.remaining) == (55, 300, 645)
+        assert chemistry.remaining == 500
         assert [run.state for run in reader.scan(RunRecord)] == [RunState.CHARGED, RunState.HELD]
 
 

@@ -40,7 +40,7 @@ def test_two_servers_never_overdraw_an_allocation(place: Place) -> None:
         Reason.INSUFFICIENT_CREDIT
     }
     physics = contents(stores[1])[2][0]
-    assert (physics.held, physics.available) == (990, 10)
+    assert (physics.held, physics.remaining) == (990, 10)
     assert Audit(stores[0]).verify().findings == ()
 
 
@@ -125,7 +125,7 @@ def test_holds_on_shared_credit_are_serialised(place: Place) -> None:
     ]
     outcomes = run_together(*clients)
     assert sum(isinstance(outcome, Done) for outcome in outcomes) == 12
-    assert [row.available for row in contents(stores[1])[2]] == [0, 0, 0]
+    assert [row.remaining for row in contents(stores[1])[2]] == [0, 0, 0]
     assert Audit(stores[0]).verify().findings == ()
 
 

@@ -18,7 +18,7 @@ WEEK, NEVER = fading(7 * DAY), fading(0, Reset.NONE)
 
 SPENT = """
     alice runs 1 physics 90
-    available physics/cpu 10
+    remaining physics/cpu 10
     first chem
 """
 PAUSED = """
@@ -36,12 +36,12 @@ def test_credit_and_fair_share_work_together() -> None:
         + PAUSED
         + """
         first physics                   # alice's usage has decayed
-        available physics/cpu 10             # the spent credit has not
+        remaining physics/cpu 10             # the spent credit has not
         hold 9 alice physics/cpu 20 -> INSUFFICIENT_CREDIT requested 20 available 10 shortfall 10
         deposit physics/cpu 50
         first physics
         alice runs 9 physics 20         # the project with the better rank uses its credit
-        available physics/cpu 40
+        remaining physics/cpu 40
         first chem
         """
     )
@@ -89,7 +89,7 @@ def test_reset_of_single_counter_returns_all_credit() -> None:
         carol runs 2 chem 10
         first physics
         slurm physics 99 -> ok
-        available physics/cpu 10
+        remaining physics/cpu 10
         """
     )
 

@@ -51,7 +51,7 @@ def test_every_invariant_of_the_policy_holds(
     tmp_path: Path, overrun: Overrun, available: int, off: int, claim: str
 ) -> None:
     result = replay_one_job(tmp_path / "one.swf", overrun)
-    assert ([allocation.available for allocation in result.allocations], result.written_off) == (
+    assert ([allocation.remaining for allocation in result.allocations], result.written_off) == (
         [available],
         off,
     )

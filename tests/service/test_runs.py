@@ -57,7 +57,7 @@ def test_end_of_a_job_of_an_unknown_account_counts_once_its_project_exists(
     site.ticks.at += 1  # an unknown account is looked up once a second
     done = site.report_run(run_ended("chem"))
     assert isinstance(done, Done)
-    assert (done.amount, done.available) == (10, 90)
+    assert (done.amount, done.remaining) == (10, 90)
 
 
 def test_job_of_an_unknown_account_does_not_start(site: ReportingSite) -> None:
@@ -124,13 +124,13 @@ def test_reported_amount_is_charged_even_for_zero_elapsed_time(site: ReportingSi
     short = msgspec.structs.replace(run_ended("chem"), amount=40, elapsed=0)
     done = site.report_run(short)
     assert isinstance(done, Done)
-    assert (done.amount, done.available) == (40, 60)
+    assert (done.amount, done.remaining) == (40, 60)
     for number, free in ((2, {"amount": 40, "state": "NODE_FAIL"}), (3, {"elapsed": 0})):
         charged = site.report_run(
             msgspec.structs.replace(run_ended("chem"), job_id=number, key=None, **free)
         )
         assert isinstance(charged, Done)
-        assert (charged.amount, charged.available) == (0, 60)
+        assert (charged.amount, charged.remaining) == (0, 60)
 
 
 def test_shorter_time_limit_is_advised_only_if_it_changes_the_price(site: ReportingSite) -> None:
@@ -168,7 +168,7 @@ def test_run_in_a_renamed_partition_is_refused_until_it_is_known_again(site: Rep
     site.clusters["darwin"] = Cluster("darwin", {"old": Partition("old", "cpu")})
     done = site.report_run(report)
     assert isinstance(done, Done)
-    assert (done.amount, done.available) == (10, 90)
+    assert (done.amount, done.remaining) == (10, 90)
     site.clusters.clear()  # a repeated report gets its first answer, priced or not
     again = site.report_run(report)
     assert isinstance(again, Done)
@@ -207,7 +207,7 @@ def test_price_that_needs_a_missing_cluster_is_refused_as_the_start_of_its_run(
     site.clusters["darwin"] = cluster
     done = site.report_run(end)
     assert isinstance(done, Done)
-    assert (done.amount, done.available) == (9 * 10, 1_000 - 9 * 10)
+    assert (done.amount, done.remaining) == (9 * 10, 1_000 - 9 * 10)
 
 
 def test_run_with_an_amount_is_charged_without_its_cluster(site: ReportingSite) -> None:
@@ -216,7 +216,7 @@ def test_run_with_an_amount_is_charged_without_its_cluster(site: ReportingSite) 
     assert isinstance(site.report_run(msgspec.structs.replace(run_started("chem"), **fields)), Done)
     done = site.report_run(msgspec.structs.replace(run_ended("chem"), **fields))
     assert isinstance(done, Done)
-    assert (done.amount, done.available) == (30, 70)
+    assert (done.amount, done.remaining) == (30, 70)
 
 
 def test_counted_run_of_an_unknown_cluster_is_charged_once_it_is_known(site: ReportingSite) -> None:

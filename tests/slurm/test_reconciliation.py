@@ -132,7 +132,7 @@ def test_imported_runs_are_charged_once_to_the_minute(pair: ReconciledCluster) -
         (),
         len(before.outcomes),
     )
-    assert sum(allocation.available for allocation in pair.bank.allocations()) == 0, (
+    assert sum(allocation.remaining for allocation in pair.bank.allocations()) == 0, (
         "each allocation was given exactly what its runs cost"
     )
     runs = {

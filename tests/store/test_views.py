@@ -192,7 +192,7 @@ def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
     assert balances == [
-        (content.id, content.deposited, content.held, content.charged, content.own_available)
+        (content.id, content.deposited, content.held, content.charged, content.withdrawable)
         for content in contents(filled.open())[2]
     ]
     for number, credit, predebit, debit, _ in balances:

@@ -113,7 +113,7 @@ class AllocationTerms(msgspec.Struct, forbid_unknown_fields=True, frozen=True, g
 class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Row of an allocation: its terms and the sums of its journal, in SU-minutes.
 
-    `overrun` is the furthest below zero that policy let `available` go, for usage beyond the
+    `overrun` is the furthest below zero that policy let `remaining` go, for usage beyond the
     credit. Invariant at every commit: deposited + credit_limit + overrun >= charged + held. `seq`
     and `link` are those of the last entry.
     """
@@ -129,12 +129,12 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
     link: bytes = NO_LINK
 
     @property
-    def available(self) -> int:
+    def remaining(self) -> int:
         """Credit that is left. It is negative only if policy records overruns."""
         return self.deposited + self.terms.credit_limit - self.charged - self.held
 
     @property
-    def own_available(self) -> int:
+    def withdrawable(self) -> int:
         """Credit that may be withdrawn or transferred: the credit limit is not part of it."""
         return self.deposited - self.charged - self.held
 
@@ -147,7 +147,7 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
         """Return whether the period contains `at`."""
         return self.terms.start <= at < self.terms.end
 
-    def can_pay_at(self, start: int) -> bool:
+    def is_open_at(self, start: int) -> bool:
         """Return whether a run that starts at `start` may draw on it, however late the run is
         reported.
 

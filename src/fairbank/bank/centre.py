@@ -124,7 +124,7 @@ def centre_use(
         allocation
         for allocation in allocations
         if allocation.terms.start < until
-        and allocation.can_pay_at(max(allocation.terms.start, since))
+        and allocation.is_open_at(max(allocation.terms.start, since))
     ]
     granted, at_end = _credit_by_resource(valid, since, until)
     used = {(row.resource, row.clusters): row for row in usage}
@@ -162,7 +162,7 @@ def _credit_by_resource(
     for allocation in allocations:
         terms = allocation.terms
         granted[terms.resource] += granted_in(allocation, since, until)
-        if allocation.can_pay_at(until - 1):
+        if allocation.is_open_at(until - 1):
             part = allocation.deposited * (until - since) // (terms.end - terms.start)
             at_end[terms.resource] += part
     return granted, at_end

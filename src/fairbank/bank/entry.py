@@ -125,7 +125,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True, array_like=
     link: bytes = NO_LINK
 
     @property
-    def available(self) -> int:
+    def remaining(self) -> int:
         """Credit that was left after the entry, in SU-minutes."""
         return self.deposited + self.credit_limit - self.charged - self.held
 

@@ -19,7 +19,7 @@ class Overrun(Enum):
     """
 
     WRITE_OFF = "write_off"  # charge what is available, record the rest in the entry
-    RECORD = "record"  # charge it all; `available` goes below zero by the overrun
+    RECORD = "record"  # charge it all; `remaining` goes below zero by the overrun
 
 
 class GrantRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

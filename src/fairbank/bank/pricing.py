@@ -152,13 +152,13 @@ def quote(
     """
     for allocation, sums in candidates:
         if _can_pay(allocation, sums, bill.amount * tasks):
-            left = usable(allocation, sums)
+            left = available_credit(allocation, sums)
             return Quote(bill, allocation.id, left, fits=True, tasks=tasks)
     notes = () if policy.enforce else (OBSERVED,)
     number, left = None, 0
     if candidates:
         first, sums = candidates[0]
-        number, left = first.id, usable(first, sums)
+        number, left = first.id, available_credit(first, sums)
     return Quote(bill, number, left, fits=not policy.enforce, notes=notes, tasks=tasks)
 
 
@@ -166,7 +166,7 @@ def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
     """Return whether the ledger would accept a hold. Above a cap it accepts none, not even of 0."""
     return (
         allocation.state is AllocationState.ACTIVE
-        and amount <= allocation.available
+        and amount <= allocation.remaining
         and (sums.left is None or amount <= sums.left)
     )
 
@@ -257,17 +257,17 @@ def _unknown_memory(request: JobRequest, partition: Partition) -> str:
     )
 
 
-def usable(allocation: Allocation, sums: UserSums) -> int:
-    """Return the credit that a user may use: available, within the cap; 0 if frozen."""
-    return sums.within(allocation.available) if allocation.state is AllocationState.ACTIVE else 0
+def available_credit(allocation: Allocation, sums: UserSums) -> int:
+    """Return the available credit: what remains, within the cap of the user; 0 if frozen."""
+    return sums.within(allocation.remaining) if allocation.state is AllocationState.ACTIVE else 0
 
 
-def usable_now(allocation: Allocation, sums: UserSums, now: int) -> int:
-    """Return the credit that a user may use at this time; 0 if the allocation is not active.
+def available_now(allocation: Allocation, sums: UserSums, now: int) -> int:
+    """Return the available credit of a user now; 0 if the allocation is not active.
 
     Args:
         allocation: allocation with its term and state.
         sums: charges, holds and cap of the user in it.
         now: time in seconds, which must be in the term.
     """
-    return usable(allocation, sums) if allocation.is_in_period(now) else 0
+    return available_credit(allocation, sums) if allocation.is_in_period(now) else 0

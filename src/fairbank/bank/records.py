@@ -101,7 +101,7 @@ class BankFunds:
 
         As at the bank, one allocation pays for a run: the first with enough, else the first.
         """
-        left = {id(record): record.available for records in self._of.values() for record in records}
+        left = {id(record): record.remaining for records in self._of.values() for record in records}
         beyond = []
         for charge in charges:
             project = self.by_account.get(charge.account)  # none if it was removed since a hold

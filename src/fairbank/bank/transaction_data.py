@@ -174,7 +174,7 @@ class TransactionData:
             allocation
             for project in chain
             for allocation in self.allocations_of(project, resource)
-            if allocation.can_pay_at(at) and (project == chain[0] or allocation.terms.shared)
+            if allocation.is_open_at(at) and (project == chain[0] or allocation.terms.shared)
         ]
 
     def projects_of(self, numbers: Iterable[int]) -> list[Project]:

@@ -41,7 +41,7 @@ class Centre(UseCases):
         groups = price_groups(self._context.clusters)
         query = UsageQuery(since=since, until=until, price_groups=groups)
         with self._store.reading() as reader:
-            allocations = _usable(reader, since, self._clock.now())
+            allocations = _with_granted_credit(reader, since, self._clock.now())
             usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
         members: dict[str, list[str]] = {}
         for _, name, clusters in groups:
@@ -65,13 +65,13 @@ class Centre(UseCases):
         return units
 
 
-def _usable(reader: Reader, since: Instant, now: Instant) -> list[Allocation]:
+def _with_granted_credit(reader: Reader, since: Instant, now: Instant) -> list[Allocation]:
     """Return all allocations; those that were ended early after `since` without unused credit."""
     allocations = list(reader.scan(Allocation))
     unspent = [
         allocation.id
         for allocation in allocations
-        if since < allocation.terms.end <= now and allocation.own_available > 0
+        if since < allocation.terms.end <= now and allocation.withdrawable > 0
     ]
     early: set[int] = set()
     for first in range(0, len(unspent), PAGE_MAX):

@@ -23,7 +23,7 @@ from fairbank.bank.quoted_partitions import (
 )
 from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
-from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
+from fairbank.bank.rules.run_refusals import credit_at_refusal, credit_facts
 from fairbank.bank.rules.short_term import JobPlace, RequestedPlace, place_job, short_terms
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
@@ -153,7 +153,7 @@ class Quotes(UseCases):
         priced = bill(request, cluster)
         project_chain, now = self._project_cache.project_chain(project), self._clock.now()
         uid = identity.uid if owner is None else owner
-        (offers,) = available_credit(self._store, [project_chain], priced.resource, uid, now)
+        (offers,) = possible_payers(self._store, [project_chain], priced.resource, uid, now)
         # Without this a member could read a colleague's cap and running jobs from a quote.
         offers = [
             (allocation, sums if _shows_owner(identity, uid, allocation) else UserSums())
@@ -168,7 +168,7 @@ class Quotes(UseCases):
         refusal = reason and Refusal(
             reason,
             requested=offer.total,
-            available=0 if payer is None else usable_credit(*payer, reason),
+            available=0 if payer is None else credit_at_refusal(*payer, reason),
             facts=None if payer is None else credit_facts(*payer, reason),
             allocation=offer.allocation,
             project=project.id,
@@ -216,7 +216,7 @@ def _fitting_requests(
     return fitting or requests, reasons
 
 
-def available_credit(
+def possible_payers(
     store: Store, chains: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant
 ) -> list[Offers]:
     """Return the allocations that may carry a job, for each project chain, from one snapshot.

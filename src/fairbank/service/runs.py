@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Entry
-from fairbank.bank.pricing import usable
+from fairbank.bank.pricing import available_credit
 from fairbank.bank.query import (
     PAGE_MAX,
     AllocationQuery,
@@ -39,7 +39,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.core.usage_groups import UsageBy
 from fairbank.service.access.identity import Action, Identity, VisibleJobs, check_allowed
 from fairbank.service.allocations import states_since
-from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
+from fairbank.service.quotes import Offers, UncoveredJob, nearest_allocations, possible_payers
 from fairbank.service.use_cases import UseCases, only
 from fairbank.store.contract import Reader
 
@@ -164,7 +164,7 @@ class Runs(UseCases):
         grace = self._context.policy.hold_grace_seconds
         projects = {allocation.id: allocation.terms.project for allocation in payers}
         available = {
-            allocation.id: allocation.available
+            allocation.id: allocation.remaining
             for allocation in payers
             if allocation.shown_state(now) is ShownState.ACTIVE
         }
@@ -224,7 +224,7 @@ class Runs(UseCases):
         chains = [self._project_cache.project_chain(project) for project in others]
         offers = zip(
             others,
-            available_credit(
+            possible_payers(
                 self._store, chains, refusal.resource, refusal.owner, self._clock.now()
             ),
             strict=True,
@@ -315,4 +315,6 @@ def _first_sufficient(offers: Offers, amount: int) -> int | None:
     """Return what the user has left of the first allocation that could pay `amount`; None if none
     could.
     """
-    return next((left for left in (usable(*offer) for offer in offers) if left >= amount), None)
+    return next(
+        (left for left in (available_credit(*offer) for offer in offers) if left >= amount), None
+    )

@@ -150,7 +150,7 @@ def _memory_per_cpu(partition: Partition, slurm_partition: SlurmPartition) -> in
 def _balance(funds: BankFunds, project: BankProject, resource: str, now: int) -> PolicyBalance:
     """Return the most that one run could use: of one allocation of the project's chain, or 0."""
     payers = funds.payers(project.id, resource, now)
-    active = [payer.available for payer in payers if payer.state is AllocationState.ACTIVE]
+    active = [payer.remaining for payer in payers if payer.state is AllocationState.ACTIVE]
     return PolicyBalance(project.account, resource, max(active, default=0))
 
 

@@ -117,7 +117,7 @@ def _paying_next(
         for resource in resources:
             if payers := funds.payers(project.id, resource, now):
                 paying[account, resource] = next(
-                    (allocation for allocation in payers if allocation.available > 0), payers[0]
+                    (allocation for allocation in payers if allocation.remaining > 0), payers[0]
                 )
     return paying
 

@@ -31,7 +31,7 @@ def test_bank_has_the_users_project_with_a_year_of_all_cpus(tmp_path: Path) -> N
     settings = create_bank(tmp_path, MACHINE, again=False)
     assert find_year(settings) is None
     year = grant_year(settings, 16)
-    assert (year.terms.resource, year.available) == ("cpu", 16 * 8_760 * 60)
+    assert (year.terms.resource, year.remaining) == ("cpu", 16 * 8_760 * 60)
     assert year.terms.end - year.terms.start in (365 * DAY, 366 * DAY)
     with opened_store(str(settings)) as store, store.reading() as reader:
         (project,) = reader.projects(ProjectQuery(), Page(9))
@@ -54,7 +54,7 @@ def test_credit_is_renewed_only_when_it_has_ended(tmp_path: Path) -> None:
     wait_until(lambda: SystemClock().now() > now, "the end of the allocation")
     second = grant_year(settings, 2)
     assert second.id != first.id
-    assert second.available == 2 * 8_760 * 60
+    assert second.remaining == 2 * 8_760 * 60
 
 
 def test_settings_follow_the_cluster_and_keep_the_ledger(tmp_path: Path) -> None:

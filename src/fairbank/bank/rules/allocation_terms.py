@@ -247,10 +247,10 @@ def _conflict(data: TransactionData, old: Allocation, new: Allocation) -> Refusa
         return _overlap(terms, other, "start" if terms.end == old.terms.end else "end")
     if not is_countable(new.deposited + terms.credit_limit):
         return Refusal(Reason.TOO_LARGE, requested=terms.credit_limit, allocation=old.id)
-    if terms.credit_limit < old.terms.credit_limit and new.available < 0:
+    if terms.credit_limit < old.terms.credit_limit and new.remaining < 0:
         return Refusal(
             Reason.LIMIT_IN_USE,
-            requested=-old.own_available,
+            requested=-old.withdrawable,
             available=terms.credit_limit,
             allocation=old.id,
         )
@@ -309,7 +309,7 @@ def set_cap(context: RuleContext, request: SetCap) -> Outcome:
             entry=0,
             amount=cap or 0,
             allocation=allocation.id,
-            available=allocation.available,
+            remaining=allocation.remaining,
             again=True,
         )
     data.put_user(allocation.id, uid, UserSums(sums.charged, sums.held, cap))

@@ -38,7 +38,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     run: int | None = None
     project: int | None = None
     token: int | None = None
-    available: int = 0
+    remaining: int = 0
     written_off: int = 0
     cpu_counted: int | None = None
     kind: Kind | None = None
@@ -130,7 +130,7 @@ def done(
         entry.run,
         project,
         token,
-        allocation.available if allocation else 0,
+        allocation.remaining if allocation else 0,
         written_off,
         cpu_counted,
         entry.kind,
@@ -141,7 +141,7 @@ def obstacle(allocation: Allocation, sums: UserSums, more: int) -> Reason | None
     """Return the reason why an allocation cannot pay more for a user; None if it can.
 
     A freeze counts until it is thawed, even after the period. If neither the credit nor the cap is
-    enough, the one of which less is left is named: `usable_credit` is what the user can use.
+    enough, the one of which less is left is named.
 
     Args:
         allocation: allocation that is to pay.
@@ -150,9 +150,9 @@ def obstacle(allocation: Allocation, sums: UserSums, more: int) -> Reason | None
     """
     if allocation.state is _FROZEN:
         return Reason.FROZEN
-    if sums.left is not None and sums.left < allocation.available and more > sums.left:
+    if sums.left is not None and sums.left < allocation.remaining and more > sums.left:
         return Reason.CAPPED
-    return Reason.INSUFFICIENT_CREDIT if more > allocation.available else None
+    return Reason.INSUFFICIENT_CREDIT if more > allocation.remaining else None
 
 
 def put_run(
@@ -170,7 +170,7 @@ def put_run(
         record: row of the run after the request.
         charged: change of the charges, in SU-minutes.
         held: change of the holds, in SU-minutes.
-        below: policy lets `available` go below zero.
+        below: policy lets `remaining` go below zero.
     """
     data.put_run(record)
     allocation, owner = data.allocations[record.allocation], record.owner
@@ -183,4 +183,4 @@ def put_run(
     after = _replace(allocation, charged=allocation.charged + charged, held=allocation.held + held)
     if not below:
         return after
-    return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available)))
+    return _replace(after, overrun=SuMinutes(max(after.overrun, -after.remaining)))

@@ -40,7 +40,7 @@ def withdraw(context: RuleContext, request: Withdraw) -> Outcome:
     allocation = context.data.allocations.get(request.allocation)
     if allocation is None:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
-    if request.amount > allocation.own_available:
+    if request.amount > allocation.withdrawable:
         return _too_little(allocation, request.amount, _undo_detail(context))
     after = _replace(allocation, deposited=allocation.deposited - request.amount)
     return done(context.post(Kind.WITHDRAW, request.amount, after), after)
@@ -73,7 +73,7 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
                 resource=allocation.terms.resource,
                 facts={"state": allocation.state_at(context.at).value},
             )
-    if amount > source.own_available:
+    if amount > source.withdrawable:
         return _too_little(source, amount, _undo_detail(context))
     richer = _deposited(target, amount)
     if isinstance(richer, Refusal):
@@ -132,11 +132,11 @@ def recharge(context: RuleContext, run: Run, back: Entry) -> Outcome:
     if known is None or known.id != back.run:
         return Refusal(Reason.NO_HOLD, run=str(run))
     allocation, amount = context.data.allocations[known.allocation], back.amount
-    split = context.policy.split(amount, allocation.available)
+    split = context.policy.split(amount, allocation.remaining)
     if split.written_off:
         return _replace(
             _too_little(allocation, amount, Detail.WHOLE_REFUND),
-            available=max(0, allocation.available),
+            available=max(0, allocation.remaining),
             run=str(run),
         )
     if not is_countable(allocation.charged + amount):
@@ -168,7 +168,7 @@ def _too_little(allocation: Allocation, amount: int, detail: Detail) -> Refusal:
         Reason.NOT_ENOUGH,
         detail,
         requested=amount,
-        available=max(0, allocation.own_available),
+        available=max(0, allocation.withdrawable),
         allocation=allocation.id,
         project=allocation.terms.project,
         resource=allocation.terms.resource,

@@ -31,7 +31,7 @@ def again(entry: Entry) -> Outcome:
         run=entry.run,
         project=facts.get("project") if entry.allocation == REGISTRY else None,
         token=facts.get("token") if entry.kind is Kind.TOKEN else None,
-        available=entry.available,
+        remaining=entry.remaining,
         written_off=facts.get("written_off", 0),
         cpu_counted=facts.get("cpu_counted"),
         kind=entry.kind,

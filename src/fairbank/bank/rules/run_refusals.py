@@ -185,10 +185,10 @@ def _available(
 ) -> int:
     if allocation is None:
         return 0
-    return usable_credit(allocation, data.sums_of(allocation.id, owner), reason)
+    return credit_at_refusal(allocation, data.sums_of(allocation.id, owner), reason)
 
 
-def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
+def credit_at_refusal(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
     """Return what the user can use in SU-minutes: the rest of the allocation, within the cap.
 
     Args:
@@ -198,7 +198,7 @@ def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int
     """
     if reason is Reason.FROZEN:
         return 0
-    return sums.within(allocation.available)
+    return sums.within(allocation.remaining)
 
 
 def credit_facts(allocation: Allocation, sums: UserSums, reason: Reason) -> Facts | None:

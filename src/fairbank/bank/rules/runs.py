@@ -268,7 +268,7 @@ def _resolve(
     if (fault := mismatch(known, request)) is not None:
         return _refuse_mismatch(context, known, fault, cost)
     allocation = data.allocations[known.allocation]
-    split = context.policy.split(cost, allocation.available + known.held)
+    split = context.policy.split(cost, allocation.remaining + known.held)
     if not is_countable(allocation.charged + split.charged):
         return refuse_report(context.without_key(), request, Reason.TOO_LARGE, allocation)
     details = known.reported.job_details
@@ -337,7 +337,7 @@ def _resolve_without_hold(
     if not context.policy.late_charges:
         return refuse_report(keyless, request, Reason.NO_HOLD, candidates[0])
     allocation = _payer(context, candidates, request.owner, cost)
-    split = context.policy.split(cost, allocation.available)
+    split = context.policy.split(cost, allocation.remaining)
     if not is_countable(allocation.charged + split.charged):
         return refuse_report(keyless, request, Reason.TOO_LARGE, allocation)
     number = data.next_entry_id()
@@ -368,7 +368,7 @@ def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost:
 
     def drawback(allocation: Allocation) -> tuple[bool, bool, bool]:
         reason = obstacle(allocation, context.data.sums_of(allocation.id, owner), cost)
-        short = cost > allocation.available
+        short = cost > allocation.remaining
         return short, reason is Reason.FROZEN, reason is Reason.CAPPED and not short
 
     return min(candidates, key=drawback)

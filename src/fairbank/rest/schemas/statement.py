@@ -114,7 +114,7 @@ class StatementAnswer(Envelope, frozen=True, kw_only=True):
 
 def sums(entry: Entry) -> Sums:
     """Return the sums after an entry."""
-    return convert_to(Sums, entry, remaining=entry.available)
+    return convert_to(Sums, entry, available=entry.remaining)
 
 
 def entry_row(
@@ -143,7 +143,7 @@ def entry_row(
         entry,
         at=iso(entry.at),
         kind=entry.kind.value,
-        remaining=entry.available,
+        available=entry.remaining,
         sign=EFFECTS[entry.kind].sign if entry.kind in EFFECTS else None,
         cluster=cluster,
         job_id=job_id,

@@ -174,9 +174,9 @@ class SimulatedBank:
 
     def _errors(self, allocations: list[Allocation]) -> Iterator[str]:
         for allocation in allocations:
-            if allocation.available < 0 or allocation.held:
+            if allocation.remaining < 0 or allocation.held:
                 yield (
-                    f"allocation {allocation.id} has {allocation.available} left and"
+                    f"allocation {allocation.id} has {allocation.remaining} left and"
                     f" {allocation.held} held"
                 )
         if self._data.runs:
@@ -203,7 +203,7 @@ class SimulatedBank:
         sums = (
             sum(allocation.deposited for allocation in own),
             sum(allocation.charged for allocation in own),
-            sum(allocation.available for allocation in own),
+            sum(allocation.remaining for allocation in own),
         )
         return PayerCredit(payer, *sums, *self._counts[payer])
 

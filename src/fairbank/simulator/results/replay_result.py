@@ -64,7 +64,7 @@ class ReplayResult(ReplayCounts, kw_only=True):
                 "deposited": allocation.deposited,
                 "charged": allocation.charged,
                 "held": allocation.held,
-                "available": allocation.available,
+                "available": allocation.remaining,
             }
             for allocation in self.allocations
         ]
@@ -105,11 +105,11 @@ def check_invariants(
 
 
 def _overdrawn(allocations: Sequence[Allocation], policy: Policy) -> ReplayInvariant:
-    lowest = min((allocation.available for allocation in allocations), default=0)
+    lowest = min((allocation.remaining for allocation in allocations), default=0)
     figures = f"the least remaining is {show_minutes(lowest)}"
     if policy.overrun is Overrun.WRITE_OFF:
         return ReplayInvariant("no allocation is overdrawn", lowest >= 0, figures)
-    held = all(allocation.available + allocation.overrun >= 0 for allocation in allocations)
+    held = all(allocation.remaining + allocation.overrun >= 0 for allocation in allocations)
     return ReplayInvariant(
         "no allocation is overdrawn by more than its recorded overruns", held, figures
     )

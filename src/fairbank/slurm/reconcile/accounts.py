@@ -226,7 +226,7 @@ def _limit_changes(
             for child in projects_below[project.id]
             for allocation in _drawable_allocations(child, funds, wanted.now)
         }.values()
-        available = sum(max(0, allocation.available) for allocation in allocations)
+        available = sum(max(0, allocation.remaining) for allocation in allocations)
         held = sum(allocation.held for allocation in allocations)
         usage = wanted.usage.get(project.account, AccountUsage())
         limit = usage.billing_limit(max(held, usage.running) + available)

@@ -278,7 +278,7 @@ def _bank_line(context: Context, directory: ClusterDirectory, settings: WlmSetti
 
 def credit_text(context: Context, allocation: Allocation) -> str:
     """Return available credit and last day of an allocation."""
-    credit = show_su(allocation.available)
+    credit = show_su(allocation.remaining)
     end = datetime.fromtimestamp(allocation.terms.end, context.zone).date()
     return f"{credit} SU until {end}"
 
