@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ DAEMONS = ("bank", "agent", "node", "controller")
 
 
 class RunningCluster:
-    """Cluster in `home/q`. Commands have the environment that `fairbank env` prints."""
+    """Cluster in `home/q`. Commands have the environment that `fairbank env` prints.
 
-    def __init__(self, home: Path) -> None:
-        self.home, self.directory = home, home / "q"
+    `before` are words before each command, which run it.
+    """
+
+    def __init__(self, home: Path, before: Sequence[str] = ()) -> None:
+        self.home, self.directory, self._before = home, home / "q", before
         self.environment = {
             "PATH": f"{self.directory}/bin:{os.environ['PATH']}",
             "HOME": str(home),
@@ -45,7 +49,7 @@ class RunningCluster:
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            words,
+            [*self._before, *words],
             env=self.environment,
             cwd=self.home,
             capture_output=True,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli.framework.host import own_name
+from tests.rest.server.echo_server import needs_root
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 from tests.wlm.cluster.running_cluster import DAEMONS, RunningCluster
@@ -260,6 +261,30 @@ def test_cluster_without_bank_runs_jobs(tmp_path: Path) -> None:
         assert set(cluster.states()) == {"node", "controller"}
         assert "FAIRBANK_CONFIG" not in cluster.run("env").stdout
         cluster.slurm("sbatch", "--wait", "--wrap", "true")
+    finally:
+        cluster.close()
+
+
+@needs_root
+def test_user_whom_the_host_does_not_know_has_a_cluster_and_operates_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, int(NAMELESS), int(NAMELESS))
+    # The user may read all files, for Python may be where only root can.
+    can_read = [f"--{kind}-caps=+dac_read_search" for kind in ("inh", "ambient")]
+    ids = [f"--reuid={NAMELESS}", f"--regid={NAMELESS}", "--clear-groups"]
+    cluster = RunningCluster(home, ["setpriv", *ids, *can_read])
+    try:
+        started = cluster.run("cluster", "up", "--cpus", "2", "--memory", "1G")
+        assert started.returncode == 0, started
+        cluster.slurm("sbatch", "--wait", "--wrap", "id -u")
+        assert (home / "slurm-1.out").read_text() == f"{NAMELESS}\n"
+        accounted = cluster.slurm("sacct", "-X", "-n", "-P", "-o", "user,account,state")
+        assert accounted == f"{NAMELESS}|default|COMPLETED\n"
+        refused = cluster.try_slurm("sbatch", "-A", "nosuch", "--wrap", "true")
+        assert f"user {NAMELESS} has no association with account 'nosuch'" in refused.stderr
+        cluster.slurm("scontrol", "update", f"nodename={HOST}", "state=drain", "reason=test")
+        assert cluster.run("doctor", "--cluster").returncode == 0
     finally:
         cluster.close()
 
