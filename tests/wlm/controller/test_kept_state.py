@@ -66,9 +66,8 @@ def test_kept_state_is_read_and_its_jobs_go_on(tmp_path: Path) -> None:
         known = (ev.RunOnNode(running.run, "running"),)
         handle(ev.NodeRegistered(node, "boot 1", known))
     handle(ev.VerdictGiven(4, starting.run, "run", "", ""))
-    handle(ev.ScriptEnded("n0", running.run, 0))
     for name in running.left:
-        handle(ev.RunCleared(name, running.run))
+        handle(ev.RunChanged(name, ev.RunOnNode(running.run, "cleared")))
     handle(ev.PlanMade(run_passes(pass_snapshot(state, NOW), SchedulerParameters(), NOW.wall)))
     tasks = [job for job in state.jobs.values() if job.request.array == ARRAY]
     assert [(job.state.base, job.tasks) for job in tasks] == [("PENDING", (1, 2)), ("RUNNING", ())]

@@ -93,7 +93,7 @@ class Histories(RuleBasedStateMachine):
         )
         self.world.restart()
         self.plans: list[ev.PlanMade] = []
-        self.gone: list[ev.RunCleared] = []
+        self.gone: list[ev.RunChanged] = []
         for cpus, requeues in ((2, True), (3, False), (4, True)):
             self.world.submit(cpus=cpus, may_requeue=requeues)
         self.plan(True)
@@ -224,14 +224,14 @@ class Histories(RuleBasedStateMachine):
         elif step in ("end", "fail") and stage == "running":
             self.world.end_script(node, run, code * 256 if step == "end" else 9)
         elif step == "clear" and stage == "ending":
-            self.gone.append(ev.RunCleared(name, run))
             self.world.clear_on(node, run)
+            self.gone.append(ev.RunChanged(name, ev.RunOnNode(run, "cleared", 256)))
         elif step in ("launch", "prolog") and stage == "starting":
             node.runs[run] = "cleared"
             if not node.is_silent:
-                self.world.event(ev.StartFailed(name, run, is_prolog=step == "prolog"))
+                self.world.event(node.seen(run, failed=step))
         elif step == "unkillable" and stage == "ending" and not node.is_silent:
-            self.world.event(ev.ProcessesLeft(name, run, (4711,)))
+            self.world.event(node.seen(run, unkillable=(4711,)))
         elif step == "repeat" and not node.is_silent:
             self._repeat(node, run)
 
@@ -239,14 +239,13 @@ class Histories(RuleBasedStateMachine):
         """Repeat messages, also those of a run that is over."""
         name, stage = node.resources.name, node.runs[run]
         if stage in ("running", "ending"):
-            self.world.event(ev.RunStarted(name, run))
+            self.world.event(node.seen(run, stage="running"))
         if stage == "ending":
-            self.world.event(ev.ScriptEnded(name, run, node.status.get(run, 0)))
-        for message in self.gone[-1:]:
-            if not self.world.nodes[message.node].is_silent:
-                self.world.event(ev.RunStarted(message.node, message.run))
-                self.world.event(ev.ScriptEnded(message.node, message.run, 256))
-                self.world.event(message)
+            self.world.event(node.seen(run))
+        for name, seen in self.gone[-1:]:
+            if not self.world.nodes[name].is_silent:
+                for earlier in ("running", "ended", "cleared"):
+                    self.world.event(ev.RunChanged(name, seen._replace(stage=earlier)))
 
     # --- faults and administrators
 

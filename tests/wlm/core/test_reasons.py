@@ -151,7 +151,7 @@ def failed_launch(*, may_requeue: bool) -> World:
     world = submitted(settings={"max_batch_requeue": 0}, may_requeue=may_requeue)
     run = world.job(JOB).identity("lab")
     world.nodes["n0"].runs[run] = "cleared"
-    world.event(ev.StartFailed("n0", run))
+    world.event(ev.RunChanged("n0", ev.RunOnNode(run, "cleared", failed="launch")))
     return world
 
 

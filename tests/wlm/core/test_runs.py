@@ -309,7 +309,7 @@ def test_failing_prolog_drains_the_node_and_requeues_the_job(holds: bool, reason
     run = world.job(number).run
     assert run is not None
     world.nodes["n0"].runs[run.run] = "cleared"
-    world.event(ev.StartFailed("n0", run.run, is_prolog=True))
+    world.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "cleared", failed="prolog")))
     assert world.core.state.nodes["n0"].reason == "Prolog error"
     assert (world.state(number), world.reason(number)) == ("PENDING", reason)
 
@@ -505,7 +505,7 @@ def test_failing_epilog_drains_the_node() -> None:
     assert run is not None
     world.end_script(world.nodes["n0"], run.run, 0)
     world.nodes["n0"].runs[run.run] = "cleared"
-    world.event(ev.RunCleared("n0", run.run, has_epilog_failed=True))
+    world.event(world.nodes["n0"].seen(run.run, has_epilog_failed=True))
     assert world.state(number) == "COMPLETED"
     assert world.core.state.nodes["n0"].condition is NodeCondition.DRAIN
 
@@ -516,7 +516,7 @@ def test_processes_that_cannot_be_ended_drain_the_node_and_free_the_job() -> Non
     run = world.job(number).run
     assert run is not None
     world.request(ev.CancelJob(named(number)))
-    world.event(ev.ProcessesLeft("n0", run.run, (4711, 4712)))
+    world.event(world.nodes["n0"].seen(run.run, unkillable=(4711, 4712)))
     assert world.state(number) == "CANCELLED"
     assert world.core.state.nodes["n0"].reason == "Kill task failed: pids 4711,4712"
     world.request(ev.UpdateNode("n0", NodeEvent.RESUMED), OPERATOR)
@@ -535,7 +535,7 @@ def test_node_gets_jobs_when_all_earlier_processes_are_gone() -> None:
     world.request(ev.CancelJob(named(2)))
     for run in runs:
         assert run is not None
-        world.event(ev.ProcessesLeft("n0", run.run, (4711,)))
+        world.event(world.nodes["n0"].seen(run.run, unkillable=(4711,)))
     world.request(ev.UpdateNode("n0", NodeEvent.RESUMED), OPERATOR)
     waiting = world.submit()
     for run, state in zip(runs, ("PENDING", "RUNNING CONFIGURING"), strict=True):
@@ -659,12 +659,12 @@ def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
     world.advance(REQUEUE_SECONDS)
     world.settle()
     world.event(ev.VerdictGiven(99, earlier.run, "hold", "Allocation_exhausted"))
-    world.event(ev.RunStarted("n0", earlier.run))
+    world.event(ev.RunChanged("n0", ev.RunOnNode(earlier.run, "running")))
     assert world.state(number) == "RUNNING CONFIGURING"
     world.answer_prologs()
     world.begin_all()
-    world.event(ev.ScriptEnded("n0", earlier.run, 256))
-    world.event(ev.RunCleared("n0", earlier.run))
+    for stage in ("ended", "cleared"):
+        world.event(ev.RunChanged("n0", ev.RunOnNode(earlier.run, stage, 256)))
     assert world.state(number) == "RUNNING"
     world.end(number)
     world.check_at_rest()
@@ -747,7 +747,7 @@ def test_cancelled_run_has_the_status_of_sigterm_until_that_of_its_script_is_kno
     assert run is not None
     assert (run.end, run.status) == ("CANCELLED", 15)
     assert world.accounting[str(run.run)].run == run
-    world.event(ev.ScriptEnded("n0", run.run, 3 << 8))
+    world.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "ended", 3 << 8)))
     after = world.job(number).run
     assert after is not None
     assert (after.end, after.status) == ("CANCELLED", 3 << 8)

@@ -42,13 +42,13 @@ class Stage(World):
         if run is not None:
             if self.nodes["n0"].runs.get(run.run) in ("starting", "running"):
                 self.nodes["n0"].runs[run.run] = "ending"
-            self.event(ev.ScriptEnded("n0", run.run, status, is_late))
+            self.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "ended", status, is_late)))
 
     def fail(self) -> None:
         run = self.job(1).run
         if self.state(1) == "RUNNING CONFIGURING" and run is not None:
             self.nodes["n0"].runs[run.run] = "cleared"
-            self.event(ev.StartFailed("n0", run.run))
+            self.event(self.nodes["n0"].seen(run.run, failed="launch"))
         else:
             self.end_with(256)
 
@@ -81,7 +81,7 @@ class Stage(World):
     def begin_first(self) -> None:
         run = self.job(1).run
         if run is not None:
-            self.event(ev.RunStarted("n0", run.run))
+            self.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "running")))
 
 
 APPLY: dict[JobEvent, Callable[[Stage], object]] = {

@@ -53,6 +53,12 @@ from fairbank.wlm.core.snapshot import pass_snapshot
 
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
+STAGES: dict[str, Stage] = {
+    "starting": "starting",
+    "running": "running",
+    "ending": "ended",
+    "cleared": "cleared",
+}
 ALICE, BOB, OPERATOR = ev.Caller(1000, "alice"), ev.Caller(1001, "bob"), ev.Caller(900, "olga")
 START = Moment(1_700_000_000, 50)
 
@@ -97,20 +103,15 @@ class ModelNode:
                     del self.runs[identity]
 
     def registration(self) -> ev.NodeRegistered:
-        stages: dict[str, Stage] = {
-            "starting": "starting",
-            "running": "running",
-            "ending": "ended",
-            "cleared": "cleared",
-        }
-        return ev.NodeRegistered(
-            self.resources,
-            f"boot {self.boots}",
-            tuple(
-                ev.RunOnNode(run, stages[stage], self.status.get(run, 0))
-                for run, stage in self.runs.items()
-            ),
-        )
+        runs = tuple(self.seen(run).seen for run in self.runs)
+        return ev.NodeRegistered(self.resources, f"boot {self.boots}", runs)
+
+    def seen(self, run: Run, **fields: Any) -> ev.RunChanged:
+        """Return the message about a run that is here, which may have other fields."""
+        stage = STAGES[self.runs[run]]
+        status = self.status.get(run, 0) if stage in ("ended", "cleared") else 0
+        seen = ev.RunOnNode(run, stage, status)._replace(**fields)
+        return ev.RunChanged(self.resources.name, seen)
 
 
 class World:
@@ -254,7 +255,7 @@ class World:
     def begin(self, node: ModelNode, run: Run) -> None:
         node.runs[run] = "running"
         if not node.is_silent:
-            self.event(ev.RunStarted(node.resources.name, run))
+            self.event(node.seen(run))
 
     def end(self, number: int, status: int = 0) -> None:
         """End the script of a job by itself, and clear its nodes."""
@@ -267,7 +268,7 @@ class World:
     def end_script(self, node: ModelNode, run: Run, status: int) -> None:
         node.runs[run], node.status[run] = "ending", status
         if not node.is_silent:
-            self.event(ev.ScriptEnded(node.resources.name, run, status))
+            self.event(node.seen(run))
 
     def clear(self, number: int) -> None:
         """Let all nodes of a job finish its clean-up."""
@@ -279,7 +280,7 @@ class World:
     def clear_on(self, node: ModelNode, run: Run) -> None:
         node.runs[run] = "cleared"
         if not node.is_silent:
-            self.event(ev.RunCleared(node.resources.name, run))
+            self.event(node.seen(run))
 
     def run_one(self, **fields: Any) -> int:
         """Submit a job that starts at once, and return its number."""

@@ -170,8 +170,8 @@ CORE = (
         "unknown run that goes on",
         "core",
         "core/node_messages.py",
-        'tx.send(name, DropRun(seen.run) if seen.stage == "cleared" else EndRun(seen.run))',
-        "tx.send(name, DropRun(seen.run))",
+        "tx.send(node, EndRun(seen.run))",
+        "pass",
     ),
     PlantedFault(
         "second start of a run that its node has lost",
@@ -250,8 +250,8 @@ CONTROLLER = (
         "Epilog that is not waited for",
         "controller",
         "controller/nodes/node_events.py",
-        'if status.state == "finished":\n            yield RunCleared',
-        "if status.state:\n            yield RunCleared",
+        '"cleared" if is_over else "ended"',
+        '"cleared"',
     ),
     PlantedFault(
         "silent node that keeps its jobs",

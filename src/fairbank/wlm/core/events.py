@@ -179,11 +179,12 @@ class RequestMade(NamedTuple):
 
 
 class RunOnNode(NamedTuple):
-    """Run that a node knows when it registers.
+    """Run on a node, as far as it has come there.
 
     `starting`: it runs its prolog. `ended`: its script has ended with `status`, and its processes
-    are being ended. `cleared`: no process and no epilog is left. `failed`: its prolog or its launch
-    failed, and nothing is left.
+    are being ended. `cleared`: no process and no epilog is left. `is_late`: the node ended it at
+    its time limit. `failed`: its prolog or its launch failed, and nothing is left. `unkillable` are
+    processes that cannot be ended (UnkillableStepTimeout).
     """
 
     run: Run
@@ -191,6 +192,15 @@ class RunOnNode(NamedTuple):
     status: int = 0
     is_late: bool = False
     failed: Literal["", "prolog", "launch"] = ""
+    has_epilog_failed: bool = False
+    unkillable: tuple[int, ...] = ()
+
+
+class RunChanged(NamedTuple):
+    """Change of a run on a node."""
+
+    node: str
+    seen: RunOnNode
 
 
 class NodeRegistered(NamedTuple):
@@ -211,46 +221,6 @@ class NodeSilent(NamedTuple):
     """Silence of a node for SlurmdTimeout."""
 
     node: str
-
-
-class RunStarted(NamedTuple):
-    """Start of the batch script, from its node."""
-
-    node: str
-    run: Run
-
-
-class ScriptEnded(NamedTuple):
-    """End of the batch script. `is_late`: its node ended it at its time limit."""
-
-    node: str
-    run: Run
-    status: int
-    is_late: bool = False
-
-
-class RunCleared(NamedTuple):
-    """End of the last process and of the epilog of a run on one node."""
-
-    node: str
-    run: Run
-    has_epilog_failed: bool = False
-
-
-class StartFailed(NamedTuple):
-    """Failure of a prolog or of a launch: nothing of the run is left on the node."""
-
-    node: str
-    run: Run
-    is_prolog: bool = False
-
-
-class ProcessesLeft(NamedTuple):
-    """Processes that cannot be ended (UnkillableStepTimeout)."""
-
-    node: str
-    run: Run
-    pids: tuple[int, ...]
 
 
 class VerdictGiven(NamedTuple):
@@ -317,11 +287,7 @@ class TimerFired(NamedTuple):
     number: int = 0
 
 
-NodeMessage = (
-    NodeRegistered | NodeDisconnected | NodeSilent | RunStarted | ScriptEnded | RunCleared
-    | StartFailed | ProcessesLeft
-)  # fmt: skip
 CoreEvent = (
-    RequestMade | NodeMessage | VerdictGiven | MessageAcknowledged | AgentConnected | AccountsRead
-    | PlanMade | TimerFired
+    RequestMade | NodeRegistered | NodeDisconnected | NodeSilent | RunChanged | VerdictGiven
+    | MessageAcknowledged | AgentConnected | AccountsRead | PlanMade | TimerFired
 )  # fmt: skip

@@ -6,6 +6,8 @@ left of it there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from fairbank.cluster.job import Run
@@ -13,16 +15,7 @@ from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
 from fairbank.wlm.core.effects import DropRun, EndRun
 from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
-from fairbank.wlm.core.events import (
-    NodeRegistered,
-    NodeSilent,
-    ProcessesLeft,
-    RunCleared,
-    RunOnNode,
-    RunStarted,
-    ScriptEnded,
-    StartFailed,
-)
+from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged, RunOnNode
 from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
@@ -49,20 +42,18 @@ def register(tx: Transition, message: NodeRegistered) -> None:
         tx.state.set_registered(name, is_registered=True)
         tx.request_plan()
     has_booted = bool(status.boot) and status.boot != message.boot
-    known = {seen.run: seen for seen in message.runs}
+    known = {seen.run for seen in message.runs}
     for job in tx.state.jobs_on(name):
-        if job.run is not None:
-            _compare(tx, job, job.run, name, known.pop(job.run.run, None), has_booted=has_booted)
-    for seen in known.values():
-        tx.log("warning", f"node {name} has run {seen.run}, which is over: it is ended")
-        tx.send(name, DropRun(seen.run) if seen.stage == "cleared" else EndRun(seen.run))
+        if job.run is not None and job.run.run not in known:
+            _miss_run(tx, job, job.run, name, has_booted=has_booted)
     # A run that it does not know yet may be on its way to it: see `_miss_run`.
     left = () if has_booted else tx.state.nodes[name].strays[len(status.strays) :]
-    strays = (*left, *(seen.run for seen in known.values() if seen.stage != "cleared"))
+    strays = dict.fromkeys((*left, *_compare(tx, name, message.runs)))
     lacking = _lacking(configured, message.resources)
-    event = NodeEvent.LACKING if lacking else _registration(status.condition, tx)
+    condition = tx.state.nodes[name].condition
+    event = NodeEvent.LACKING if lacking else _registration(condition, tx)
     real = _real_resources(tx, message.resources)
-    change_condition(tx, name, event, lacking, boot=message.boot, strays=strays, real=real)
+    change_condition(tx, name, event, lacking, boot=message.boot, strays=(*strays,), real=real)
 
 
 def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
@@ -159,26 +150,21 @@ def set_reason(tx: Transition, name: str, reason: str, user: str) -> None:
     tx.put_node(name, reason=reason, reason_user=user, reason_since=tx.now.wall)
 
 
-def _compare(
-    tx: Transition, job: WlmJob, run: WlmRun, node: str, seen: RunOnNode | None, *, has_booted: bool
-) -> None:
-    """Bring a run that a node should have and the node's own record of it together."""
-    if seen is None:
-        _miss_run(tx, job, run, node, has_booted=has_booted)
-        return
-    if seen.failed:
-        record_failure(tx, StartFailed(node, run.run, is_prolog=seen.failed == "prolog"))
-        return
-    if node == run.batch_node:
-        if seen.stage == "running":
-            _begin(tx, job, run)
-        elif seen.stage != "starting":
-            _end(tx, job, run, seen.status, is_late=seen.is_late)
-    job = tx.state.jobs[job.number]
-    if seen.stage == "cleared":
-        clear_node(tx, job, node)
-    elif job.run is not None and job.run.end:
-        tx.send(node, EndRun(run.run))
+def _compare(tx: Transition, node: str, runs: Sequence[RunOnNode]) -> Iterator[Run]:
+    """Record how far the runs of a node are, and end those that should have ended.
+
+    Yields the runs there that no job has any more.
+    """
+    for seen in runs:
+        record_change(tx, RunChanged(node, seen))
+        if seen.stage == "cleared":
+            continue
+        job = _job(tx, node, seen.run)
+        if job is None:
+            tx.log("warning", f"node {node} has run {seen.run}, which is over: it is ended")
+            yield seen.run
+        if job is None or job.active_run is None:
+            tx.send(node, EndRun(seen.run))
 
 
 def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted: bool) -> None:
@@ -195,18 +181,34 @@ def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted
         send_start_to(tx, job, run, node)
 
 
-def record_start(tx: Transition, message: RunStarted) -> None:
-    """Record that the batch script runs."""
-    job = _job(tx, message.node, message.run)
-    if job is not None and job.run is not None and message.node == job.run.batch_node:
-        _begin(tx, job, job.run)
-
-
-def record_end(tx: Transition, message: ScriptEnded) -> None:
-    """Record that the batch script has ended."""
-    job = _job(tx, message.node, message.run)
-    if job is not None and job.run is not None and message.node == job.run.batch_node:
-        _end(tx, job, job.run, message.status, is_late=message.is_late)
+def record_change(tx: Transition, message: RunChanged) -> None:
+    """Record how far a run is on a node. What goes wrong there drains the node."""
+    node, seen = message
+    if seen.failed == "prolog":
+        change_condition(tx, node, NodeEvent.DRAINED, "Prolog error")
+    if seen.has_epilog_failed:
+        change_condition(tx, node, NodeEvent.DRAINED, "Epilog error")
+    if seen.unkillable:
+        pids = ",".join(map(str, seen.unkillable[:20]))
+        change_condition(tx, node, NodeEvent.DRAINED, f"Kill task failed: pids {pids}")
+    job = _job(tx, node, seen.run)
+    if job is None or job.run is None:
+        if seen.stage == "cleared":
+            _drop_stray(tx, node, seen.run)
+        return
+    if seen.failed:
+        if job.state is JobState.CONFIGURING:
+            fail_launch(tx, job, is_prolog=seen.failed == "prolog")
+    elif node == job.run.batch_node:
+        if seen.stage == "running":
+            _begin(tx, job, job.run)
+        elif seen.stage != "starting":
+            _end(tx, job, job.run, seen.status, is_late=seen.is_late)
+    job = tx.state.jobs[job.number]
+    if seen.stage == "cleared":
+        clear_node(tx, job, node)
+    elif seen.unkillable and job.active_run is None:
+        lose_node(tx, job, node)
 
 
 def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
@@ -225,41 +227,13 @@ def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool
         end_script(tx, job, status, is_late=is_late)
 
 
-def record_clearing(tx: Transition, message: RunCleared) -> None:
-    """Free the node of a run that has neither processes nor an epilog there any more."""
-    if message.has_epilog_failed:
-        change_condition(tx, message.node, NodeEvent.DRAINED, "Epilog error")
-    job = _job(tx, message.node, message.run)
-    if job is not None:
-        clear_node(tx, job, message.node)
-        return
-    tx.send(message.node, DropRun(message.run))
-    status = tx.state.nodes.get(message.node)
-    if status is not None and message.run in status.strays:
-        strays = tuple(run for run in status.strays if run != message.run)
-        tx.put_node(message.node, strays=strays)
+def _drop_stray(tx: Transition, node: str, run: Run) -> None:
+    """Let a node forget a run that it was taken from, when nothing is left of it."""
+    tx.send(node, DropRun(run))
+    status = tx.state.nodes.get(node)
+    if status is not None and run in status.strays:
+        tx.put_node(node, strays=tuple(other for other in status.strays if other != run))
         tx.request_plan()
-
-
-def record_failure(tx: Transition, message: StartFailed) -> None:
-    """Requeue or hold a job that could not be launched. A prolog that fails drains its node."""
-    if message.is_prolog:
-        change_condition(tx, message.node, NodeEvent.DRAINED, "Prolog error")
-    job = _job(tx, message.node, message.run)
-    if job is not None and job.state is JobState.CONFIGURING:
-        fail_launch(tx, job, is_prolog=message.is_prolog)
-    job = _job(tx, message.node, message.run)
-    if job is not None:
-        clear_node(tx, job, message.node)
-
-
-def record_unkillable(tx: Transition, message: ProcessesLeft) -> None:
-    """Drain a node whose processes cannot be ended, and free it from the run."""
-    pids = ",".join(map(str, message.pids[:20]))
-    change_condition(tx, message.node, NodeEvent.DRAINED, f"Kill task failed: pids {pids}")
-    job = _job(tx, message.node, message.run)
-    if job is not None and job.run is not None and job.run.end:
-        lose_node(tx, job, message.node)
 
 
 def silence(tx: Transition, message: NodeSilent) -> None:

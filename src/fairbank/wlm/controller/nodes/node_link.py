@@ -10,13 +10,14 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import cast
 
+from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.rest.auth.peers import peer_at
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.nodes.node_events import is_lost, registration_events, status_events
+from fairbank.wlm.controller.nodes.node_events import is_lost, registration_event, run_on_node
 from fairbank.wlm.controller.nodes.node_requests import node_request, remaining_limit
 from fairbank.wlm.core.effects import DropRun, EndRun, Message, StartRun
-from fairbank.wlm.core.events import NodeDisconnected, NodeSilent, RunCleared, StartFailed
+from fairbank.wlm.core.events import NodeDisconnected, NodeSilent, RunChanged, RunOnNode
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
 
@@ -129,8 +130,8 @@ class NodeLink:
             case wire.RunStatus():
                 self._note_message()
                 self._record_outcome(message)
-                for event in status_events(self._name, message):
-                    self._runner.handle(event)
+                if not is_lost(message):
+                    self._runner.handle(RunChanged(self._name, run_on_node(message)))
             case _:
                 _log.error("node %s sent %s", self._name, type(message).__name__)
 
@@ -150,8 +151,7 @@ class NodeLink:
         self._is_registered, self._is_silent = True, False
         for status in message.runs:
             self._record_outcome(status)
-        for event in registration_events(message):
-            self._runner.handle(event)
+        self._runner.handle(registration_event(message))
         self._start_task(self._forget_lost(message))
         if is_new:
             for job in self._runner.state.jobs_on(self._name):
@@ -201,7 +201,7 @@ class NodeLink:
         if isinstance(answer, wire.ErrorMessage):
             if isinstance(message, EndRun) and answer.kind == "NotFound":
                 # The start got lost. No later one can come: it would be behind this request.
-                self._runner.handle(RunCleared(self._name, message.run))
+                self._report_failure(message.run)
             elif not isinstance(message, DropRun):
                 self._refuse(message, answer.message)
 
@@ -209,7 +209,12 @@ class NodeLink:
         """Handle a message that cannot be carried out."""
         _log.warning("node %s: %s: %s", self._name, type(message).__name__, reason)
         if isinstance(message, StartRun):
-            self._runner.handle(StartFailed(self._name, message.run.run))
+            self._report_failure(message.run.run)
+
+    def _report_failure(self, run: Run) -> None:
+        """Let the core know that a run has not been started, and will not be."""
+        seen = RunOnNode(run, "cleared", failed="launch")
+        self._runner.handle(RunChanged(self._name, seen))
 
 
 class NodeLinks:
