@@ -97,6 +97,9 @@ transfer         unknown 401  404     404     404     404     404     404     40
 show_statement   own     401  404     200     200     200     200     200     404     404     200
 show_statement   foreign 401  404     404     404     404     200     200     404     404     404
 show_statement   unknown 401  404     404     404     404     404     404     404     404     404
+show_series      own     401  404     200     200     200     200     200     404     404     200
+show_series      foreign 401  404     404     404     404     200     200     404     404     404
+show_series      unknown 401  404     404     404     404     404     404     404     404     404
 list_entries     own     401  200:0   200     200     200     200     200     200:0   200:0   200
 list_entries     foreign 401  200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
 list_entries     unknown 401  200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0

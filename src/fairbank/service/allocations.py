@@ -171,6 +171,25 @@ class Allocations(UseCases):
             (balance,) = self._balances(reader, identity, allocations)
         return Statement(balance, opening, rows[-1] if rows else opening, rows, changes, next_)
 
+    def series(
+        self, identity: Identity, number: int, points: int
+    ) -> list[tuple[Instant, Entry | None]]:
+        """Return times at equal distances in an allocation's term up to now, each with the last
+        entry before it. There are none before the term begins.
+
+        Args:
+            identity: the user who asks. Raises as `statement`.
+            number: the allocation.
+            points: number of times.
+        """
+        allocation = self.get(identity, number)
+        _check_journal(identity, allocation)
+        start, end = allocation.terms.start, min(allocation.terms.end, self._clock.now())
+        parts = points + 1
+        times = [Instant(start + (end - start) * part // parts) for part in range(1, parts)]
+        with self._store.reading() as reader:
+            return [(at, reader.entry_before(number, at)) for at in times if start < end]
+
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Return journal entries of all allocations that `query.visibility` includes."""
         with self._store.reading() as reader:

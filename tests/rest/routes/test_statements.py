@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.core.ids import OVERFLOW_UID
-from fairbank.core.time import iso
+from fairbank.core.time import Instant, iso
+from fairbank.report.columns import instant_of
 from tests.rest.responses import data
 from tests.rest.world import (
     ADMIN,
@@ -20,6 +23,31 @@ from tests.rest.world import (
 )
 
 KEY = {"Idempotency-Key": "once"}
+
+
+def test_series_has_the_sums_of_statements_that_begin_at_equal_distances(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}"
+    world.clock.at = Instant(NOW + 5 * DAY)
+    world.ask("POST", f"{path}/deposit", SUPERUSER, json={"amount": 60, "comment": "more"})
+    world.clock.at = Instant(NOW + 40 * DAY)
+    rows = data(world, f"{path}/series?points=9")
+    start = instant_of(data(world, path)["start"])
+    distance = Fraction(NOW + 40 * DAY - start, 10)
+    assert [row["at"] for row in rows] == [
+        iso(Instant(int(start + distance * part))) for part in range(1, 10)
+    ]
+    openings = [
+        data(world, f"{path}/statement?limit=1&order=oldest&since={row['at']}")["opening"]
+        for row in rows
+    ]
+    figures = [(row["remaining"], row["held"]) for row in rows]
+    assert figures == [(opening["remaining"], opening["held"]) for opening in openings]
+    assert len(set(figures)) == 3
+
+
+def test_planned_allocation_has_no_series(world: World) -> None:
+    assert len(data(world, f"/alloc/{world.own['allocation']}/series")) == 60
+    assert data(world, f"/alloc/{world.own['later']}/series") == []
 
 
 def test_statement_has_what_moved_credit_by_default(world: World) -> None:

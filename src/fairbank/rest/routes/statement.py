@@ -12,13 +12,14 @@ from msgspec import structs
 from fairbank.bank.entry import EFFECTS, OF_TERMS, Entry, Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.core import ids
-from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.time import LAST_INSTANT, Instant, iso
 from fairbank.core.units import with_texts
 from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS_OF_RUNS,
     RECENT,
     Key,
+    Limit,
     Number,
     OneId,
     OnePage,
@@ -36,6 +37,7 @@ from fairbank.rest.schemas.envelope import envelope, list_response, set_texts, s
 from fairbank.rest.schemas.requests import NewUndo
 from fairbank.rest.schemas.statement import (
     AllocationEntryRow,
+    SeriesRow,
     StatementAnswer,
     StatementPage,
     StatementRow,
@@ -85,6 +87,21 @@ def show_statement(
 
 def _sums(entry: Entry | None) -> Sums:
     return Sums() if entry is None else sums(entry)
+
+
+@read_route("/alloc/{allocation:int}/series")
+def show_series(
+    request: ApiRequest, allocation: Number, points: Limit = 60
+) -> ListResponse[SeriesRow]:
+    """Return the credit of an allocation over time, for those who see its statement: at `points`
+    equal distances within its term, up to now. A planned allocation has no rows.
+    """
+    series = request.services.allocations.series(request.identity, allocation, points)
+    rows = [
+        SeriesRow(at=iso(at), remaining=before.remaining, held=before.held)
+        for at, before in ((at, _sums(entry)) for at, entry in series)
+    ]
+    return list_response("series", request.context, rows)
 
 
 _KINDS_ABOUT: Mapping[str, frozenset[Kind]] = {

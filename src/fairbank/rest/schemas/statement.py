@@ -112,6 +112,14 @@ class StatementAnswer(Envelope, frozen=True, kw_only=True):
     next: str | None = None
 
 
+class SeriesRow(Amounts, frozen=True, kw_only=True):
+    """Credit of an allocation before a time."""
+
+    at: str
+    remaining: int
+    held: int
+
+
 def sums(entry: Entry) -> Sums:
     """Return the sums after an entry."""
     return convert_to(Sums, entry, available=entry.remaining)

@@ -12,7 +12,7 @@ from fairbank.cli.framework.output import Listing, caption, show, window
 from fairbank.cli.framework.picture_files import FILE_COLUMNS, add_png, write_pictures
 from fairbank.cli.framework.selectors import check_accounts, check_resources
 from fairbank.core.errors import FairbankError, NotFound
-from fairbank.core.time import Instant, iso
+from fairbank.core.time import Instant
 from fairbank.core.usage_groups import UsageBy
 from fairbank.report import centre, usage
 from fairbank.report.columns import instant_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fairbank.report.plots.bank import BalanceAt, Term
     from fairbank.report.plots.figures import Figure
 
-POINTS = 60
-"""Balances that are read for a burn-down, evenly over the term."""
+POINTS = 59
+"""Earlier balances that are read for a burn-down, evenly over the term."""
 
 GROUPS_MAX = 12
 """Groups of a unit that are drawn by default: more are hard to read."""
@@ -248,16 +248,13 @@ def projected_term(row: Row) -> Term:
 
 
 def _balances(context: Context, row: Row) -> list[BalanceAt]:
-    """Return the balances at even distances: the opening sums of statements that begin then."""
+    """Return the balances at even distances of time, and the present one."""
     from fairbank.report.plots.bank import BalanceAt
 
-    start, now = instant_of(row["start"]), min(context.bank_time, instant_of(row["end"]))
-    times = [start + (now - start) * number // POINTS for number in range(1, POINTS)]
-    path = f"/alloc/{row['id']}/statement"
-    first = {"limit": 1, "order": "oldest"}
-    sums = [(at, context.get(path, {**first, "since": iso(at)})["data"]["opening"]) for at in times]
+    now = min(context.bank_time, instant_of(row["end"]))
+    series = context.get(f"/alloc/{row['id']}/series", {"points": POINTS})["data"]
     return [
-        *(BalanceAt(at, opening["remaining"], opening["held"]) for at, opening in sums),
+        *(BalanceAt(instant_of(at["at"]), at["remaining"], at["held"]) for at in series),
         BalanceAt(now, row["remaining"], row["held"]),
     ]
 
