@@ -104,11 +104,11 @@ def test_expired_project_cache_is_not_used(counter: StatementCounter) -> None:
 def test_facts_about_a_batch_of_refusals_take_a_statement_of_each_kind(
     counter: StatementCounter,
 ) -> None:
-    """The open holds of exhausted allocations, and the projects that pay them; the nearest
+    """The open holds of exhausted allocations, these, and what their users may use; the nearest
     allocations, and the entries of those that are not active.
     """
     much = [report(number, amount=10**12) for number in range(1, 60)]
-    assert counter.reads_after_refusal("INSUFFICIENT_CREDIT", *much) == 2
+    assert counter.reads_after_refusal("INSUFFICIENT_CREDIT", *much) == 3
     without_allocation = [
         report(
             number,
@@ -164,7 +164,8 @@ def test_entries_with_those_that_undid_them_take_three_sql_statements(
     ("path", "most"),
     [
         ("/job", 2),  # and the resources of their allocations
-        ("/failure", 4),  # and the later runs of their jobs, what their allocations have and hold
+        # And the later runs of their jobs, what their allocations have and hold, and their users.
+        ("/failure", 5),
         ("/activity", 2),
         ("/credit", 1),
         ("/predebit", 2),

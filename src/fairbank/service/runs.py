@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Entry
-from fairbank.bank.pricing import available_credit
+from fairbank.bank.pricing import available_credit, available_now
 from fairbank.bank.query import (
     PAGE_MAX,
     AllocationQuery,
@@ -31,7 +32,7 @@ from fairbank.bank.refusals import (
 )
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
-from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import price_groups
 from fairbank.core.time import Instant
@@ -42,6 +43,8 @@ from fairbank.service.allocations import states_since
 from fairbank.service.quotes import Offers, UncoveredJob, nearest_allocations, possible_payers
 from fairbank.service.use_cases import UseCases, only
 from fairbank.store.contract import Reader
+
+_EXHAUSTED = (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED)
 
 
 class Runs(UseCases):
@@ -88,29 +91,31 @@ class Runs(UseCases):
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
 
-    def later_states(self, refusals: Iterable[Refusal]) -> list[RunState | None]:
-        """Return for each refused job the state of its newest run that was accepted since, such as
-        after a deposit; None if there is none. Who may see a refusal may see the run of its job.
+    def later_states(self, refusals: Sequence[Refusal]) -> list[RunState | None]:
+        """Return for each refused job the state of its first run that was accepted after the
+        refusal, such as after a deposit; None if there is none.
+
+        A cluster begins again with the first job id after the last one. So a later run is of the
+        same owner, whom the refusal names already.
         """
-        refused = [
-            Run.parse(refusal.run) if refusal.run and refusal.reason in CREDIT_REASONS else None
-            for refusal in refusals
-        ]
-        numbers = frozenset(run.job_id for run in refused if run is not None)
+        jobs = [_refused_job(refusal) for refusal in refusals]
+        numbers = frozenset(job[1] for job in jobs if job is not None)
         if not numbers:
-            return [None] * len(refused)
+            return [None] * len(jobs)
+        accepted = defaultdict[tuple[str, int, int | None], list[RunRecord]](list)
+        query, after = RunQuery(job_ids=numbers), min(refusal.entry or 0 for refusal in refusals)
         with self._store.reading() as reader:
-            runs = reader.runs(RunQuery(job_ids=numbers), Page(PAGE_MAX, newest_first=True))
-        newest = {(run.reported.run.cluster, run.reported.run.job_id): run for run in runs[::-1]}
-        accepted = [
-            None if run is None else newest.get((run.cluster, run.job_id)) for run in refused
-        ]
-        # A cluster begins again with the first number after the last one.
+            while page := reader.runs(query, Page(PAGE_MAX, after=after)):
+                for record in page:
+                    run, after = record.reported.run, record.id
+                    accepted[run.cluster, run.job_id, record.owner].append(record)
+                if len(page) < PAGE_MAX:
+                    break
         return [
-            later.state
-            if before and later and later.reported.run.submitted >= before.submitted
+            next((run.state for run in accepted[job] if run.id > (refusal.entry or 0)), None)
+            if job
             else None
-            for before, later in zip(refused, accepted, strict=True)
+            for refusal, job in zip(refusals, jobs, strict=True)
         ]
 
     def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
@@ -150,7 +155,7 @@ class Runs(UseCases):
                 for refusal in refused
                 if refusal.reason in reasons and refusal.allocation is not None
             )
-            for reasons in ((Reason.FROZEN,), (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED))
+            for reasons in ((Reason.FROZEN,), _EXHAUSTED)
         )
         if not near and not frozen and not exhausted:
             return [NOTHING_KNOWN] * len(refused)
@@ -160,25 +165,18 @@ class Runs(UseCases):
             since = states_since(reader, stopped, now)
             active = {one.id for one in stopped if one.shown_state(now) is ShownState.ACTIVE}
             holds = reader.open_holds(exhausted) if exhausted else {}
-            payers = _allocations(reader, exhausted)
+            payers = {payer.id: payer for payer in _allocations(reader, exhausted)}
+            users = reader.users(exhausted) if exhausted else []
         grace = self._context.policy.hold_grace_seconds
-        projects = {allocation.id: allocation.terms.project for allocation in payers}
-        available = {
-            allocation.id: allocation.remaining
-            for allocation in payers
-            if allocation.shown_state(now) is ShownState.ACTIVE
-        }
+        projects = {number: payer.terms.project for number, payer in payers.items()}
+        sums = {(user.allocation, user.uid): user.sums for user in users}
         return [
             RemedyFacts(
                 account=None if job is None else self._account(job.project_chain[0]),
                 nearest=(nearest := None if job is None else near.get(job)),
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
                 active=refusal.allocation in active,
-                available=(
-                    available.get(refusal.allocation)
-                    if refusal.reason is Reason.INSUFFICIENT_CREDIT and refusal.allocation
-                    else None
-                ),
+                available=_available_now(refusal, payers, sums, now),
                 holds=_holds_of(
                     refusal, holds, grace, of_all=_sees_holds_of_all(identity, refusal, projects)
                 ),
@@ -264,6 +262,34 @@ class Runs(UseCases):
 def _allocations(reader: Reader, ids: frozenset[int]) -> Sequence[Allocation]:
     """Return the allocations of these numbers. Nothing is read for none."""
     return reader.allocations(AllocationQuery(ids=ids), Page(PAGE_MAX)) if ids else ()
+
+
+def _refused_job(refusal: Refusal) -> tuple[str, int, int | None] | None:
+    """Return cluster, job id and owner of a job that got no credit; None for another refusal."""
+    if refusal.run is None or refusal.reason not in CREDIT_REASONS:
+        return None
+    return *Run.parse(refusal.run)[:2], refusal.owner
+
+
+def _available_now(
+    refusal: Refusal,
+    payers: Mapping[int, Allocation],
+    sums: Mapping[tuple[int, int], UserSums],
+    now: int,
+) -> int | None:
+    """Return what the owner of a refused run can use now of its exhausted allocation; None if that
+    is not why it was refused.
+
+    Args:
+        refusal: the refusal, whose owner may have a cap.
+        payers: the exhausted allocations by number.
+        sums: charges, holds and cap by allocation and user.
+        now: time in seconds.
+    """
+    number, owner = refusal.allocation, refusal.owner
+    if number is None or owner is None or refusal.reason not in _EXHAUSTED:
+        return None
+    return available_now(payers[number], sums.get((number, owner), UserSums()), now)
 
 
 def _holds_of(

@@ -135,3 +135,47 @@ def test_refused_job_that_was_accepted_later_is_marked(world: World) -> None:
         "charged",
         "charged",
     )
+
+
+def test_later_run_is_the_first_of_the_same_owner(world: World) -> None:
+    """A cluster uses its numbers again, so the newest run of a number may be of anybody."""
+    refused = world.ask("POST", "/job", AGENT, json=report(43, billing=10**6)).json()["refusal"]
+    path = f"/failure/{refused['entry']}"
+    of_other = report(43, account="bio", owner_uid=OTHER_PI, submitted=NOW + 1)
+    assert world.ask("POST", "/job", AGENT, json=of_other).status_code == 201
+    assert data(world, path)["later_state"] is None
+    accepted = report(43, submitted=NOW)
+    for later in (accepted, report(43, submitted=NOW + 2)):
+        assert world.ask("POST", "/job", AGENT, json=later).status_code == 201
+    ended = {**accepted, "do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    assert world.ask("POST", "/job", AGENT, json=ended).status_code in (200, 201)
+    assert data(world, path)["later_state"] == "charged"
+
+
+def test_run_accepted_before_the_refusal_is_not_a_later_one(world: World) -> None:
+    """The limit of a running job cannot be raised: its run was accepted before."""
+    assert world.ask("POST", "/job", AGENT, json=report(43)).status_code == 201
+    longer = report(43, do="adjust", time_limit=7_200, billing=10**6)
+    refused = world.ask("POST", "/job", AGENT, json=longer).json()["refusal"]
+    assert data(world, f"/failure/{refused['entry']}")["later_state"] is None
+
+
+def test_job_is_submitted_again_only_if_the_cap_of_its_owner_pays_it(world: World) -> None:
+    def set_cap(cap: int) -> None:
+        answer = world.ask("PUT", f"{path}/cap/{MEMBER}", PI, json={"cap": cap})
+        assert answer.status_code == 200, answer.text
+
+    path = f"/alloc/{world.own['allocation']}"
+    for number in (43, 44):  # the first lacks credit, the second exceeds the cap
+        assert world.ask("POST", "/job", AGENT, json=report(number, billing=20_000)).is_error
+        set_cap(60)
+    more = {"amount": 60 * 30_000, "comment": "call 3"}
+    assert world.ask("POST", f"{path}/deposit", SUPERUSER, json=more).status_code == 201
+    for number, reason in ((43, "INSUFFICIENT_CREDIT"), (44, "CAPPED")):
+        set_cap(60 * 10_000)
+        (row,) = data(world, f"/failure?job_id={number}")
+        assert row["reason"] == reason
+        assert not [remedy for remedy in row["remedies"] if "again" in remedy]
+        set_cap(60 * 25_000)
+        (row,) = data(world, f"/failure?job_id={number}")
+        assert row["remedies"] == ["submit the job again: 24,499 SU are available now"]

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from fairbank.bank.refusals.reason_info import SHORTFALL, Case, Detail, ReasonInfo
 from fairbank.core.errors import RefusalKind
 
+_PAID_NOW = {
+    Detail.PAID_NOW: Case(remedy="submit the job again: {available_now:su} SU are available now")
+}
 JOB_REASONS: Mapping[str, ReasonInfo] = {
     "INSUFFICIENT_CREDIT": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,
@@ -18,11 +21,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'",
         shorter_limit_helps=True,
         specific=SHORTFALL,
-        details={
-            Detail.PAID_NOW: Case(
-                remedy="submit the job again: {available_now:su} SU are available now"
-            )
-        },
+        details=_PAID_NOW,
         has_figures=True,
     ),
     "CAPPED": ReasonInfo(
@@ -35,6 +34,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         " {higher}",
         shorter_limit_helps=True,
         specific=SHORTFALL,
+        details=_PAID_NOW,
         has_figures=True,
     ),
     "NO_ALLOCATION": ReasonInfo(

@@ -105,7 +105,8 @@ def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str,
 
 
 def _is_paid_now(refusal: Refusal, known: RemedyFacts) -> bool:
-    return known.available is not None and known.available >= refusal.requested
+    # Above a cap or without credit not even a free job is accepted.
+    return known.available is not None and known.available >= max(refusal.requested, 1)
 
 
 def _case(refusal: Refusal, known: RemedyFacts) -> Case:
@@ -126,7 +127,7 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
         return refusal.detail
     if refusal.reason is Reason.FROZEN and known.active:
         return Detail.THAWED
-    if refusal.reason is Reason.INSUFFICIENT_CREDIT and _is_paid_now(refusal, known):
+    if _is_paid_now(refusal, known):
         return Detail.PAID_NOW
     if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
         if known.nearest is None:

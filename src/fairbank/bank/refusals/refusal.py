@@ -206,8 +206,9 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
     are the present ones on the refusing allocation, or of the owner there if a cap refuses.
-    `active` is True if an allocation that was frozen is active again. `available` is what the
-    refusing allocation has now, in SU-minutes; None if it is not known.
+    `active` is True if an allocation that was frozen is active again. `available` is what the owner
+    can use now of an exhausted allocation, within their cap, in SU-minutes; None if it is not
+    known.
     """
 
     alternatives: tuple[Alternative, ...] = ()

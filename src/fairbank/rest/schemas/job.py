@@ -156,8 +156,8 @@ class FailureRow(Amounts, frozen=True, kw_only=True):
     are the job's, otherwise the reason in words. `available` and `shortfall` are null unless the
     reason is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not
     look them up. Then `requested` is null too, unless the job had an amount: the cost of a run
-    without a hold is kept. `later_state` is the state of the job's run if credit was missing and
-    the job was accepted since, such as after a deposit.
+    without a hold is kept. `later_state` is the state of the job's first run of the same user that
+    was accepted since, such as after a deposit, if credit was missing.
     """
 
     id: int
