@@ -262,4 +262,4 @@ def test_likely_start_of_each_job_is_that_of_why(monkeypatch: pytest.MonkeyPatch
             job, folder, advice=False, likely=True, quote=None, progress=None
         ).row.why
         assert why.likely is not None
-        assert why.likely.median == start, job
+        assert why.likely.likely == start, job

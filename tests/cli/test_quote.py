@@ -312,6 +312,7 @@ def test_likely_start_is_shown_where_the_queue_is_known(fairbank: Run, queue: Pa
     assert "likely start now, 2026-11-22 13:01:17" in " ".join(fairbank(*job).out.split())
     quote = json.loads(fairbank(*job, "--json").out)["quote"]
     assert quote["likely_start"] == {
+        "likely": "2026-11-22T18:01:17Z",
         "earliest": "2026-11-22T18:01:17Z",
         "median": "2026-11-22T18:01:17Z",
         "latest": "2026-11-22T18:01:17Z",

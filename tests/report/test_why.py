@@ -81,6 +81,9 @@ def test_start_is_reported_as_far_as_known() -> None:
     assert start(likely=replace(likely, latest=likely.median)).endswith(
         "likely in 5 h, 1970-01-02 06:01:01 (by then in 90 % of 100 simulated runs)"
     )
+    assert start(likely=replace(likely, typical=JOB.as_of + 8 * 3600)).endswith(
+        "likely in 8 h, 1970-01-02 09:01:01 (by then in at least 90 % of 100 simulated runs)"
+    )
     assert "the latest start is unknown" in start(likely=replace(likely, latest=None))
     assert "not before in 60 min, 1970-01-02 02:01:01" in start(
         likely=replace(likely, median=None, latest=None)
@@ -173,6 +176,7 @@ def test_json_of_a_waiting_job_has_times_as_text_and_the_advice() -> None:
         "1970-01-01T00:02:00Z",
     )
     assert result["likely"] == {
+        "likely": None,
         "earliest": "1970-01-01T00:01:00Z",
         "median": None,
         "latest": None,

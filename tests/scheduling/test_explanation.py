@@ -565,6 +565,7 @@ def test_component_has_the_likely_start_of_the_whole() -> None:
     scene.waits(2, het_job=2).waits(3, het_job=2)
     (first, second) = (explain(scene, number, history=history_of_ann()) for number in (2, 3))
     assert first.likely is not None
+    assert first.likely.earliest is not None
     assert first.likely.earliest > NOW
     assert first.likely == second.likely
 

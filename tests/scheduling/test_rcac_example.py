@@ -84,6 +84,7 @@ def test_large_job_may_start_before_its_plan_unless_short_jobs_delay_it() -> Non
     )
     assert explanation.expected == NOW + 180 * MINUTE
     assert explanation.likely is not None
+    assert explanation.likely.earliest is not None
     assert explanation.likely.earliest >= NOW + 85 * MINUTE
     assert explanation.advice == EarlierStartAdvice(
         EarlierStart("-N 6 -n 6", NOW),

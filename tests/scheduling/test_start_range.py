@@ -179,6 +179,30 @@ def test_range_on_nodes_uses_the_history_of_users() -> None:
     assert scene.both().plan == plan
 
 
+@pytest.mark.parametrize("typical", [NOW, NOW + 9 * HOUR])
+def test_typical_start_does_not_change_the_range(typical: int) -> None:
+    """Eight of ten runs start within it, wherever the start is that `queue` shows."""
+    runs = SimulatedRuns(known(ann=[0.2, 0.3, 0.4, 0.5, 0.6]), typical=typical)
+    likely = start_range_on_nodes(short_and_long().snapshot, SchedulerParameters(), runs, 2, NOW)
+    assert likely == StartRange(NOW + HOUR, NOW + 3 * HOUR, NOW + 5 * HOUR, 100, 100, typical)
+    assert likely.likely == typical
+
+
+def test_runs_that_are_cut_before_the_start_leave_the_typical_start_alone() -> None:
+    """One run may make four times as many passes as each of many."""
+    scene = Scene(rack(1))
+    for number in range(1, 82):
+        scene.waits(number, minutes=60, user="bob", priority=100 - number)
+    history = known(bob=[0.5] * ENOUGH)
+    typical = typical_starts(scene.snapshot, SchedulerParameters(), history, NOW)[81]
+    assert typical == NOW + 80 * HOUR // 2
+    ranges = [
+        start_range_on_nodes(scene.snapshot, SchedulerParameters(), runs, 81, NOW)
+        for runs in (SimulatedRuns(history), SimulatedRuns(history, typical=typical))
+    ]
+    assert ranges == [NoStartRange.TOO_FAR, StartRange(None, None, None, 1, 1, typical)]
+
+
 def test_later_jobs_are_left_out_of_simulated_runs() -> None:
     runs = SimulatedRuns(known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH))
     scene = short_and_long()

@@ -76,7 +76,9 @@ def _starts(
 
 
 def _where(predicted: StartRange | NoStartRange, start: int) -> str:
-    if isinstance(predicted, NoStartRange) or predicted.latest is None:
+    if isinstance(predicted, NoStartRange):
+        return "untold"
+    if predicted.earliest is None or predicted.latest is None:
         return "untold"
     return (
         "before"

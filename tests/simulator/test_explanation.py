@@ -19,6 +19,7 @@ def test_too_short_simulated_runs_are_reported() -> None:
         for more in ({}, {"passes": 4})
     )
     assert enough.likely is not None
+    assert enough.likely.earliest is not None
     assert ZERO + job.submitted < enough.likely.earliest
     assert enough.missing_range_reason is None
     assert (few.likely, few.missing_range_reason) == (None, NoStartRange.TOO_FAR)

@@ -152,11 +152,11 @@ def _computed_start(why: Explanation, now: int, form: DisplayFormat) -> str:
             " uses its whole time limit"
         )
     text = likely_start(likely, now, form)
-    return text if likely.median is None else f"likely {text}"
+    return text if likely.likely is None else f"likely {text}"
 
 
 def likely_start(likely: StartRange, now: int, form: DisplayFormat) -> str:
-    """Return when the job starts in half of the simulated runs, and at the latest.
+    """Return the likely start, and by when the job starts in nine of ten simulated runs.
 
     Args:
         likely: range of likely starts.
@@ -164,23 +164,25 @@ def likely_start(likely: StartRange, now: int, form: DisplayFormat) -> str:
         form: format of the times.
     """
     runs = counted(likely.runs, "simulated run")
-    if likely.median is None:
-        earliest = _soon(likely.earliest, now, form)
+    if likely.likely is None:
+        earliest = _soon(likely.earliest or now, now, form)
         return f"not before {earliest}; in fewer than half of {runs} it starts at all"
-    start = _soon(likely.median, now, form)
+    start = _soon(likely.likely, now, form)
     if not likely.runs:  # it starts with the next pass
         return start
     if likely.latest is None:
         return f"{start}; the latest start is unknown, from {runs}"
-    if likely.latest == likely.median:
-        return f"{start} (by then in 90 % of {runs})"
+    if likely.latest <= likely.likely:
+        at_least = "at least " if likely.latest < likely.likely else ""
+        return f"{start} (by then in {at_least}90 % of {runs})"
     return f"{start}; at the latest {_soon(likely.latest, now, form)} (90 % of {runs})"
 
 
 def start_range_data(likely: StartRange) -> dict[str, Any]:
     """Return the range for programs: times in UTC."""
     return {
-        "earliest": iso(likely.earliest),
+        "likely": _iso(likely.likely),
+        "earliest": _iso(likely.earliest),
         "median": _iso(likely.median),
         "latest": _iso(likely.latest),
         "simulated_runs": likely.runs,

@@ -22,20 +22,27 @@ class StartRange(msgspec.Struct, frozen=True):
     """Range of likely starts: 8 of 10 simulated runs start from `earliest` to `latest`, one starts
     before and one after.
 
-        median      half of the runs start by then, or for a job at Slurm the start in the run with
-                    the middle run times, as in `fairbank queue`; None: fewer start before
-                    the simulation ends
+        earliest    None: all runs were cut before the job started, and only `typical` is known
+        median      half of the runs start by then; None: fewer start before the simulation ends
         latest      None: in more than one of ten runs the job did not start before the simulation
                     ended
         runs        number of simulated runs; 0: it can start with the next pass
         started     number of runs in which the job started
+        typical     start in one more run, with the middle run times, as in `fairbank queue`; it may
+                    be outside of the range. None: there is no such run
     """
 
-    earliest: int
+    earliest: int | None
     median: int | None
     latest: int | None
     runs: int
     started: int
+    typical: int | None = None
+
+    @property
+    def likely(self) -> int | None:
+        """Likely start: the typical one, so that all commands show the same, or the median."""
+        return self.median if self.typical is None else self.typical
 
 
 class NoStartRange(Enum):

@@ -54,7 +54,7 @@ def _compare(view: JobView, likely: StartRange | None, latest: int) -> tuple[Dea
     """Compare the start with the latest one, and return it in words."""
     if view.now > latest:
         return DeadlineRisk.MISSED, "that is over"
-    if likely is not None:
+    if likely is not None and likely.earliest is not None:
         until = "an unknown time" if likely.latest is None else iso(likely.latest)
         start = f"its likely start is from {iso(likely.earliest)} to {until}"
         if likely.earliest > latest:

@@ -32,11 +32,11 @@ class Candidate(NamedTuple):
 def soonest_known(expected: int | None, likely: StartRange | NoStartRange | None) -> int | None:
     """Return the start that a change has to beat; None: never.
 
-    The likely start is that of half of the simulated runs. It is mostly before the reserved one,
-    which assumes that all jobs use their whole limit, as the start with a change does.
+    The likely start is mostly before the reserved one, which assumes that all jobs use their whole
+    limit, as the start with a change does.
     """
-    median = likely.median if isinstance(likely, StartRange) else None
-    return min((at for at in (expected, median) if at is not None), default=None)
+    start = likely.likely if isinstance(likely, StartRange) else None
+    return min((at for at in (expected, start) if at is not None), default=None)
 
 
 def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> EarlierStartAdvice:

@@ -54,13 +54,13 @@ RunProgress = Callable[[int, int], None]
 
 class SimulatedRuns(NamedTuple):
     """At most `limit` simulated runs, in which jobs take run times of the history. `tick` is called
-    after each. `likely` is the start of the job in `typical_starts`, which replaces the median.
+    after each. `typical` is the start of the job in `typical_starts`.
     """
 
     history: RunTimeHistory[str]
     limit: int = RUNS
     tick: RunProgress | None = None
-    likely: int | None = None
+    typical: int | None = None
 
 
 def start_range(
@@ -155,20 +155,10 @@ def start_range_on_nodes(
         )
 
     sampled = start_range(simulate, runs=runs.limit, passes=passes, tick=runs.tick)
-    return sampled if runs.likely is None else _with_likely(sampled, runs.likely)
-
-
-def _with_likely(sampled: StartRange | NoStartRange, likely: int) -> StartRange | NoStartRange:
-    """Return the range with a likely start from one run, which it contains; of samples that are
-    too short, this start alone.
-    """
-    match sampled:
-        case NoStartRange.TOO_FAR:
-            return StartRange(likely, likely, None, 1, 1)
-        case StartRange(earliest=earliest, latest=latest):
-            latest = None if latest is None else max(latest, likely)
-            changes = {"earliest": min(earliest, likely), "median": likely, "latest": latest}
-            return msgspec.structs.replace(sampled, **changes)
+    if isinstance(sampled, StartRange):
+        return msgspec.structs.replace(sampled, typical=runs.typical)
+    if sampled is NoStartRange.TOO_FAR and runs.typical is not None:
+        return StartRange(None, None, None, 1, 1, runs.typical)  # its run may make more passes
     return sampled
 
 

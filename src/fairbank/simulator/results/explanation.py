@@ -172,7 +172,7 @@ def _position_check(
 def _since(likely: StartRange, zero: int) -> StartRange:
     return msgspec.structs.replace(
         likely,
-        earliest=zero + likely.earliest,
+        earliest=None if likely.earliest is None else zero + likely.earliest,
         median=None if likely.median is None else zero + likely.median,
         latest=None if likely.latest is None else zero + likely.latest,
     )

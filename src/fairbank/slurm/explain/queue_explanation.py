@@ -137,7 +137,7 @@ def _simulated_runs(
     if history is None:
         return None
     typical = typical_starts(queue.snapshot, queue.parameters, history, queue.now)
-    return SimulatedRuns(history, tick=tick, likely=typical.get(job.number))
+    return SimulatedRuns(history, tick=tick, typical=typical.get(job.number))
 
 
 def likely_starts(directory: str | None, most: int | None = None) -> LikelyStarts | None:
