@@ -27,6 +27,7 @@ from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind, Upda
 from fairbank.wlm.core.settings import AccountingSettings, BankLink, WlmSettings
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
+from tests.support.conditions import wait_until
 from tests.wlm.config.files import MACHINE_TOML
 from tests.wlm.core.world import ALICE, OPERATOR, World, submission
 
@@ -42,6 +43,19 @@ def test_clock_for_limits_counts_the_time_without_a_controller() -> None:
     last = ControllerClock(None).reading()
     earlier = last._replace(since_boot=last.since_boot - 100, mono=5_000)
     assert ControllerClock(earlier).now().mono - 5_100 in (0, 1)
+
+
+def test_both_clocks_begin_a_second_together() -> None:
+    clock = ControllerClock(None)
+    first = clock.now()
+    moments = [first]
+
+    def has_changed() -> bool:
+        moments.append(clock.now())
+        return moments[-1].wall != first.wall
+
+    wait_until(has_changed, "the next second")
+    assert len({moment.wall - moment.mono for moment in moments}) == 1
 
 
 def test_timers_fire_once_each_on_their_clock() -> None:

@@ -200,8 +200,11 @@ class VirtualTime(SimpleNamespace):
     def time(self) -> float:
         return START + float(self.loop.time()) + float(self.jump)
 
-    def clock_gettime(self, _: int) -> float:
-        return 1_000 + float(self.loop.time())
+    def time_ns(self) -> int:
+        return int(self.time() * 1e9)
+
+    def clock_gettime_ns(self, _: int) -> int:
+        return self.monotonic_ns()
 
     def monotonic(self) -> float:
         return 1_000 + float(self.loop.time())

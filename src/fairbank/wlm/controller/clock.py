@@ -23,6 +23,7 @@ from fairbank.wlm.core.jobs import Moment
 
 RECHECK_SECONDS = 10.0
 """Longest time between two looks at the clocks: the wall clock may be set."""
+_SECOND = 1_000_000_000
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -35,28 +36,39 @@ class ClockReading(NamedTuple):
 
 
 class ControllerClock:
-    """Wall clock, and the clock for limits."""
+    """Wall clock, and the clock for limits.
+
+    Both begin a second at the same time, unless the wall clock is set meanwhile. Otherwise the time
+    that a run took would often be a second more or less than that from its start to its end.
+    """
 
     def __init__(self, last: ClockReading | None) -> None:
         """Go on from the last reading of an earlier controller."""
         self._boot = _BOOT_ID.read_text().strip()
         self._offset = 0
+        self._fraction = (time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) % _SECOND
         if last is not None:
             is_same_boot = last.boot == self._boot
-            self._offset = last.mono - (last.since_boot if is_same_boot else _since_boot())
+            self._offset = last.mono - (last.since_boot if is_same_boot else self._since_boot())
 
     def now(self) -> Moment:
-        return Moment(int(time.time()), _since_boot() + self._offset)
+        return Moment(time.time_ns() // _SECOND, self._since_boot() + self._offset)
 
     def reading(self) -> ClockReading:
-        since_boot = _since_boot()
+        since_boot = self._since_boot()
         return ClockReading(self._boot, since_boot, since_boot + self._offset)
+
+    def _since_boot(self) -> int:
+        return self._since_boot_ns() // _SECOND
+
+    def _since_boot_ns(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) + self._fraction
 
     def seconds_until(self, timer: SetTimer) -> float:
         """Return the seconds until a timer is due, on its clock; negative if it is late."""
         if timer.kind.is_wall:
             return timer.at - time.time()
-        return timer.at - self._offset - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return timer.at - self._offset - self._since_boot_ns() / _SECOND
 
 
 def local_zone() -> tzinfo:
@@ -67,10 +79,6 @@ def local_zone() -> tzinfo:
         return parse_zone(name)
     except InvalidInput:
         return datetime.now(UTC).astimezone().tzinfo or UTC
-
-
-def _since_boot() -> int:
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
 class Timers:
