@@ -18,8 +18,7 @@ from fairbank.bank.centre import ClusterSize, centre_use
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance, Usage
 from fairbank.bank.run import UserSums
-from fairbank.cli.commands.bank import bank_figures
-from fairbank.cli.commands.bank.bank_figures import projected_term
+from fairbank.cli.commands.report.centre import projected_term
 from fairbank.core.time import DAY, Instant, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.report import centre
@@ -370,7 +369,7 @@ def test_limit_of_drawn_usage_is_as_its_help_says(
 ) -> None:
     help_text = " ".join(fairbank("report", "usage", "--help").out.split())
     assert "of times the latest (default: 12, of times all)" in help_text
-    monkeypatch.setattr(bank_figures, "GROUPS_MAX", 2)
+    monkeypatch.setattr("fairbank.cli.commands.report.centre.GROUPS_MAX", 2)
 
     def drawn(*words: object) -> int:
         shown = fairbank("report", "usage", tmp_path, "-S", "2026-01-01", "-r", "cpu", *words)

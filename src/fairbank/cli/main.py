@@ -47,7 +47,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("statement", "commands.bank.statement", "show the journal of an allocation"),
         ("jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs"),
         ("eff", "commands.bank.eff", "show the used part of a job's processors, and the waste"),
-        ("report", "commands.bank.report", "report the centre, draw credit and usage"),
+        ("report", "commands.report.report", "report the centre, draw credit and usage"),
         ("quote", "commands.bank.quote", "show the price of a job, and whether it fits"),
         ("whoami", "commands.bank.connection:WHOAMI", "show the authenticated user and its roles"),
         ("token", "commands.bank.token", "manage tokens for access over the network"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.bank.bank_figures import BALANCE, CENTRE, USAGE
+from fairbank.cli.commands.report.centre import BALANCE, CENTRE, USAGE
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.listed_values import spread
 from fairbank.cli.framework.options import add_option, count, split_list

@@ -1,0 +1,1 @@
+"""Commands of `fairbank report`: figures of the centre, credit, usage, fair share, priorities."""
