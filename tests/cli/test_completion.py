@@ -147,8 +147,8 @@ def test_tab_completes_in_an_interactive_shell(
         shell.wait_for("whoami")
         shell.type("\x15fairbank balance -A che\t")
         shell.wait_for("chem_qmc")
-        shell.type("\x15fairbank alloc cl\t")
-        shell.wait_for("close")
+        shell.type("\x15fairbank alloc reo\t")
+        shell.wait_for("reopen")
         if command[0] == "zsh":
             shell.type("\x15fairbank alloc show \t")
             shell.wait_for("chem_qmc/cpu active")
