@@ -18,7 +18,7 @@ from fairbank.bank.centre import ClusterSize, centre_use
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance, Usage
 from fairbank.bank.run import UserSums
-from fairbank.cli.commands.report.centre import projected_term
+from fairbank.cli.commands.report.balance import projected_term
 from fairbank.core.time import DAY, Instant, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.report import centre
@@ -369,7 +369,7 @@ def test_limit_of_drawn_usage_is_as_its_help_says(
 ) -> None:
     help_text = " ".join(fairbank("report", "usage", "--help").out.split())
     assert "of times the latest (default: 12, of times all)" in help_text
-    monkeypatch.setattr("fairbank.cli.commands.report.centre.GROUPS_MAX", 2)
+    monkeypatch.setattr("fairbank.cli.commands.report.usage.GROUPS_MAX", 2)
 
     def drawn(*words: object) -> int:
         shown = fairbank("report", "usage", tmp_path, "-S", "2026-01-01", "-r", "cpu", *words)
@@ -428,8 +428,13 @@ def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:
     for words in (("-A", "nosuch"), ("-r", "nosuch"), ("-A", "chem_qmc,nosuch")):
         assert fairbank("report", "balance", folder, *words).code == 3
         assert fairbank("report", "usage", folder, *words).code == 3
-    assert fairbank("report", "usage").code == 2
     assert not folder.exists()
+
+
+def test_report_of_usage_without_a_directory_is_its_table(fairbank: Run) -> None:
+    words = ("-S", "2026-07-01", "-E", "2026-10-01")
+    assert fairbank("report", "usage", *words) == fairbank("usage", *words, "--limit", "12")
+    assert fairbank("report", "balance").code == 2  # it only draws
 
 
 def test_burn_down_needs_an_allocation_that_has_begun(changing: Run, tmp_path: Path) -> None:
