@@ -110,7 +110,8 @@ def statement_entry(
         "comment": None,
         "changed": None,
     }
-    return {**row, **sums, "before": sums, "returned": 0, **more}
+    moved = {"credit_in": 0, "credit_out": 0}
+    return {**row, **sums, **moved, "returned": 0, **more}
 
 
 @pytest.mark.parametrize(
@@ -130,11 +131,11 @@ def statement_entry(
         ),
         (statement_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared yes"),
         (
-            statement_entry("charge", 6, 1, {"written_off": 101}, charged=6, remaining=594),
+            statement_entry("charge", 6, 1, {"written_off": 101}, credit_out=6),
             "0.10",
             "0.10 used; 1.68 written off",
         ),
-        (statement_entry("charge", 1, 1, {}, charged=1, remaining=599), "0.02", "0.02 used"),
+        (statement_entry("charge", 1, 1, {}, credit_out=1), "0.02", "0.02 used"),
     ],
 )
 def test_reason_of_an_entry_agrees_with_its_amount(
@@ -152,10 +153,7 @@ def test_reason_of_an_entry_agrees_with_its_amount(
 
 def test_charge_is_the_same_figure_as_in_jobs() -> None:
     """Use 20 minutes of a hold of 60, 0.33 of 1 SU. REMAINING goes from 98.67 to 99.33."""
-    before = {"deposited": 6_000, "charged": 20, "held": 60, "remaining": 5_920}
-    entry = statement_entry(
-        "charge", 20, 1, {}, charged=40, remaining=5_960, before=before, returned=40
-    )
+    entry = statement_entry("charge", 20, 1, {}, credit_in=40, returned=40)
     shown = {column.head: column.cell(entry, DisplayFormat()) for column in COLUMNS}
     assert (shown["IN"], shown["REASON"]) == ("0.67", "0.33 used of 1 held")
     (charged,) = (column for column in job_rows.COLUMNS if column.head == "SU")
@@ -177,3 +175,17 @@ def test_period_that_begins_in_the_future_is_refused(fairbank: Run) -> None:
     result = fairbank("statement", "1", "-S", "now+1day")
     assert (result.code, "the period begins in the future" in result.err) == (2, True)
     assert "  field: -S\n" in result.err
+
+
+def test_in_and_out_are_also_in_json(fairbank: Run) -> None:
+    period = ("-S", "2026-07-01")
+    document = json.loads(fairbank("statement", 1, *period, "--json").out)
+    table = fairbank("statement", 1, *period, "-P", "-n", "-o", "IN,OUT").out.splitlines()
+    texts = [
+        [row["display"][name] for name in ("credit_in", "credit_out")] for row in document["data"]
+    ]
+    assert ["|".join("" if text == "0" else text for text in pair) for pair in texts] == table
+    assert {tuple(cell != "" for cell in line.split("|")) for line in table} >= {
+        (True, False),
+        (False, True),
+    }

@@ -69,6 +69,36 @@ def test_statement_has_what_moved_credit_by_default(world: World) -> None:
     assert (body["entries"][-1]["kind"], body["closing"]["available"]) == ("terms", 570_000)
 
 
+def test_credit_in_and_out_of_a_statement_are_the_changes_of_what_remains(world: World) -> None:
+    """Job 91 holds 10 SU and uses 4, which are refunded. Job 92 holds 1 SU and uses 2."""
+    path = f"/alloc/{world.own['allocation']}"
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    for sent in (
+        report(91, amount=600),
+        report(91, **ended, amount=240),
+        report(92, amount=60),
+        report(92, **ended, amount=120),
+    ):
+        assert world.ask("POST", "/job", AGENT, json=sent).status_code == 201
+    (run,) = data(world, "/job?job_id=91")
+    back = {"amount": 240, "comment": "failed node"}
+    path_of_job = f"/job/{run['id']}/refund"
+    assert world.ask("POST", path_of_job, SUPERUSER, json=back).status_code == 201
+    few = world.ask("GET", f"{path}/statement?limit=5", PI).json()["data"]["entries"]
+    assert [(row["kind"], row["credit_in"], row["credit_out"]) for row in few] == [
+        ("hold", 0, 600),
+        ("charge", 360, 0),
+        ("hold", 0, 60),
+        ("charge", 0, 60),
+        ("refund", 240, 0),
+    ]
+    texts = [(row["display"]["credit_in"], row["display"]["credit_out"]) for row in few]
+    assert texts == [("0", "10"), ("6", "0"), ("0", "1"), ("0", "1"), ("4", "0")]
+    every = data(world, f"{path}/statement?all=true")
+    moved = sum(row["credit_in"] - row["credit_out"] for row in every["entries"])
+    assert every["opening"]["remaining"] + moved == every["closing"]["remaining"]
+
+
 def test_statement_leaves_out_runs_that_moved_nothing_by_default(world: World) -> None:
     """Job 91 is free. Job 92 has a hold of 1 SU, and its end moves that back."""
     path = f"/alloc/{world.own['allocation']}/statement"

@@ -68,15 +68,20 @@ def show_statement(
     runs = request.runs_by_id(entry.run for entry in statement.entries)
     undone = services.undo.undone_by(statement.entries)
     project = services.project_cache.by_id(statement.balance.allocation.terms.project)
+    opening = _sums(statement.opening)
+    rows = [entry_row(entry, runs.get(entry.run), undone) for entry in statement.entries]
+    remaining = [opening.remaining, *(row.remaining for row in rows)]
     data = StatementPage(
         allocation=allocation_row(statement.balance, project, services.clock.now()),
-        opening=_sums(statement.opening),
+        opening=opening,
         entries=[
             StatementRow(
-                **structs.asdict(entry_row(entry, runs.get(entry.run), undone)),
-                changed=with_texts(changed_terms(statement.changes.get(entry.id))),
+                **structs.asdict(row),
+                credit_in=max(0, row.remaining - before),
+                credit_out=max(0, before - row.remaining),
+                changed=with_texts(changed_terms(statement.changes.get(row.id))),
             )
-            for entry in statement.entries
+            for before, row in zip(remaining, rows, strict=False)
         ],
         closing=_sums(statement.closing),
     )

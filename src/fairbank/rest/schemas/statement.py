@@ -35,10 +35,11 @@ class Sums(Amounts, frozen=True, kw_only=True):
 class EntryRow(Sums, frozen=True, kw_only=True):
     """A journal entry with the sums after it.
 
-    `sign` is 1 or -1: the direction in which the amount changes its sum. It is 0 if the entry only
-    closes a hold, and null if the entry moves no credit. `undone_by` is the id of the entry that
-    undid this one, in the same journal; of a charge, that of the refund after which nothing of it
-    is left. Otherwise it is null.
+    `sign` is the direction in which the amount changes the sum that the kind names: 1 or -1 of
+    `deposited`, of `charged` or of `held`. It is 0 if the entry only closes a hold, and null if
+    the entry moves no credit. How `remaining` changed is in a statement. `undone_by` is the id of
+    the entry that undid this one, in the same journal; of a charge, that of the refund after which
+    nothing of it is left. Otherwise it is null.
     """
 
     id: int
@@ -59,9 +60,15 @@ class EntryRow(Sums, frozen=True, kw_only=True):
 
 
 class StatementRow(EntryRow, frozen=True, kw_only=True):
-    """An entry with the terms that it changed, under the names of the allocation's row; null if it
-    changed none."""
+    """An entry with what it moved, and the terms that it changed.
 
+    `credit_in` or `credit_out` is by how much it increased or reduced `remaining`; the other is 0.
+    Both are, too, if it moved no credit. `changed` has terms under the names of the allocation's
+    row; null if it changed none.
+    """
+
+    credit_in: int
+    credit_out: int
     changed: dict[str, Any] | None
 
 

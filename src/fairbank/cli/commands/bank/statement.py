@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command
@@ -34,16 +33,9 @@ if TYPE_CHECKING:
 _REFUSED_KINDS = ("refusal", "declined")
 
 
-def _moved(sign: int) -> Amount:
-    """Show by how much the entry increased (1) or reduced (-1) the remaining credit."""
-
-    def show(row: Row, form: DisplayFormat) -> str:
-        if "before" not in row:  # the opening or the closing balance
-            return ""
-        before, after = row["before"]["remaining"], row["remaining"]
-        return form.su(abs(after - before)) if (after - before) * sign > 0 else ""
-
-    return Amount(show)
+def _moved(key: str) -> Amount:
+    """Show the amount; empty if it is 0, and for the opening and the closing balance."""
+    return Amount(lambda row, form: form.su(row[key]) if row.get(key) else "")
 
 
 def _reason(row: Row, form: DisplayFormat) -> str:
@@ -63,7 +55,7 @@ def _reason(row: Row, form: DisplayFormat) -> str:
         parts.append(details["message"] + (f": requested {requested}" if row["amount"] else ""))
     if row.get("kind") == "charge":
         # As `jobs` shows the charge and the hold. What came back is IN.
-        freed = row["before"]["held"] - row["held"]
+        freed = row["amount"] + row["returned"]
         hold = f" of {form.su(freed)} held" if row["returned"] else ""
         parts.append(f"{form.su(row['amount'])} used{hold}")
     if details.get("written_off"):
@@ -82,8 +74,8 @@ COLUMNS = (
     Column("ENTRY", text("id"), right=True, drop=4),
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
-    Column("IN", _moved(1), right=True),
-    Column("OUT", _moved(-1), right=True),
+    Column("IN", _moved("credit_in"), right=True),
+    Column("OUT", _moved("credit_out"), right=True),
     Column("REMAINING", Summand("remaining"), right=True),
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
@@ -111,8 +103,6 @@ def run(context: Context, options: Namespace) -> int:
     period = context.period("now-30days")
     page, whole = read_statement(context, allocation, options.limit, period, every=options.long)
     entries = rows = _named_entries(context, page)
-    if options.form != "json":
-        rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
         if context.has_several_clusters:
             rows = [_of_cluster(row) for row in rows]
