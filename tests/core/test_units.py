@@ -14,9 +14,14 @@ from fairbank.core.units import (
     MINUTES_IN_SU,
     WORTH,
     AmountFormat,
+    in_percent,
+    in_permille,
+    nearest,
     parse_su,
     round_up,
+    show_hours,
     show_minutes,
+    show_permille,
     show_su,
 )
 
@@ -49,7 +54,34 @@ def test_cost_that_no_float_can_hold_is_still_exact() -> None:
     assert round_up(Fraction(2**53) + Fraction(1, 10**30)) == 2**53 + 1
 
 
+@given(st.integers(-(10**18), 10**18), st.integers(1, 10**9))
+def test_what_is_shown_is_the_nearest(numerator: int, denominator: int) -> None:
+    exact, shown = Fraction(numerator, denominator), nearest(numerator, denominator)
+    assert abs(shown - exact) <= Fraction(1, 2)
+    assert abs(shown - exact) < Fraction(1, 2) or abs(shown) > abs(exact)
+
+
+def test_percent_and_permille_are_rounded_to_the_nearest() -> None:
+    assert (in_percent(999, 1_000), in_permille(999, 1_000)) == (100, 999)
+    assert (in_percent(994, 1_000), show_permille(994)) == (99, "99.4%")
+    assert (in_percent(1, 0), in_permille(1, None)) == (None, None)
+
+
 # --- showing ---
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=9))
+def test_shown_hours_add_up_to_their_total(seconds: list[int]) -> None:
+    form = AmountFormat(decimals=4)
+    rows = sum(Fraction(show_hours(part, form)) for part in seconds)
+    assert abs(rows - Fraction(show_hours(sum(seconds), form))) <= (len(seconds) + 1) * Fraction(
+        1, 20_000
+    )
+
+
+@given(st.integers(0, 10**12))
+def test_hours_with_four_decimals_give_the_seconds_back(seconds: int) -> None:
+    assert round(Fraction(show_hours(seconds, AmountFormat(decimals=4))) * 3_600) == seconds
 
 
 @pytest.mark.parametrize(

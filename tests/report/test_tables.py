@@ -328,9 +328,10 @@ def test_times_are_shown_in_the_given_zone() -> None:
     )
     assert Column("X", day("at")).cell(sample, LOOK) == "2026-11-20"
     assert Column("X", duration("ran")).cell(sample, LOOK) == "1-01:01:01"
-    assert Column("X", percent("share")).cell(sample, LOOK) == "36%"
+    assert Column("X", percent(lambda row: row["share"])).cell(sample, LOOK) == "3.6%"
+    assert Column("X", percent(lambda row: row["none"])).cell(sample, LOOK) == "-"
     assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
-    for show in (moment, day, duration, percent, su, text):
+    for show in (moment, day, duration, su, text):
         assert Column("X", show("none")).cell(sample, LOOK) == ""
 
 

@@ -51,9 +51,30 @@ def round_up(exact: Fraction) -> SuMinutes:
     return SuMinutes(-(-exact.numerator // exact.denominator))
 
 
+def nearest(numerator: int, denominator: int) -> int:
+    """Return the quotient, rounded to the nearest, halves away from 0: the one rounding of what is
+    shown.
+
+    >>> nearest(1, 2), nearest(-1, 2), nearest(149, 100)
+    (1, -1, 1)
+    """
+    rounded = (2 * abs(numerator) + denominator) // (2 * denominator)
+    return -rounded if numerator < 0 else rounded
+
+
+def in_percent(part: int, whole: int | None) -> int | None:
+    """Return a part in hundredths; None if the whole is 0 or not known."""
+    return nearest(100 * part, whole) if whole else None
+
+
 def in_permille(part: int, whole: int | None) -> int | None:
-    """Return a part in thousandths, rounded; None if the whole is 0 or not known."""
-    return (2000 * part + whole) // (2 * whole) if whole else None
+    """Return a part in thousandths; None if the whole is 0 or not known."""
+    return nearest(1000 * part, whole) if whole else None
+
+
+def show_permille(permille: int) -> str:
+    """Format thousandths in percent: `99.9%`."""
+    return f"{permille // 10}.{permille % 10}%"
 
 
 def parse_su(text: str, *, field: str = "amount", least: int = 1) -> SuMinutes:
@@ -163,18 +184,20 @@ class AmountFormat(NamedTuple):
     decimals: int | None = None
 
     def parts(self, minutes: int) -> int:
-        """Return an amount in units of the last decimal, rounded to the nearest, halves away from
-        0.
-        """
-        worth = WORTH[self.units]
-        parts: int = (2 * abs(minutes) * 10**self.places + worth) // (2 * worth)
-        return -parts if minutes < 0 else parts
+        """Return an amount in units of the last decimal."""
+        return nearest(minutes * 10**self.places, WORTH[self.units])
 
     def write(self, parts: int) -> str:
         """Return the text of an amount in units of the last decimal."""
         whole, rest = divmod(abs(parts), 10**self.places)
         text = f"{'-' if parts < 0 else ''}{whole:{',' if self.separators else ''}}"
         return f"{text}.{rest:0{self.places}}" if self.places and (rest or self.decimals) else text
+
+    def write_rounded(self, parts: int, exact: int) -> str:
+        """Return the text of a rounded amount; not 0 unless `exact` is."""
+        if not parts and exact:
+            return f"<{self.write(1)}" if exact > 0 else f">{self.write(-1)}"
+        return self.write(parts)
 
     @property
     def places(self) -> int:
@@ -210,10 +233,18 @@ def show_su(minutes: int, form: AmountFormat = IN_SENTENCES) -> str:
         # As below, in a third of the time: the bank's lists have thousands of amounts.
         whole, rest = divmod((minutes * 5 + 1) // 3, 100)
         return f"{whole}.{rest:02}" if rest else str(whole)
-    parts = form.parts(minutes)
-    if not parts and minutes:
-        return f"<{form.write(1)}" if minutes > 0 else f">{form.write(-1)}"
-    return form.write(parts)
+    return form.write_rounded(form.parts(minutes), minutes)
+
+
+def show_hours(seconds: int, form: AmountFormat) -> str:
+    """Format seconds in hours, whatever the unit of amounts is, rounded as amounts are.
+
+    >>> show_hours(59 * 60, IN_SENTENCES), show_hours(7_200, IN_SENTENCES), show_hours(1, IN_SU)
+    ('0.98', '2', '<0.01')
+    >>> show_hours(1, AmountFormat(decimals=4))
+    '0.0003'
+    """
+    return form.write_rounded(nearest(seconds * 10**form.places, 60 * MINUTES_IN_SU), seconds)
 
 
 def show_minutes(minutes: int) -> str:

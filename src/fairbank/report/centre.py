@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.core.units import MINUTES_IN_SU, in_permille
+from fairbank.core.units import MINUTES_IN_SU, in_permille, show_permille
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import Column, DisplayFormat, Row, Show, if_any, su, text
+from fairbank.report.columns import Column, DisplayFormat, Row, Show, if_any, percent, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
-from fairbank.report.usage import hours, percent_text, resource_names
+from fairbank.report.usage import hours, resource_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-UNKNOWN = "-"
 BARS = ("granted", "used", "idle", "down")
 
 
@@ -62,10 +61,10 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
             ("granted_at_end", "the allocations of its end grant {} for a time of this length"),
         ):
             if row["capacity"] and row[key] is not None and row[key] > row["capacity"]:
-                percent = percent_text(in_permille(row[key], row["capacity"]) or 0)
+                part = show_permille(in_permille(row[key], row["capacity"]) or 0)
                 lines.append(
                     f"! {plain(row['resource_name'])}: {what.format(form.su_text(row[key]))},"
-                    f" {percent} of the {form.su_text(row['capacity'])} that exist."
+                    f" {part} of the {form.su_text(row['capacity'])} that exist."
                 )
                 break
     return lines
@@ -136,26 +135,11 @@ def _is_of_several(row: Row) -> bool:
 
 def _utilisation(totals: Row, kind: str) -> str:
     permille = totals[f"{kind}_used_permille"]
-    return "" if permille is None else f" (utilisation {percent_text(permille)})"
+    return "" if permille is None else f" (utilisation {show_permille(permille)})"
 
 
 def _permille(row: Row, key: str) -> int | None:
     return None if row[key] is None else in_permille(row[key], row["capacity"])
-
-
-def _part(permille_of: Callable[[Row], int | None]) -> Show:
-    """Show a part of the capacity in percent."""
-
-    def show(row: Row, form: DisplayFormat) -> str:
-        permille = permille_of(row)
-        if permille is None:
-            return "" if form.exact else UNKNOWN
-        return percent_text(permille)
-
-    return show
-
-
-_granted_percent = _part(lambda row: _permille(row, "granted"))
 
 
 def _of_jobs(show: Show) -> Show:
@@ -167,9 +151,9 @@ COLUMNS = (
     Column("RESOURCE", text("resource_name")),
     Column("CAPACITY", su("capacity"), right=True),
     Column("GRANTED", su("granted"), right=True),
-    Column("GRANTED%", _granted_percent, right=True, drop=2),
+    Column("GRANTED%", percent(lambda row: _permille(row, "granted")), right=True, drop=2),
     Column("USED", su("used"), right=True),
-    Column("USED%", _part(lambda row: row["used_permille"]), right=True, drop=1),
+    Column("USED%", percent(lambda row: row["used_permille"]), right=True, drop=1),
     Column("DOWN", if_any(su("down")), right=True, drop=3),
     Column("IDLE", su("idle"), right=True, drop=4),
     Column("JOBS", _of_jobs(text("runs")), right=True, extra=True),
@@ -207,5 +191,5 @@ def _bar(row: Row, key: str) -> float | None:
 def _remark(row: Row) -> str:
     """Return the parts of the capacity that were granted and used, in percent."""
     parts = {"granted": _permille(row, "granted"), "used": row["used_permille"]}
-    known = [f"{name} {percent_text(part)}" for name, part in parts.items() if part is not None]
+    known = [f"{name} {show_permille(part)}" for name, part in parts.items() if part is not None]
     return "\n".join(known) if row["capacity"] is not None else "capacity\nnot known"

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant, show_duration
-from fairbank.core.units import AmountFormat, ShownSums, show_shortfall, show_su, show_sums
+from fairbank.core.units import (
+    AmountFormat,
+    ShownSums,
+    show_permille,
+    show_shortfall,
+    show_su,
+    show_sums,
+)
 from fairbank.report.cells import plain
 
 Row = Mapping[str, Any]
@@ -289,8 +296,14 @@ def if_any(amount: Amount) -> Amount:
     return Amount(show)
 
 
-def percent(key: str) -> Show:
-    return field(key, lambda value, form: f"{value}%")
+def percent(permille_of: Callable[[Row], int | None]) -> Show:
+    """Show a part in percent; - where it is not known."""
+
+    def show(row: Row, form: DisplayFormat) -> str:
+        permille = permille_of(row)
+        return ("" if form.exact else "-") if permille is None else show_permille(permille)
+
+    return show
 
 
 def day(key: str) -> Show:

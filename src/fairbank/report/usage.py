@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import show_duration
+from fairbank.core.units import in_percent, show_hours, show_permille
 from fairbank.core.usage_groups import OTHERS, UsageBy
 from fairbank.report.columns import (
     Column,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 BAR = 25
 LOW_PERCENT = 25
 """An efficiency that gets a mark."""
+
+HOUR_DECIMALS = 4
+"""Decimals of hours for programs: no two numbers of seconds have the same text."""
 
 UNKNOWN = "-"
 
@@ -142,17 +146,18 @@ def columns(by: str) -> Sequence[Column]:
 
 
 def hours(key: str) -> Show:
-    """Show seconds as whole hours."""
-    return field(key, lambda value, form: f"{value // 3_600:{',' if form.separators else ''}}")
+    """Show seconds as hours, which are rounded as amounts are; for programs by the second."""
 
+    def show(seconds: int, form: DisplayFormat) -> str:
+        decimals = HOUR_DECIMALS if form.exact and form.decimals is None else form.decimals
+        return show_hours(seconds, form.amounts._replace(decimals=decimals))
 
-def percent_text(permille: int) -> str:
-    return f"{permille // 10}.{permille % 10}%"
+    return field(key, show)
 
 
 def _share(row: Row, form: DisplayFormat) -> str:
     permille = row["share_permille"]
-    percent = percent_text(permille)
+    percent = show_permille(permille)
     if form.exact:
         return percent
     bar = "" if form.short or "is_total" in row else "#" * (permille * BAR // 1000)
@@ -164,7 +169,7 @@ def efficiency(row: Row, form: DisplayFormat) -> str:
     if not row["cpu_given"]:
         return "" if form.exact else UNKNOWN
     used = min(row["cpu_seconds"], row["cpu_given"])
-    percent = (200 * used + row["cpu_given"]) // (2 * row["cpu_given"])
+    percent = in_percent(used, row["cpu_given"]) or 0
     return f"{percent}%" if form.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
 
 

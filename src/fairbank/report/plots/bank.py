@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from fairbank.core.time import DAY, calendar_name
-from fairbank.core.units import MINUTES_IN_SU
+from fairbank.core.units import MINUTES_IN_SU, show_permille
 from fairbank.report.columns import Row
 from fairbank.report.plots.figures import (
     Axis,
@@ -130,7 +130,7 @@ def usage_by_group(rows: Sequence[Row], by: str, caption: Caption) -> Iterator[t
             Group(
                 str(row["name"]),
                 [None if row[key] is None else row[key] / MINUTES_IN_SU for key, _ in bars],
-                remark=f"{row['share_permille'] / 10:.1f} %",
+                remark=show_permille(row["share_permille"]),
             )
             for row in of_unit
         ]

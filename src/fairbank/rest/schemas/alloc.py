@@ -15,7 +15,7 @@ from fairbank.bank.query import Balance, ListedMember, UserRow
 from fairbank.cluster.partition import Cluster, one_su
 from fairbank.core.ids import known_uid
 from fairbank.core.time import DAY, Instant, iso, parse_instant
-from fairbank.core.units import SuMinutes
+from fairbank.core.units import SuMinutes, in_percent
 from fairbank.rest.schemas.answers import Amounts, RoleWord
 from fairbank.rest.schemas.envelope import convert_to
 
@@ -70,7 +70,7 @@ class ChangedAllocation(AllocationRow, frozen=True, kw_only=True):
 class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     """An allocation with its outlook: the pace of its use, projected to its end.
 
-    `used_percent` is the used part of the deposits, rounded down; 0 without deposits. `runs_out` is
+    `used_percent` is the used part of the deposits, rounded; 0 without deposits. `runs_out` is
     the time at which the credit will be used up, if before the end. `left_over` is the part of the
     deposits that will expire unused, and `available_at_end` what will be available then, with the
     credit limit; both are null if it runs out before, or if there is no pace yet. `pace` is the use
@@ -162,7 +162,6 @@ def balance_row(
     allocation, terms = balance.allocation, balance.allocation.terms
     # Staff may have ended it before its start, and it keeps a period.
     end = min(terms.end, now) if allocation.state_at(now) is AllocationState.ENDED else terms.end
-    percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     projected = outlook(
         allocation.deposited,
         allocation.charged,
@@ -174,7 +173,7 @@ def balance_row(
     )
     return BalanceRow(
         **structs.asdict(allocation_row(balance, project, now)),
-        used_percent=percent,
+        used_percent=in_percent(allocation.charged, allocation.deposited) or 0,
         outlook=projected.state,
         runs_out=None if projected.at is None else iso(Instant(projected.at)),
         left_over=projected.left_over,

@@ -12,7 +12,7 @@ from fairbank.cli.framework.options import add_accounts, add_option
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed
 from fairbank.core.time import DAY, MINUTE
-from fairbank.core.units import WORTH, parse_su
+from fairbank.core.units import WORTH, in_permille, parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import (
     Column,
@@ -73,6 +73,10 @@ def _pace(row: Row, form: DisplayFormat) -> str:
     return f"{form.su(row['pace'])}/d" if row["pace"] or form.exact else "-"
 
 
+def _used(row: Row) -> int | None:
+    return in_permille(row["charged"], row["deposited"])
+
+
 def _expires(row: Row, form: DisplayFormat) -> str:
     return form.last_day(instant_of(row["end"]))
 
@@ -96,7 +100,7 @@ COLUMNS = (
     Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2),
     Column("MY-LEFT", if_any(su("my_left")), right=True, extra=True, drop=1),
     Column("AVAILABLE", su("available"), right=True),
-    Column("USED%", percent("used_percent"), right=True, drop=5),
+    Column("USED%", percent(_used), right=True, drop=5),
     Column("EXPIRES", _expires, drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
