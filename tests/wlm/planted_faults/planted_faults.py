@@ -128,8 +128,8 @@ CORE = (
         "off-by-one time limit",
         "core",
         "core/timers.py",
-        "if tx.now.mono >= run.started.mono + seconds:",
-        "if tx.now.mono > run.started.mono + seconds:",
+        "if timer.kind.time(tx.now) >= due:",
+        "if timer.kind.time(tx.now) > due:",
     ),
     PlantedFault(
         "off-by-one number of launches",
@@ -141,7 +141,7 @@ CORE = (
     PlantedFault(
         "time counted from the allocation",
         "core",
-        "core/starts.py",
+        "core/node_messages.py",
         "run = msgspec.structs.replace(run, started=tx.now)",
         "run = msgspec.structs.replace(run, started=run.allocated)",
     ),
@@ -205,7 +205,7 @@ CORE = (
         "timers lost with the controller",
         "core",
         "core/controller.py",
-        "arm_all(tx)\n        for",
+        "set_all_timers(tx)\n        for",
         "for",
     ),
     PlantedFault(

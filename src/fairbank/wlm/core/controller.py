@@ -18,7 +18,7 @@ from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.starts import carry_out, connect_agent, take_accounts, take_verdict
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.timers import arm_all, fire
+from fairbank.wlm.core.timers import fire, set_all_timers
 from fairbank.wlm.core.transition import AGENT, Transition
 
 _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
@@ -70,7 +70,7 @@ class Core:
         self.state.load(rows)
         tx = Transition(self.state, now)
         note_associations(tx)
-        arm_all(tx)
+        set_all_timers(tx)
         for _, message in sorted(self.state.messages.items()):
             tx.send(AGENT, message)
         settle_dependencies(tx)

@@ -83,7 +83,6 @@ def requeue_job(
     if (run is None or run.is_allowed) and eligible <= tx.now.wall:
         # A second more, since Slurm counts whole ones.
         eligible = tx.now.wall + tx.state.settings.jobs.requeue_wait + 1
-        tx.set_timer(TimerKind.BEGIN, job.number, eligible)
     reservation = job.request.reservation
     if reservation not in tx.state.reservations and reservation is not None:
         reservation, held_by = None, held_by or HeldBy.RESERVATION
@@ -214,9 +213,7 @@ def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> N
     if run is None:
         return
     if grace and run.grace_ends is None and run.started is not None:
-        ends = tx.now.mono + grace
-        tx.put_run(job, run, grace_ends=ends)
-        tx.set_timer(TimerKind.GRACE, job.number, ends)
+        tx.put_run(job, run, grace_ends=tx.now.mono + grace)
         for node in run.left:
             for signal in (SIGCONT, SIGTERM):
                 tx.send(node, SignalRun(run.run, signal))
@@ -285,23 +282,14 @@ def _record(
 
 
 def _clear_if_done(tx: Transition, job: WlmJob) -> WlmJob:
-    """Finish the clean-up of a job if no node is left, and forget a job that has ended in time."""
+    """Finish the clean-up of a job if no node is left."""
     if job.state.is_completing and job.run is not None and not job.run.left:
         tx.send_to_agent("epilog", job, job.run)
         job = tx.move(job, JobEvent.CLEARED)
         if not job.state.is_final:
             job = tx.put_job(job, run=None)
         tx.request_plan()
-    if job.state.is_final:
-        arm_forgetting(tx, job)
     return job
-
-
-def arm_forgetting(tx: Transition, job: WlmJob) -> None:
-    """Set the timer after which an ended job is not known any more."""
-    if job.ended is not None:
-        at = job.ended.mono + tx.state.settings.cluster.min_job_age
-        tx.set_timer(TimerKind.FORGET, job.number, at)
 
 
 def forget_job(tx: Transition, job: WlmJob) -> None:
@@ -309,8 +297,6 @@ def forget_job(tx: Transition, job: WlmJob) -> None:
 
     Dependencies on an array ask for all of its tasks.
     """
-    if not job.state.is_final or job.ended is None:
-        return
     age = tx.state.settings.cluster.min_job_age
     tasks = [
         tx.state.jobs[other.number]
@@ -320,8 +306,7 @@ def forget_job(tx: Transition, job: WlmJob) -> None:
     if len(ends) < len(tasks):
         return  # the end of the last task sets another timer
     if max(ends) > tx.now.mono:
-        tx.set_timer(TimerKind.FORGET, job.number, max(ends))
-        return
+        return  # the timer of that task forgets all of them
     for task in tasks:
         tx.put("jobs", task.number, None)
 

@@ -21,7 +21,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.wlm.core.accounts import BankAccount
-from fairbank.wlm.core.jobs import Submission
+from fairbank.wlm.core.jobs import Moment, Submission
 from fairbank.wlm.core.node_states import NodeEvent
 
 
@@ -278,6 +278,10 @@ class TimerKind(Enum):
     @property
     def is_wall(self) -> bool:
         return self in (self.BEGIN, self.DEPENDENCY, self.DEADLINE, self.RESERVATION)
+
+    def time(self, now: Moment) -> int:
+        """Return the time of its clock."""
+        return now.wall if self.is_wall else now.mono
 
 
 class TimerFired(NamedTuple):

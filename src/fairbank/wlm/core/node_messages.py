@@ -16,10 +16,10 @@ from fairbank.core.errors import Conflict
 from fairbank.wlm.core.effects import DropRun, EndRun
 from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
 from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged, RunOnNode
-from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
-from fairbank.wlm.core.starts import begin_run, send_start_to
+from fairbank.wlm.core.starts import send_start_to
 from fairbank.wlm.core.state import NodeResources
 from fairbank.wlm.core.transition import Transition
 
@@ -213,7 +213,9 @@ def record_change(tx: Transition, message: RunChanged) -> None:
 
 def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
     if job.state is JobState.CONFIGURING and run.is_allowed:
-        begin_run(tx, job, run)
+        # From here on its time limit counts.
+        run = msgspec.structs.replace(run, started=tx.now)
+        tx.move(job, JobEvent.BEGUN, run=run, launch_failures=0)
 
 
 def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool) -> None:

@@ -234,31 +234,6 @@ def take_accounts(tx: Transition, event: AccountsRead) -> None:
     tx.request_plan()
 
 
-def begin_run(tx: Transition, job: WlmJob, run: WlmRun) -> WlmJob:
-    """Record the begin of the batch script, from which the time limit counts."""
-    run = msgspec.structs.replace(run, started=tx.now)
-    job = tx.move(job, JobEvent.BEGUN, run=run, launch_failures=0)
-    arm_limit(tx, job)
-    return job
-
-
-def arm_limit(tx: Transition, job: WlmJob) -> None:
-    """Set the timers of a running job: its deadline, its warning signal and its time limit."""
-    run, limit = job.active_run, job.request.limit
-    if run is None or run.started is None:
-        return
-    if job.request.deadline is not None:
-        tx.set_timer(TimerKind.DEADLINE, job.number, job.request.deadline)
-    if limit is None:
-        return
-    end = run.started.mono + limit
-    if (seconds := tx.state.settings.run_seconds(limit)) is not None:
-        tx.set_timer(TimerKind.LIMIT, job.number, run.started.mono + seconds)
-    warning = job.submission.warning
-    if warning is not None and end - warning.seconds > tx.now.mono:
-        tx.set_timer(TimerKind.WARNING, job.number, end - warning.seconds)
-
-
 def _record_reasons(tx: Transition, plan: SchedulePlan[PendingJob, Placement]) -> None:
     """Record why jobs wait. A record of an array has the reason of its first task."""
     reasons = {record_number(number): plan.reasons[number] for number in sorted(plan.reasons)[::-1]}

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.wlm.core.due_times import due_times
 from fairbank.wlm.core.effects import (
     AgentMessage,
     AgentMessageKind,
@@ -26,6 +27,8 @@ from fairbank.wlm.core.job_states import JobEvent, next_state
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CHANGE, CoreState, NodeStatus
 
+_ONLY_IN_TIME = (TimerKind.BEGIN, TimerKind.WARNING)
+"""Timers that are of no use when their time is over."""
 AGENT = ""
 """Receiver of messages that are not for a node."""
 
@@ -118,6 +121,14 @@ class Transition:
         """Set a timer, which fires at once if its time has come."""
         self._effects.append(SetTimer(kind, number, at))
 
+    def set_timers(self, job: WlmJob, before: WlmJob | None = None) -> None:
+        """Set the timers of a job, but those that it had before."""
+        known = () if before is None else tuple(due_times(self.state, before))
+        for kind, at in due_times(self.state, job):
+            is_over = kind in _ONLY_IN_TIME and at <= kind.time(self.now)
+            if (kind, at) not in known and not is_over:
+                self.set_timer(kind, job.number, at)
+
     def log(self, level: LogLevel, text: str) -> None:
         self._effects.append(LogLine(level, text))
 
@@ -137,8 +148,14 @@ class Transition:
         self._needs_plan = False
 
     def effects(self) -> list[CoreEffect]:
-        """Return the effects: the rows that differ first, so that nothing precedes their commit."""
+        """Return the effects: the rows that differ first, so that nothing precedes their commit.
+
+        Jobs that have changed get their timers.
+        """
         rows = self._changed_rows()
+        for row in rows:
+            if isinstance(row.value, WlmJob):
+                self.set_timers(row.value, self._before["jobs", row.value.number])
         if rows:
             change = self.state.note_change(row.table for row in rows)
             self.state.put("counters", CHANGE, change)

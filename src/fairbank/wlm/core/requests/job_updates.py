@@ -21,9 +21,7 @@ from fairbank.wlm.core.requests.acceptance import check_limits, check_request
 from fairbank.wlm.core.requests.job_requests import open_jobs
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.requests.submission import check_least_time, requested_tres
-from fairbank.wlm.core.starts import arm_limit
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.timers import arm_waiting
 from fairbank.wlm.core.transition import Transition
 
 _OF_REQUEST = (
@@ -170,7 +168,6 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
         release_job(tx, job)
         job = tx.state.jobs[job.number]
     if job.state.is_waiting:
-        arm_waiting(tx, job)
         note_association(tx, job)
         rank_jobs(tx, [job])
     elif request.limit != before:
@@ -196,13 +193,10 @@ def _parents(tx: Transition, number: int) -> list[int]:
 
 
 def _send_limit(tx: Transition, job: WlmJob) -> None:
-    """Tell nodes and agent the new limit of a run, and set its timers."""
+    """Tell nodes and agent the new limit of a run."""
     run = job.active_run
-    if run is None:
-        return
-    if run.is_allowed:
+    if run is not None and run.is_allowed:
         seconds = tx.state.settings.run_seconds(job.request.limit)
         for node in run.left:
             tx.send(node, ChangeLimit(run.run, seconds))
         tx.send_to_agent("limit", job, run)
-    arm_limit(tx, job)

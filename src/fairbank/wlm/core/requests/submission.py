@@ -24,7 +24,6 @@ from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.tasks import next_id
-from fairbank.wlm.core.timers import arm_waiting
 from fairbank.wlm.core.transition import Transition
 
 FIRST_PRIORITY = PRIORITY_MAX // 2
@@ -86,7 +85,6 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
     rank_jobs(tx, [job])
     if body.test_only:  # the caller takes the changes back
         return JobAccepted(number, expected_start(state, number, tx.now))
-    arm_waiting(tx, job)
     test_dependencies(tx, state.jobs[number])
     tx.request_plan()
     return JobAccepted(number)
