@@ -16,7 +16,6 @@ from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import count_end
 from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next_state
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
-from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 NODE_FAIL_STATUS = 1
@@ -356,4 +355,4 @@ def _split_decided_tasks(tx: Transition, record: WlmJob) -> None:
         own = record.for_dependencies()._replace(task=task, tasks=())
         on = advance(record.dependencies, own, tx.state.index, tx.now.wall)
         if on.is_met or on.is_unmeetable:
-            split_task(tx, tx.state.jobs[record.number], task)
+            tx.split_task(tx.state.jobs[record.number], task)

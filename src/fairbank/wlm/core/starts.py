@@ -23,7 +23,6 @@ from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 NO_ANSWER = "Fairbank_does_not_answer"
@@ -144,7 +143,7 @@ def _allocate(
 ) -> None:
     """Store the allocation. The start is sent at once, or when the bank has allowed it."""
     if job.tasks:
-        job = split_task(tx, job, planned.task)
+        job = tx.split_task(job, planned.task)
     grants = tuple(
         NodeGrant(binding, share.cpus, share.memory, share.gpus)
         for binding, share in zip(bound, placement.shares, strict=True)

@@ -89,6 +89,27 @@ class Transition:
         self.put("counters", counter, value + step)
         return value
 
+    def next_id(self) -> int:
+        """Return a job id that no known job has: after the last one, then from FirstJobId again."""
+        cluster = self.state.settings.cluster
+        number = self.state.counters.get("job", cluster.first_job_id)
+        while number > cluster.max_job_id or number in self.state.jobs:
+            number = cluster.first_job_id if number > cluster.max_job_id else number + 1
+        self.put("counters", "job", number + 1)
+        return number
+
+    def split_task(self, record: WlmJob, task: int) -> WlmJob:
+        """Return a task of an array as a job of its own, and take it out of the record.
+
+        The last task keeps the id of the record.
+        """
+        tasks = tuple(other for other in record.tasks if other != task)
+        number = self.next_id() if tasks else record.number
+        if tasks:
+            self.put_job(record, tasks=tasks)
+        request = msgspec.structs.replace(record.request, number=number, task=task)
+        return self.put_job(record, request=request, tasks=())
+
     def record(self, run: EndedRun) -> None:
         """Add an accounting record."""
         self._records.append(run)

@@ -22,7 +22,6 @@ from fairbank.priority.multifactor.accrual import (
 from fairbank.priority.settings import Flag
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 
@@ -65,7 +64,7 @@ def note_accrue_times(tx: Transition) -> None:
             tx.put_job(job, accrued=at)
             continue
         for task in job.tasks[:places]:
-            tx.put_job(split_task(tx, tx.state.jobs[job.number], task), accrued=at)
+            tx.put_job(tx.split_task(tx.state.jobs[job.number], task), accrued=at)
 
 
 def _rank(job: WlmJob) -> tuple[int, int, int]:

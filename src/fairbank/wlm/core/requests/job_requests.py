@@ -26,7 +26,6 @@ from fairbank.wlm.core.events import (
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
-from fairbank.wlm.core.tasks import split_task
 from fairbank.wlm.core.transition import Transition
 
 
@@ -69,7 +68,7 @@ def _split(tx: Transition, jobs: list[WlmJob], tasks: tuple[int, ...] | None) ->
             continue
         for task in tasks:
             if task in job.tasks:
-                yield split_task(tx, tx.state.jobs[job.number], task)
+                yield tx.split_task(tx.state.jobs[job.number], task)
 
 
 def open_jobs(tx: Transition, caller: Caller, selection: JobSelection, done: str) -> list[WlmJob]:

@@ -23,7 +23,6 @@ from fairbank.wlm.core.requests.acceptance import check_limits, check_request
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.tasks import next_id
 from fairbank.wlm.core.transition import Transition
 
 FIRST_PRIORITY = PRIORITY_MAX // 2
@@ -60,7 +59,7 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
     check_request(state, request)
     tasks = 1 if body.array is None else len(body.array.numbers)
     check_limits(state, request, tasks, tx.now)
-    number = next_id(tx)
+    number = tx.next_id()
     request = msgspec.structs.replace(
         request,
         number=number,
