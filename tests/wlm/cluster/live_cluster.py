@@ -140,7 +140,7 @@ class LiveCluster(RunningCluster):
 
     def job_states(self) -> Mapping[str, str]:
         """Return the states of the jobs that the controller knows, by id."""
-        wanted = {"tasks": True, "all": True}
+        wanted = {"tasks": True}
         listed = self.persist(
             lambda: requests.rows(self.controller, "jobs", ["job_id", "state"], matching=wanted),
             "the jobs",

@@ -83,7 +83,7 @@ def test_selection_is_sent(controller: RecordingController, run: Run) -> None:
         ("a", "b"), ("cpu",), ("RUNNING", "PENDING"),
     )  # fmt: skip
     assert (sent.names, sent.qos, sent.reservations) == (("x",), ("high",), ("r",))
-    assert (sent.nodes, sent.licenses, sent.tasks, sent.all) == (("n1", "n2"), ("m",), True, True)
+    assert (sent.nodes, sent.licenses, sent.tasks) == (("n1", "n2"), ("m",), True)
     assert sent.users == (pwd.getpwuid(os.getuid()).pw_name,)
     assert sent.jobs == ("7_[1-3,5]", "8")
 

@@ -45,7 +45,7 @@ def states(job: str) -> dict[str, str]:
     """Return the state of each task of a job that squeue would show, by its name."""
     with Controller() as controller:
         columns = ["job_id", "task", "state", "flag", "reason"]
-        lines = requests.rows(controller, "jobs", columns, matching={"jobs": [job], "all": True})
+        lines = requests.rows(controller, "jobs", columns, matching={"jobs": [job]})
     return {
         f"{number}" if task is None else f"{job}_{task}": f"{state} {flag or reason}"
         for number, task, state, flag, reason in lines.rows or ()

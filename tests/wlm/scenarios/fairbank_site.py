@@ -64,7 +64,7 @@ def fairbank_site(home: Path, parallel: int = 4) -> Iterator[Site]:
         assert started.returncode == 0, started
 
         def states() -> str:
-            wanted = {"tasks": True, "all": True}
+            wanted = {"tasks": True}
             answer = requests.rows(controller, "jobs", _FIELDS, matching=wanted)
             return "".join(
                 f"{job if task is None else f'{array}_{task}'}|{flag or state}|{reason}\n"

@@ -20,7 +20,7 @@ from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 from fairbank.wlm.commands.tables.rows import fetch
 
 OPTIONS = (
-    CommandOption("all", "a", "", "show also what is hidden", "SCONTROL_ALL"),
+    CommandOption("all", "a", "", "no effect: nothing is hidden", "SCONTROL_ALL"),
     CommandOption("details", "d", "", "show more details"),
     CommandOption("json", "", "[VERSION]", "show it as JSON"),
     CommandOption("oneliner", "o", "", "show each record on one line"),
@@ -125,7 +125,7 @@ def _on_named_jobs(request: str) -> Callable[[Controller, Sequence[str]], int]:
 def _jobs_with_name(controller: Controller, name: str) -> list[str]:
     """Return the jobs with a name that wait or run: for root all, else those of the user."""
     own = {} if os.geteuid() == 0 else {"users": [str(os.geteuid())]}
-    matching = {"names": [name], "states": ["PENDING", "RUNNING"], "all": True, **own}
+    matching = {"names": [name], "states": ["PENDING", "RUNNING"], **own}
     return [row.label for row in fetch(controller, "jobs", JobLine, ["label"], matching).rows]
 
 
@@ -155,7 +155,7 @@ def _notify(controller: Controller, words: Sequence[str]) -> int:
 def _wait_job(controller: Controller, words: Sequence[str]) -> int:
     """Wait until a job runs or has ended. Return 1 in the second case."""
     change, seconds = None, _FIRST_POLL_SECONDS
-    matching = {"jobs": _jobs(words), "all": True}
+    matching = {"jobs": _jobs(words)}
     while True:
         columns = ["state", "flag"]
         answer = requests.rows(controller, "jobs", columns, matching=matching, change=change)
@@ -302,7 +302,7 @@ def _list_processes(controller: Controller, words: Sequence[str]) -> int:
     """Print the processes of a job, or of all running jobs."""
     jobs = list(words[:1])
     if not jobs:
-        running = {"states": ["RUNNING"], "all": True}
+        running = {"states": ["RUNNING"]}
         jobs = [row.label for row in fetch(controller, "jobs", JobLine, ["label"], running).rows]
     print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for name in jobs:

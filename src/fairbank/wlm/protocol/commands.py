@@ -67,7 +67,7 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
 class RowFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Selection of rows that fit all of its lists; an empty list selects all.
 
-    `tasks`: a row for each task of an array. `all`: also what is hidden. `start` and `end` bound
+    `tasks`: a row for each task of an array. `start` and `end` bound
     accounting; `duplicates`: also the earlier runs of requeued jobs.
     """
 
@@ -82,7 +82,6 @@ class RowFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     nodes: Names = ()
     licenses: Names = ()
     tasks: bool = False
-    all: bool = False
     start: int | None = None
     end: int | None = None
     duplicates: bool = False

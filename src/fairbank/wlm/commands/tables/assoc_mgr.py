@@ -80,7 +80,7 @@ def show_limits(line: CommandLine, words: Sequence[str]) -> int:
         associations = fetch(controller, "associations", AssociationLine, AssociationLine._fields)
         qos = fetch(controller, "qos", QosLine, QosLine._fields).rows
         shares = _shares(controller)
-        matching = {"states": _ENDED_LATER, "tasks": True, "all": True}
+        matching = {"states": _ENDED_LATER, "tasks": True}
         jobs = fetch(controller, "jobs", JobLine, _JOB_FIELDS, matching).rows
     behind = " " if "oneliner" in line.options else "\n    "
     print("Current Association Manager state\n")

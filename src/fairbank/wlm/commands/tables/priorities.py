@@ -10,12 +10,19 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.slurm import sprio, sshare
 from fairbank.report.slurm.layout import SlurmColumn
-from fairbank.report.slurm.notation import NULL, PARENT, PIPE
+from fairbank.report.slurm.notation import NULL, PARENT
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
-from fairbank.wlm.commands.tables.rows import check_cluster, fetch, read_fields, user_name, users_of
+from fairbank.wlm.commands.tables.rows import (
+    check_cluster,
+    fetch,
+    read_fields,
+    separators,
+    user_name,
+    users_of,
+)
 
 SPRIO_OPTIONS = (
     CommandOption("noheader", "h", "", "print no header"),
@@ -170,14 +177,7 @@ def _show_shares(controller: Controller, line: CommandLine) -> int:
         accounts=line.items("accounts") or None,
         users_only="Users" in options,
     )
-    is_ended = "parsable" in options and "parsable2" not in options
-    for text in sshare.lines(
-        rows,
-        fields,
-        delimiter=PIPE if {"parsable", "parsable2"} & set(options) else "",
-        is_ended=is_ended,
-        header="noheader" not in options,
-    ):
+    for text in sshare.lines(rows, fields, **separators(line)):
         print(text)
     return 0
 

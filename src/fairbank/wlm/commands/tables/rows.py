@@ -11,8 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.report.slurm.layout import Columns, SlurmColumn, parse_fields
-from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, Notation
+from fairbank.report.slurm.layout import (
+    Columns,
+    SlurmColumn,
+    TableFormat,
+    cells_of,
+    field_lines,
+    lines,
+    parse_fields,
+)
+from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, PIPE, Notation, date_line
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine
@@ -154,6 +162,42 @@ def read_fields(form: str, columns: Columns) -> list[SlurmColumn]:
         return parse_fields(form, columns)
     except InvalidInput as bad:
         raise InvalidInput(bad.message) from bad
+
+
+def print_rows(line: CommandLine, rows: Sequence[Any], form: TableFormat, now: int) -> None:
+    """Print rows as squeue and sinfo do, with the options that both have.
+
+    Args:
+        line: the command line.
+        rows: the rows.
+        form: their columns.
+        now: time of the controller, for the line with the date.
+    """
+    writes = notation(shortens="noconvert" not in line.options)
+    has_header = "noheader" not in line.options
+    if has_header and {"long", "verbose", "iterate"} & line.options.keys():
+        print(date_line(now, writes))
+    for text in lines(rows, form, writes, header=has_header):
+        print(text)
+
+
+def separators(line: CommandLine) -> dict[str, Any]:
+    """Return arguments of `field_lines`: --parsable, --parsable2, --delimiter and --noheader."""
+    options = line.options
+    is_parsable = {"parsable", "parsable2"} & options.keys()
+    return {
+        "delimiter": options.get("delimiter", PIPE) if is_parsable else "",
+        "is_ended": "parsable2" not in options,
+        "header": "noheader" not in options,
+    }
+
+
+def print_fields(
+    line: CommandLine, rows: Iterable[Any], fields: Sequence[SlurmColumn], writes: Notation
+) -> None:
+    """Print rows as sacct and sacctmgr do."""
+    for text in field_lines(cells_of(rows, fields, writes), fields, **separators(line)):
+        print(text)
 
 
 def report_unknown(name: str, message: str, columns: Iterable[str]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm import accounting_json, sacct
-from fairbank.report.slurm.layout import SlurmColumn, cells_of, field_lines, field_list
-from fairbank.report.slurm.notation import PIPE, UNITS, Notation
+from fairbank.report.slurm.layout import SlurmColumn, field_list
+from fairbank.report.slurm.notation import UNITS, Notation
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -27,6 +27,7 @@ from fairbank.wlm.commands.tables.rows import (
     check_cluster,
     fetch,
     notation,
+    print_fields,
     read_fields,
     states_of,
     user_name,
@@ -145,22 +146,8 @@ def _show_accounting(
     if is_json:
         print(accounting_json.accounting(rows))
         return 0
-    _print(line, rows, fields)
+    print_fields(line, rows, fields, _notation(line))
     return 0
-
-
-def _print(line: CommandLine, rows: Sequence[Any], fields: Sequence[SlurmColumn]) -> None:
-    options = line.options
-    is_ended = "parsable" in options and "parsable2" not in options
-    delimiter = options.get("delimiter", PIPE) if {"parsable", "parsable2"} & set(options) else ""
-    for text in field_lines(
-        cells_of(rows, fields, _notation(line)),
-        fields,
-        delimiter=delimiter,
-        is_ended=is_ended,
-        header="noheader" not in options,
-    ):
-        print(text)
 
 
 def _notation(line: CommandLine) -> Notation:
@@ -347,7 +334,7 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
     rows = [step for row in listing.rows for step in _with_steps(row) if step.step]
     if "pids" in names:
         rows = [row._replace(pids=_processes(controller, row)) for row in rows]
-    _print(line, rows, fields)
+    print_fields(line, rows, fields, _notation(line))
     return 0
 
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.report.slurm import sacctmgr
-from fairbank.report.slurm.layout import Columns, SlurmColumn, cells_of, field_lines
-from fairbank.report.slurm.notation import PIPE, Notation
+from fairbank.report.slurm.layout import Columns, SlurmColumn
+from fairbank.report.slurm.notation import Notation
 from fairbank.report.slurm.sacctmgr import AssociationLine, ClusterLine, QosLine, TresLine, UserLine
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
-from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
-from fairbank.wlm.commands.tables.rows import fetch, read_fields
+from fairbank.wlm.commands.arguments import CommandOption, read_command_line
+from fairbank.wlm.commands.tables.rows import fetch, print_fields, read_fields
 
 OPTIONS = (
     CommandOption("associations", "s", "", "show associations of accounts and users"),
@@ -54,21 +54,16 @@ TABLES = {
     "tres": _Table("", TresLine, sacctmgr.TRES, sacctmgr.TRES_FORMAT),
 }
 _FILTERS = {
-    "accounts": "account",
     "account": "account",
-    "names": "name",
     "name": "name",
-    "users": "user",
     "user": "user",
-    "partitions": "partition",
     "partition": "partition",
-    "clusters": "cluster",
     "cluster": "cluster",
     "parent": "parent",
     "type": "kind",
     "id": "number",
 }
-"""Fields of rows by the words of `where`."""
+"""Fields of rows by the words of `where`, which may be plurals."""
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -93,7 +88,7 @@ def run(name: str, words: Sequence[str]) -> int:
         rows = [row for row in rows if not row.user]
     if "tree" in words_given:
         rows = [_indented(row) for row in rows]
-    _print(line, rows, fields)
+    print_fields(line, rows, fields, Notation())
     return 0
 
 
@@ -132,8 +127,8 @@ def _conditions(
             single.add(key)
         elif key == "format":
             form = value
-        elif key in _FILTERS:
-            conditions[_FILTERS[key]] = {item.strip("'\"") for item in value.split(",")}
+        elif (filter_name := key.removesuffix("s")) in _FILTERS:
+            conditions[_FILTERS[filter_name]] = {item.strip("'\"") for item in value.split(",")}
         else:
             raise InvalidInput(f"Unknown condition: {word[:60]}", remedy=", ".join(_FILTERS))
     known = {"where", "withassoc", "withcoord", "tree", "wopinfo", "wolimits"}
@@ -189,16 +184,3 @@ def _tres(text: str) -> list[TresLine]:
 def _indented(row: Any) -> Any:
     depth = row.depth + bool(row.user)
     return row._replace(account=" " * depth + row.account)
-
-
-def _print(line: CommandLine, rows: Sequence[Any], fields: Sequence[SlurmColumn]) -> None:
-    options = line.options
-    is_ended = "parsable" in options and "parsable2" not in options
-    for text in field_lines(
-        cells_of(rows, fields, Notation()),
-        fields,
-        delimiter=PIPE if {"parsable", "parsable2"} & set(options) else "",
-        is_ended=is_ended,
-        header="noheader" not in options,
-    ):
-        print(text)

@@ -26,54 +26,46 @@ from fairbank.wlm.commands.arguments import (
 )
 from fairbank.wlm.commands.scontrol_words import entity
 from fairbank.wlm.commands.tables.assoc_mgr import show_limits
-from fairbank.wlm.commands.tables.rows import ShownRows, fetch, notation
+from fairbank.wlm.commands.tables.rows import fetch, notation
 
 
 class _Entity(NamedTuple):
     """Kind of thing that scontrol shows: its rows, its text, and its sentences."""
 
-    rows: str
     line: type
     template: Sequence[str]
-    selection: str
     nothing: str
     unknown: str
-    json: Callable[..., str] | None = None
+    json: Callable[..., str]
 
 
-_JOB_UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
 ENTITIES: Mapping[str, _Entity] = {
     "job": _Entity(
-        "jobs", JobLine, scontrol.JOB, "jobs", scontrol.NO_JOBS, _JOB_UNKNOWN, json_forms.jobs
+        JobLine,
+        scontrol.JOB,
+        scontrol.NO_JOBS,
+        "slurm_load_jobs error: Invalid job id specified",
+        json_forms.jobs,
     ),
     "node": _Entity(
-        "nodes",
-        NodeLine,
-        scontrol.NODE,
-        "nodes",
-        "No nodes in the system",
-        "Node {} not found",
-        json_forms.nodes,
+        NodeLine, scontrol.NODE, "No nodes in the system", "Node {} not found", json_forms.nodes
     ),
     "partition": _Entity(
-        "partitions",
         PartitionLine,
         scontrol.PARTITION,
-        "partitions",
         "No partitions in the system",
         "Partition {} not found",
         json_forms.partitions,
     ),
     "reservation": _Entity(
-        "reservations",
         ReservationLine,
         scontrol.RESERVATION,
-        "reservations",
         scontrol.NO_RESERVATIONS,
         "Reservation {} not found",
         json_forms.reservations,
     ),
 }
+"""By their names, of which the plurals are those of the rows and of the lists of a filter."""
 
 
 def show(line: CommandLine, words: Sequence[str]) -> int:
@@ -108,9 +100,9 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
             return run_simple(which)
     for full in ENTITIES:
         if word and f"{full}s".startswith(word):
-            return _show_rows(line, ENTITIES[full], which)
+            return _show_rows(line, full, which)
     if (named := entity(f"{word}=")) is not None:
-        return _show_rows(line, ENTITIES[named], which)
+        return _show_rows(line, named, which)
     print(f"invalid entity:{kind} for keyword:show", file=sys.stderr)
     return 1
 
@@ -119,17 +111,16 @@ _SHORTEST = {"hostlistsorted": len("hostlists"), "hostlist": 5, "hostnames": 5}
 """Fewest characters of a word that others begin like."""
 
 
-def _show_rows(line: CommandLine, entity: _Entity, which: str) -> int:
-    options = line.options
+def _show_rows(line: CommandLine, kind: str, which: str) -> int:
+    options, entity = line.options, ENTITIES[kind]
     has_details, is_json = "details" in options, "json" in options
     wanted = list(getattr(entity.line, "_fields", ()) if is_json else [])
     wanted += scontrol.fields_in(entity.template)
-    wanted += ["shares"] if entity.rows == "jobs" and has_details else []
-    names = expand(which) if entity.rows == "nodes" else split_jobs(which)
-    matching = {entity.selection: names, "all": "all" in options or bool(which)}
+    wanted += ["shares"] if kind == "job" and has_details else []
+    names = expand(which) if kind == "node" else split_jobs(which)
     with Controller() as controller:
-        listing = fetch(controller, entity.rows, entity.line, wanted, matching)
-    if is_json and entity.json is not None:
+        listing = fetch(controller, f"{kind}s", entity.line, wanted, {f"{kind}s": names})
+    if is_json:
         print(entity.json(listing.rows, listing.now))
         return 0
     writes = notation()
@@ -143,28 +134,23 @@ def _show_rows(line: CommandLine, entity: _Entity, which: str) -> int:
                 has_details=has_details,
             )
         )
-    return _report_missing(entity, names, listing)
-
-
-def _with_shares(row: Any) -> Any:
-    if not getattr(row, "shares", None):
-        return row
-    return row._replace(shares=tuple(JobShare(*share) for share in row.shares))
-
-
-def _report_missing(entity: _Entity, names: Sequence[str], listing: ShownRows) -> int:
-    """Print the sentence about what does not exist, and return the exit code."""
     if not names:
         if not listing.rows:
             print(entity.nothing)
         return 0
-    if entity.rows == "jobs":
+    if kind == "job":
         missing = [] if listing.rows else names[:1]
     else:
         missing = [name for name in names if name not in {row.name for row in listing.rows}]
     for name in missing:
         print(entity.unknown.format(name), file=sys.stderr)
     return 1 if missing else 0
+
+
+def _with_shares(row: Any) -> Any:
+    if not getattr(row, "shares", None):
+        return row
+    return row._replace(shares=tuple(JobShare(*share) for share in row.shares))
 
 
 def _show_licenses(line: CommandLine, which: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress, expand
 from fairbank.report.slurm import json_forms, scontrol, sinfo
-from fairbank.report.slurm.layout import TableFormat, lines, parse_letters, parse_names
+from fairbank.report.slurm.layout import TableFormat, parse_letters, parse_names
 from fairbank.report.slurm.machine_rows import NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import (
     NODE_SIGNS,
@@ -20,7 +20,6 @@ from fairbank.report.slurm.notation import (
     REASON_NONE,
     Notation,
     clock,
-    date_line,
     time,
 )
 from fairbank.report.slurm.sinfo import Counts, NodeGroup
@@ -30,13 +29,14 @@ from fairbank.wlm.commands.tables.rows import (
     check_cluster,
     fetch,
     notation,
+    print_rows,
     repeat,
     report_unknown,
     stored_fields,
 )
 
 OPTIONS = (
-    CommandOption("all", "a", "", "also hidden partitions", "SINFO_ALL"),
+    CommandOption("all", "a", "", "no effect: no partition is hidden", "SINFO_ALL"),
     CommandOption("dead", "d", "", "only nodes that do not respond"),
     CommandOption("exact", "e", "", "group nodes only if their sizes are the same"),
     CommandOption("noheader", "h", "", "print no header"),
@@ -151,14 +151,7 @@ def _show(controller: Controller, line: CommandLine) -> int:
     if is_json:
         print(json_forms.node_groups(groups))
         return 0
-    writes = notation(shortens="noconvert" not in line.options)
-    has_header = "noheader" not in line.options
-    if has_header and any(name in line.options for name in ("long", "verbose", "iterate")):
-        print(date_line(now, writes))
-    if text:
-        form = sinfo.default_format(text, groups)
-    for shown_line in lines(groups, form, writes, header=has_header):
-        print(shown_line)
+    print_rows(line, groups, sinfo.default_format(text, groups) if text else form, now)
     return 0
 
 
@@ -203,7 +196,7 @@ def _groups(
     sort = line.options.get("sort", "N" if "Node" in line.options else "#P,-t")
     fields += ["node_counts", "state"] if "state" not in fields and "t" in sort.lower() else []
     needs = {"name", "shown_state", "reason"}.union(*(_PARTS[name].needs for name in fields))
-    matching = {"partitions": line.items("partition"), "all": "all" in line.options}
+    matching = {"partitions": line.items("partition")}
     partitions = fetch(controller, "partitions", PartitionLine, PartitionLine._fields, matching)
     check_cluster(line, partitions.cluster)
     only = {"nodes": expand(line.options.get("nodes", ""))}

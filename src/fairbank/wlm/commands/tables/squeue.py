@@ -11,8 +11,8 @@ from fairbank.core.errors import NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm import json_forms, squeue
 from fairbank.report.slurm.job_rows import JobLine
-from fairbank.report.slurm.layout import SlurmColumn, TableFormat, lines, parse_letters, parse_names
-from fairbank.report.slurm.notation import JOB_STATES, date_line
+from fairbank.report.slurm.layout import SlurmColumn, TableFormat, parse_letters, parse_names
+from fairbank.report.slurm.notation import JOB_STATES
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
     CommandLine,
@@ -25,7 +25,7 @@ from fairbank.wlm.commands.tables.rows import (
     ShownRows,
     check_cluster,
     fetch,
-    notation,
+    print_rows,
     repeat,
     report_unknown,
     states_of,
@@ -34,7 +34,7 @@ from fairbank.wlm.commands.tables.rows import (
 
 OPTIONS = (
     CommandOption("account", "A", "NAMES", "only jobs of these accounts", "SQUEUE_ACCOUNT"),
-    CommandOption("all", "a", "", "also jobs in hidden partitions", "SQUEUE_ALL"),
+    CommandOption("all", "a", "", "no effect: no partition is hidden", "SQUEUE_ALL"),
     CommandOption("array", "r", "", "show each task of an array in a line", "SQUEUE_ARRAY"),
     CommandOption("noheader", "h", "", "print no header"),
     CommandOption("iterate", "i", "SECONDS", "repeat the output until a signal"),
@@ -96,13 +96,7 @@ def _show(controller: Controller, line: CommandLine) -> int:
     shown = [cell.column.field for cell in form.cells if cell.column]
     wanted = [*shown, *(column.field for column, _ in keys), "state"]
     listing = _jobs(controller, line, wanted)
-    rows = _sorted(listing.rows, keys)
-    writes = notation(shortens="noconvert" not in line.options)
-    has_header = "noheader" not in line.options
-    if has_header and any(name in line.options for name in ("long", "verbose", "iterate")):
-        print(date_line(listing.now, writes))
-    for text in lines(rows, form, writes, header=has_header):
-        print(text)
+    print_rows(line, _sorted(listing.rows, keys), form, listing.now)
     return 0
 
 
@@ -134,7 +128,6 @@ def _jobs(controller: Controller, line: CommandLine, fields: Sequence[str]) -> S
         "users": users_of(line),
         "nodes": expand(line.options.get("nodelist", "")),
         "tasks": "array" in line.options,
-        "all": "all" in line.options,
     }
     wanted = [*fields, "state", "flag"] if is_single else fields
     split = "priority" in line.options
