@@ -25,7 +25,6 @@ from fairbank.wlm.protocol.messages import (
     JobOfProcess,
     ListProcesses,
     NotifyJob,
-    Ping,
     PollNode,
     PollUsage,
     ProcessList,
@@ -55,7 +54,7 @@ def test_node_registers_its_resources_and_boot(node: RunningNode) -> None:
     assert registration.boot_time < registration.started <= time.time()
     assert 0 < registration.free_memory < read_host().memory
     assert registration.system == f"Linux {os.uname().release}"
-    node.controller.ask(Ping(), Accepted)
+    node.controller.ask(PollUsage(), UsageReport)
 
 
 def test_job_runs_from_start_to_finish(node: RunningNode) -> None:
@@ -275,8 +274,7 @@ def test_usage_counts_all_processes(node: RunningNode) -> None:
 
     wait_until(lambda: usage().cpu_seconds > 0.3, "0.3 CPU seconds")
     before = usage()
-    assert before.resident_max_kib >= before.resident_kib > 0
-    assert before.virtual_max_kib >= before.virtual_kib > 0
+    assert before.virtual_max_kib >= before.resident_max_kib > 0
     node.controller.end(run)
     end = outcome(node.controller.wait(run, "finished"))
     assert end.usage.cpu_seconds >= before.cpu_seconds

@@ -13,7 +13,7 @@ import pytest
 from fairbank.cluster.job import Run
 from fairbank.wlm.node.orphans import group_of
 from fairbank.wlm.node.run_store import RunStore, StoredRun
-from fairbank.wlm.protocol.messages import Accepted, Ping, PollNode, Registration
+from fairbank.wlm.protocol.messages import Accepted, PollNode, Registration
 from fairbank.wlm.stepd.processes import boot_id, read_process
 from tests.support.conditions import wait_until
 from tests.wlm.node.running_node import RunningNode, StartNode
@@ -168,7 +168,7 @@ def test_launcher_that_gives_no_answer_fails_the_start(node: RunningNode) -> Non
     os.kill(node.launcher, signal.SIGSTOP)
     run = node.submit("exit 0", output="/dev/null")
     node.controller.wait(run, "starting")
-    node.controller.ask(Ping(), Accepted)  # by now the launcher has the request
+    node.controller.ask(PollNode(), Registration)  # by now the launcher has the request
     os.kill(node.launcher, signal.SIGKILL)
     assert outcome(node.controller.wait(run, "finished")).cause == "launch"
     second = node.submit("exit 0", 2, output="/dev/null")

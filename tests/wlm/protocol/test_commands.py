@@ -133,6 +133,7 @@ def test_answers_and_errors_are_json_with_the_number_of_the_request() -> None:
     assert (answer.kind, answer.number, json.loads(answer.body)) == (ANSWER, 7, {"job": 3})
     assert (error.kind, error.number) == (ERROR, 8)
     assert json.loads(error.body) == {
+        "type": "ErrorMessage",
         "kind": "NotFound",
         "message": "no",
         "field": "job",

@@ -21,7 +21,7 @@ from fairbank.wlm.protocol.messages import (
     ErrorMessage,
     Hello,
     Message,
-    Ping,
+    PollUsage,
     ProcessList,
     decode_message,
     encode_message,
@@ -31,7 +31,7 @@ HELLO = Hello(role="controller", name="test")
 
 
 class Server:
-    """Handler that answers Ping, and keeps what it got."""
+    """Handler that answers PollUsage, and keeps what it got."""
 
     def __init__(self) -> None:
         self.hellos: list[Hello] = []
@@ -43,7 +43,7 @@ class Server:
 
     def on_message(self, connection: Connection, message: Message, number: int) -> None:
         self.messages.append(message)
-        if isinstance(message, Ping):
+        if isinstance(message, PollUsage):
             connection.send(Accepted(), number)
 
     def on_close(self, connection: Connection) -> None:
@@ -89,7 +89,7 @@ def test_both_sides_introduce_themselves_and_requests_are_answered(tmp_path: Pat
             _, connection = await loop.create_unix_connection(
                 lambda: Connection(client, HELLO), str(tmp_path / "s")
             )
-            answers = await asyncio.gather(*(connection.request(Ping()) for _ in range(100)))
+            answers = await asyncio.gather(*(connection.request(PollUsage()) for _ in range(100)))
             assert answers == [Accepted()] * 100
             assert (server.hellos, client.hellos[0].name) == ([HELLO], "n1")
             lost = asyncio.ensure_future(connection.request(ProcessList(pids=())))
@@ -98,7 +98,7 @@ def test_both_sides_introduce_themselves_and_requests_are_answered(tmp_path: Pat
             with pytest.raises(Unavailable):
                 await lost
             with pytest.raises(Unavailable):
-                await connection.request(Ping())
+                await connection.request(PollUsage())
 
     run(work)
 
@@ -111,11 +111,11 @@ def test_late_answer_to_a_request_that_was_given_up_is_dropped(tmp_path: Path) -
                 lambda: Connection(client, HELLO), str(tmp_path / "s")
             )
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(connection.request(Ping()), 0)
-            given_up = asyncio.ensure_future(connection.request(Ping()))
+                await asyncio.wait_for(connection.request(PollUsage()), 0)
+            given_up = asyncio.ensure_future(connection.request(PollUsage()))
             await asyncio.sleep(0)
             given_up.cancel()
-            assert await connection.request(Ping()) == Accepted()
+            assert await connection.request(PollUsage()) == Accepted()
             assert client.messages == []
             connection.close()
 
@@ -125,7 +125,7 @@ def test_late_answer_to_a_request_that_was_given_up_is_dropped(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (encode_message(Ping()), "the peer sent no hello"),
+        (encode_message(PollUsage()), "the peer sent no hello"),
         (encode_message(HELLO) * 2, "the peer sent a second hello"),
         (b"GET / HTTP/1.1\r\n\r\n", "bytes; at most 65536"),
         (encode_frame(Frame(1, 0, b"\xff")), "bad content"),
@@ -185,7 +185,7 @@ def test_frame_that_is_cut_by_the_end_is_logged(
         async with serving(tmp_path / "s") as server:
             reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
             await reader.readexactly(9)  # the header of the server's hello
-            writer.write(encode_message(HELLO) + encode_message(Ping())[:-1])
+            writer.write(encode_message(HELLO) + encode_message(PollUsage())[:-1])
             writer.close()
             while not server.closed:
                 await asyncio.sleep(0.01)
@@ -205,7 +205,7 @@ def test_peer_that_does_not_read_is_not_read(tmp_path: Path) -> None:
                 client.setblocking(False)
                 await loop.sock_connect(client, os.fspath(tmp_path / "s"))
                 await loop.sock_sendall(client, encode_message(HELLO))
-                pings = encode_message(Ping(), 1) * 10_000
+                pings = encode_message(PollUsage(), 1) * 10_000
                 sending = asyncio.ensure_future(send_repeatedly(client, pings, 100))
                 answer = len(encode_message(Accepted(), 1))
                 before = -1
@@ -235,7 +235,7 @@ def test_idle_connections_are_cheap(tmp_path: Path, caplog: pytest.LogCaptureFix
             _, connection = await loop.create_unix_connection(
                 lambda: Connection(Server(), HELLO), str(tmp_path / "s")
             )
-            assert await connection.request(Ping()) == Accepted()
+            assert await connection.request(PollUsage()) == Accepted()
             connection.close()
             for _, writer in idle:
                 writer.close()

@@ -39,7 +39,6 @@ from fairbank.wlm.protocol.messages import (
     ListProcesses,
     Message,
     NotifyJob,
-    Ping,
     PollNode,
     PollUsage,
     ProcessList,
@@ -203,8 +202,6 @@ class NodeServer:
                 _log.info("the debug level is %s", level)
             case Shutdown():
                 self._shut_down()
-            case Ping():
-                pass
             case _:
                 text = f"{type(message).__name__} is not a request to a node"
                 raise InvalidInput(text, remedy="send it to another daemon")

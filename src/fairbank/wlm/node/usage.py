@@ -35,9 +35,7 @@ def sample_usage(
     virtual = sum(process.virtual_bytes for process in processes) // 1_024
     return RunUsage(
         cpu_seconds=max(before.cpu_seconds, ended_cpu_seconds + ticks / TICKS_PER_SECOND),
-        resident_kib=resident,
         resident_max_kib=max(before.resident_max_kib, resident),
-        virtual_kib=virtual,
         virtual_max_kib=max(before.virtual_max_kib, virtual),
     )
 

@@ -1,4 +1,4 @@
-"""Messages between controller and node daemon, and their kinds in frames.
+"""Messages between controller and node daemon, in MessagePack.
 
 The node daemon is the server: it listens at the socket of each of its nodes. Both sides send Hello
 first. The controller then sends requests, and each gets one answer with the number of the request:
@@ -9,8 +9,7 @@ change is lost. The node forgets a run when the controller has stored its end an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -24,12 +23,14 @@ EndCause = Literal[
     "exit", "request", "time_limit", "prolog", "launch", "step_daemon_killed", "node_failure"
 ]
 NOTICE_MAX = 1_000
+MESSAGE = 1
+"""Kind of the frames."""
 # The bounds also refuse times that are no numbers or infinite.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]
 
 
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Message. Its types have no fields of any content, so that no body can be nested deeply."""
 
 
@@ -52,10 +53,6 @@ class ErrorMessage(Message, frozen=True, kw_only=True):
 
 class Accepted(Message, frozen=True, kw_only=True):
     """Answer to a request that was carried out, or will be."""
-
-
-class Ping(Message, frozen=True, kw_only=True):
-    """Request that does nothing. Answer: Accepted."""
 
 
 class StartJob(Message, frozen=True, kw_only=True):
@@ -152,9 +149,7 @@ class RunUsage(Message, frozen=True, kw_only=True):
     """RunUsage of all processes of a run. The CPU seconds never fall."""
 
     cpu_seconds: float = 0.0
-    resident_kib: int = 0
     resident_max_kib: int = 0
-    virtual_kib: int = 0
     virtual_max_kib: int = 0
 
 
@@ -234,34 +229,12 @@ class JobOfProcess(Message, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-KINDS: Mapping[int, type[Message]] = {
-    1: Hello,
-    2: ErrorMessage,
-    3: Accepted,
-    4: Ping,
-    20: StartJob,
-    21: SignalJob,
-    22: EndJob,
-    23: ForgetRun,
-    24: PollNode,
-    25: PollUsage,
-    26: ListProcesses,
-    27: FindJob,
-    28: Shutdown,
-    29: NotifyJob,
-    30: SetDebug,
-    40: RunStatus,
-    41: Registration,
-    42: UsageReport,
-    43: ProcessList,
-    44: JobOfProcess,
-}
-"""Types of messages by their kind in a frame. A number keeps its meaning in later versions."""
-
-_NUMBERS = {message: kind for kind, message in KINDS.items()}
-_DECODERS: Mapping[int, msgspec.msgpack.Decoder[Any]] = {
-    kind: msgspec.msgpack.Decoder(message) for kind, message in KINDS.items()
-}
+AnyMessage = (
+    Hello | ErrorMessage | Accepted | StartJob | SignalJob | EndJob | ForgetRun | PollNode
+    | PollUsage | ListProcesses | FindJob | Shutdown | NotifyJob | SetDebug | RunStatus
+    | Registration | UsageReport | ProcessList | JobOfProcess
+)  # fmt: skip
+_decode = msgspec.msgpack.Decoder(AnyMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -269,19 +242,20 @@ def encode_message(message: Message, number: int = 0) -> bytes:
     """Return the frame of a message. Raises FrameError if it is too long.
 
     Args:
+        message: the message.
         number: number of the request; 0 for a message that is neither request nor answer.
     """
-    return encode_frame(Frame(_NUMBERS[type(message)], number, _encode(message)))
+    return encode_frame(Frame(MESSAGE, number, _encode(message)))
 
 
 def decode_message(frame: Frame) -> Message:
     """Return the message of a frame. Raises FrameError if it is none of this version."""
-    if (decoder := _DECODERS.get(frame.kind)) is None:
-        raise FrameError(f"a message of the unknown kind {frame.kind}")
+    if frame.kind != MESSAGE:
+        raise FrameError(f"a frame of the unknown kind {frame.kind}")
     try:
-        message: Message = decoder.decode(frame.body)
+        message: Message = _decode(frame.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FrameError(f"a message of the kind {frame.kind} with bad content: {error}") from error
+        raise FrameError(f"a message with bad content: {error}") from error
     return message
 
 
