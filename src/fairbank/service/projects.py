@@ -115,3 +115,15 @@ class Projects(UseCases):
             identity,
             SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key),
         )
+
+    def warnings_of_removal(self, identity: Identity, number: int, uid: int) -> list[str]:
+        """Return the warning that a user without a role of the bank is still a member of a project
+        through its Unix group, if so. It may query LDAP: call it from a worker thread.
+        """
+        project = self.get(identity, number)
+        if uid not in self._context.memberships.by_group(project):
+            return []
+        return [
+            f"user {uid} is still a member through the Unix group {project.gname}: remove them"
+            " there"
+        ]

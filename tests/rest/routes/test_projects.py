@@ -304,3 +304,17 @@ def test_members_through_the_unix_group_are_listed_as_such() -> None:
             (MEMBER, "member", "bank"),
             (9_000, "member", "group"),
         ]
+
+
+def test_removal_of_a_member_of_the_unix_group_warns() -> None:
+    """A user without a role of the bank is still a member through the group."""
+    with create_world(members_of=lambda gid: frozenset({MEMBER})) as world:
+        path = f"/project/{world.own['project']}/member"
+        answer = world.ask("DELETE", f"{path}/{MEMBER}", PI).json()["data"]
+        assert answer["warnings"] == [
+            f"user {MEMBER} is still a member through the Unix group chem: remove them there"
+        ]
+        assert {"uid": MEMBER, "role": "member", "via": "group"} in data(world, path)
+        refused = world.ask("DELETE", f"{path}/{MEMBER}", PI).json()["refusal"]
+        assert "a member of the Unix group is removed there" in refused["remedies"][0]
+        assert "warnings" not in world.ask("DELETE", f"{path}/{COORDINATOR}", PI).json()["data"]

@@ -278,11 +278,11 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
     ),
     "NOT_A_MEMBER": ReasonInfo(
         RefusalKind.NOT_FOUND,
-        "this user is not a member of the project",
+        "this user is not in the bank's list of members of the project",
         "Only a member in the bank's own list can be removed; a member of the Unix group is"
         " removed in Unix.",
         ("uid", "entry"),
-        "list them: fairbank project users {project}",
+        "list them: fairbank project users {project}; a member of the Unix group is removed there",
         specific="user {owner} in project {project}",
     ),
     "UNKNOWN_TOKEN": ReasonInfo(

@@ -163,7 +163,7 @@ def remove_member(
     request: ApiRequest, project: Number, uid: UidNumber, key: Key = None
 ) -> ItemResponse[Granted]:
     """Remove a user from a project."""
-    outcome = request.services.projects.set_member(
-        request.identity, project, uid, None, key=check_key(key)
-    )
-    return granted_response(outcome, request.context)
+    projects = request.services.projects
+    outcome = projects.set_member(request.identity, project, uid, None, key=check_key(key))
+    warnings = projects.warnings_of_removal(request.identity, project, uid)
+    return granted_response(outcome, request.context, warnings)

@@ -246,7 +246,8 @@ def _remove_user(context: Context, options: Namespace) -> int:
     request = WriteRequest(
         "DELETE", f"/project/{project['id']}/member/{uid}", None, question, needs_yes=True
     )
-    sentence = f"{user_name(uid)} is not in {project['account']} any more"
+    # Not "is no member any more": they may be one through the Unix group, as the answer warns.
+    sentence = f"the role of {user_name(uid)} in {project['account']} is removed"
     return write(context, "fairbank.granted/1", request, sentence)
 
 
