@@ -211,7 +211,7 @@ def test_agent_and_its_status(fairbank: Run) -> None:
     output = result.out.splitlines()[:3]
     assert output == [
         "slurmctld  not connected",
-        "bank       down since 2026-11-21T00:00:00Z: nobody\\x1b answers",
+        "bank       down since 2026-11-20 19:00:00: nobody\\x1b answers",
         "           try: start it",
     ]
     assert (
@@ -225,8 +225,8 @@ def test_agent_and_its_status(fairbank: Run) -> None:
     )
     assert "           try: one release" in result.out
     assert (
-        "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at"
-        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in result.out
+        "incidents  3 connections rejected since 2026-11-20 19:00:00, the last at"
+        " 2026-11-20 20:00:00: uid 7\n           try: see who it is\n" in result.out
     )
     answer = json.loads(fairbank("agent", "status", "--json", services=services).out)
     assert (answer["schema"], answer["amounts_in"]) == ("fairbank.agent-status/1", "SU-minutes")

@@ -222,6 +222,7 @@ def test_allocation_is_extended_and_closed(changing: Run) -> None:
     )
     shorter = output_of(changing("alloc", "extend", CPU, "2028-08-01", "--reason", "renewed"), 2)
     assert "alloc set 1 --end 2028-08-01" in " ".join(shorter.split())
+    assert "valid longer already: to 2028-09-01 00:00:00" in shorter
     shown = changing(
         "alloc",
         "set",
@@ -238,7 +239,7 @@ def test_allocation_is_extended_and_closed(changing: Run) -> None:
     for text in ("end 2027-07-01 00:00:00", "credit limit 5 SU", "shared yes"):
         assert text in shown
     output_of(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back", "--yes"))
-    closed = entry_number(changing("alloc", "close", GPU, "--reason", "over", "--yes"))
+    closed = entry_number(changing("alloc", "end", GPU, "--reason", "over", "--yes"))
     assert "ended" in changing("alloc", "show", GPU).out
     output_of(changing("undo", closed, "--reason", "not over", "--yes"))
 

@@ -25,7 +25,8 @@ Row = Mapping[str, Any]
 UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
 
 
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+# A time in quotes was typed so, and the value of an option is typed again.
+_INSTANT = re.compile(r"(['\"]|--?[A-Za-z][a-z-]*[ =])?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class DisplayFormat(NamedTuple):
@@ -103,8 +104,10 @@ class DisplayFormat(NamedTuple):
         return at.strftime("%m-%d %H:%M" if at.year == self.year else "%Y-%m-%d %H:%M")
 
     def sentence(self, text: str) -> str:
-        """Replace the UTC times of a sentence of the bank by times in this zone."""
-        return _INSTANT.sub(lambda match: self._in_zone(match[0]), text)
+        """Replace the UTC times of a sentence of the bank by times in this zone, except those of
+        quotations and options.
+        """
+        return _INSTANT.sub(lambda match: match[0] if match[1] else self._in_zone(match[0]), text)
 
     def _in_zone(self, text: str) -> str:
         try:

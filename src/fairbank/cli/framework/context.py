@@ -90,6 +90,10 @@ class Terminal:
             year=datetime.fromtimestamp(self.bank_time, self.zone).year,
         )
 
+    def in_zone(self, text: str) -> str:
+        """Return a sentence with its UTC times in the time zone of the output."""
+        return DisplayFormat(zone=self.zone).sentence(text)
+
     @property
     def width(self) -> int:
         return terminal_width()
@@ -126,12 +130,14 @@ class Terminal:
                 self._paged.append(line)
 
     def note(self, *lines: str, fold: bool = True) -> None:
-        """Print notes on stderr, folded to the terminal's width; -q suppresses them."""
+        """Print notes on stderr, with times in the zone of the output, folded to the terminal's
+        width; -q suppresses them.
+        """
         if not lines or getattr(self.options, "quiet", False):
             return
         self._flush_pager()
         sys.stdout.flush()
-        for line in lines:
+        for line in map(self.in_zone, lines):
             shown = folded(plain(line), self.width) if fold else [plain(line)]
             print(*shown, sep="\n", file=sys.stderr)
 

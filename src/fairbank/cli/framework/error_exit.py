@@ -77,12 +77,20 @@ def error_lines(error: FairbankError, *, utc: bool) -> list[str]:
     bank = [] if error.bank is None else [f"  bank: {plain(error.bank)}"]
     if _is_refusal(error):
         return [*refusal_lines(cast("Refused", error), utc=utc), *bank]
-    lines = [plain(error.message)]
+    lines = [plain(_in_zone(error.message, utc=utc))]
     if error.field:
         lines.append(f"  field: {plain(error.field)}")
     if error.remedy:
-        lines.append(f"  try: {plain(error.remedy)}")
+        lines.append(f"  try: {plain(_in_zone(error.remedy, utc=utc))}")
     return [*lines, *bank]
+
+
+def _in_zone(sentence: str, *, utc: bool) -> str:
+    """Return a sentence with its times in the user's zone, as in tables, or with `utc` in UTC."""
+    from fairbank.cli.framework.host import Local
+    from fairbank.report.columns import DisplayFormat  # as in `problem_document`
+
+    return DisplayFormat(zone=UTC if utc else Local()).sentence(sentence)
 
 
 def _is_refusal(error: FairbankError) -> bool:
@@ -95,11 +103,13 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
 
     Times are in the user's zone, as in tables, or with `utc` in UTC.
     """
-    from fairbank.cli.framework.host import Local, with_user_names
-    from fairbank.report.columns import DisplayFormat  # as in `problem_document`
+    from fairbank.cli.framework.host import with_user_names
 
-    form = DisplayFormat(zone=UTC if utc else Local())
-    lines = [f"refused: {plain(with_user_names(form.sentence(refused.message)))}"]
+    message, *remedies = (
+        plain(with_user_names(_in_zone(text, utc=utc)))
+        for text in (refused.message, *refused.remedies)
+    )
+    lines = [f"refused: {message}"]
     details = refused.refusal
     # Where the bank looked for credit, its message has the amounts.
     if details.get("requested") and details.get("available") is None:
@@ -107,8 +117,7 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
     if details.get("allocation"):
         lines.append(f"  allocation: {details['allocation']}")
     lines += [
-        f"  {'try' if place == 0 else 'or'}: {plain(with_user_names(remedy))}"
-        for place, remedy in enumerate(refused.remedies)
+        f"  {'try' if place == 0 else 'or'}: {remedy}" for place, remedy in enumerate(remedies)
     ]
     # A job's refusal; others are in no list.
     if details.get("entry") and details.get("run") and details.get("owner") is not None:

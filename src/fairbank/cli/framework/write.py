@@ -135,7 +135,8 @@ def show_result(
         context.print_json(schema, answer, warnings)
         return 0
     entry = f"entry {answer['entry']}: " if answer.get("entry") else ""
-    context.print_text(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))
+    text = sentence if isinstance(sentence, str) else sentence(answer)
+    context.print_text(plain(entry + context.in_zone(text)))
     if answer.get("again"):
         context.note("This was carried out before; nothing more was done.")
     context.note(*warnings)

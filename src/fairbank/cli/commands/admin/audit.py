@@ -78,7 +78,8 @@ def _verify(context: Context, options: Namespace) -> int:
     count = len(verdict.findings)
     for finding in verdict.findings[:SHOWN]:
         where = f", entry {finding.entry}" if finding.entry is not None else ""
-        context.print_text(plain(f"x {_place(finding.journal)}{where}: {finding.what}"))
+        what = context.in_zone(finding.what)
+        context.print_text(plain(f"x {_place(finding.journal)}{where}: {what}"))
     if count > SHOWN:
         context.print_text(f"... and {count - SHOWN} more")
     result = "every row is as the journal says"

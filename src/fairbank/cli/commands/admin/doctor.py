@@ -64,9 +64,10 @@ def run(context: Context, options: Namespace) -> int:
         show(context, Listing("fairbank.check/1", COLUMNS, rows, more=places))
     else:
         for check in checks:
-            context.print_text(plain(f"{'ok' if check.ok else 'x ':<4}{check.what}"))
+            what = context.in_zone(check.what)
+            context.print_text(plain(f"{'ok' if check.ok else 'x ':<4}{what}"))
             if not check.ok and check.remedy:
-                context.print_text(plain(f"      try: {check.remedy}"))
+                context.print_text(plain(f"      try: {context.in_zone(check.remedy)}"))
     return 0 if all(check.ok for check in checks) else FOUND
 
 

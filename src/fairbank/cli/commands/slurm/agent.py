@@ -81,7 +81,7 @@ def _status(context: Context, options: Namespace) -> int:
         context.print_json("fairbank.agent-status/1", _document(status))
     else:
         for name, text in _lines(status):
-            context.print_text(f"{name:<11}{plain(text)}")
+            context.print_text(f"{name:<11}{plain(context.in_zone(text))}")
     problems = (status["outbox"]["error"], status.get("denied"), _quarantine(status))
     return 0 if status["bank"]["reachable"] and not any(problems) else FOUND
 
