@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -14,9 +15,10 @@ from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU, FOLD, GPU, JORGE
 from tests.cli.test_conventions import READING
+from tests.support import json_schemas
 from tests.support.golden import GOLDEN
 from tests.support.json_contract import check_json, unknown_numbers
-from tests.support.json_schemas import FOLDER, merged, schema_file
+from tests.support.json_schemas import FOLDER, lost, merged, schema_file
 from tools.reference.route_schemas import route_schemas
 
 PLANNING = {
@@ -110,7 +112,7 @@ def test_overview_as_json_has_all_its_parts(fairbank: Run) -> None:
 
 # --- schemas ---
 
-ANSWER = {"schema": "fairbank.x/1", "data": [{"held": 3, "name": None}]}
+ANSWER: dict[str, Any] = {"schema": "fairbank.x/1", "data": [{"held": 3, "name": None}]}
 
 
 def test_schema_learns_fields_and_types_and_loses_none() -> None:
@@ -134,6 +136,32 @@ def test_schema_learns_fields_and_types_and_loses_none() -> None:
 def test_answer_that_its_schema_does_not_describe_is_found(row: dict[str, Any]) -> None:
     schema = merged({}, ANSWER)
     assert merged(schema, {**ANSWER, "data": [row]}) != schema
+
+
+def test_field_that_a_schema_requires_stays_required() -> None:
+    published = merged({}, ANSWER)
+    more = merged(published, {**ANSWER, "data": [{"held": 3, "name": "a", "new": 1}]})
+    assert list(lost(published, more)) == []
+    less = merged(published, {**ANSWER, "data": [{"held": 3}]})
+    assert list(lost(published, less)) == ["$.data[].name"]
+    assert list(lost(merged({}, {"a": {"b": 1}}), merged({}, {"a": {}}))) == ["$.a.b"]
+    with_optional = merged(merged({}, {}), {"a": 1})  # required by none
+    assert list(lost(with_optional, merged({}, {}))) == ["$.a"]
+
+
+def test_published_schema_is_not_written_over_with_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_schemas, "FOLDER", tmp_path)
+    monkeypatch.setenv("WRITE_GOLDEN", "1")
+    json_schemas.check_schema(ANSWER)
+    json_schemas.check_schema({**ANSWER, "data": [{"held": 3}]})  # learned in the same run
+    path = json_schemas.schema_file(ANSWER["schema"])
+    path = path.rename(path.with_name("fairbank.y-1.json"))
+    text = path.read_text()
+    with pytest.raises(AssertionError, match="needs a new version"):
+        json_schemas.check_schema({"schema": "fairbank.y/1", "data": [{}]})
+    assert path.read_text() == text
 
 
 def test_every_published_schema_is_one_and_names_itself() -> None:
