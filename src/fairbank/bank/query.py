@@ -304,13 +304,13 @@ class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class OpenHolds(msgspec.Struct, frozen=True):
-    """Credit that runs hold now, their number, and the latest deadline of their holds. `set_by` is
-    the last entry that set one of these holds.
+    """Credit that runs hold now, their number, and the latest deadline of their holds, which is
+    later than the time limit of the job. `set_by` is the last entry that set one of these holds.
     """
 
     held: int
     runs: int
-    until: Instant
+    deadline: Instant
     set_by: int
 
 

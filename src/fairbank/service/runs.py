@@ -177,9 +177,12 @@ class Runs(UseCases):
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
                 active=refusal.allocation in active,
                 available=_available_now(refusal, payers, sums, now),
-                holds=_holds_of(
-                    refusal, holds, grace, of_all=_sees_holds_of_all(identity, refusal, projects)
+                holds=(
+                    own := _holds_of(
+                        refusal, holds, of_all=_sees_holds_of_all(identity, refusal, projects)
+                    )
                 ),
+                jobs_end=None if own is None else Instant(own.deadline - grace),
             )
             for refusal, job in zip(refused, jobs, strict=True)
         ]
@@ -293,16 +296,10 @@ def _available_now(
 
 
 def _holds_of(
-    refusal: Refusal,
-    holds: Mapping[tuple[int, int], OpenHolds],
-    grace_seconds: int,
-    *,
-    of_all: bool,
+    refusal: Refusal, holds: Mapping[tuple[int, int], OpenHolds], *, of_all: bool
 ) -> OpenHolds | None:
     """Return the holds on the allocation of a refusal, unless `of_all` those of its owner; also if
     the owner's cap refused.
-
-    They last until the time limits of their jobs: the deadline without the grace that follows.
     """
     some = [
         open_holds
@@ -312,11 +309,10 @@ def _holds_of(
     ]
     if not some:
         return None
-    last = max(open_holds.until for open_holds in some) - grace_seconds
     return OpenHolds(
         sum(open_holds.held for open_holds in some),
         sum(open_holds.runs for open_holds in some),
-        Instant(last),
+        max(open_holds.deadline for open_holds in some),
         max(open_holds.set_by for open_holds in some),
     )
 

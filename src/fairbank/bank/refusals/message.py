@@ -74,10 +74,14 @@ def _what_is_held(refusal: Refusal, known: RemedyFacts) -> str:
     text = f". Of {of}{shown.granted} SU {shown.used} are used, {shown.held} held"
     holds = known.holds
     # Other jobs hold credit by now if the sum differs or a hold was set after the refusal.
-    if holds is None or holds.held != held or (refusal.entry and holds.set_by > refusal.entry):
+    if holds is None or known.jobs_end is None or holds.held != held:
+        return text
+    if refusal.entry and holds.set_by > refusal.entry:
         return text
     jobs, end = ("job", "ends") if holds.runs == 1 else ("jobs", "end")
-    return f"{text} by {holds.runs} running {jobs}, which {end} by {iso(holds.until)} at the latest"
+    return (
+        f"{text} by {holds.runs} running {jobs}, which {end} by {iso(known.jobs_end)} at the latest"
+    )
 
 
 def longest_that_fits(refusal: Refusal) -> int:

@@ -16,6 +16,7 @@ from fairbank.bank.refusals.ledger_reasons import LEDGER_REASONS
 from fairbank.bank.refusals.reason_info import Detail, ReasonInfo
 from fairbank.bank.run import RunEnd, RunState
 from fairbank.core.errors import RefusalKind
+from fairbank.core.time import Instant
 
 
 class Reason(Enum):
@@ -205,7 +206,8 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     project, and the `nearest` allocation if the project has none at the start of the job.
 
     `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
-    are the present ones on the refusing allocation, or of the owner there if a cap refuses.
+    are the present ones on the refusing allocation, or of the owner there if a cap refuses;
+    `jobs_end` is when the last of their jobs reaches its time limit.
     `active` is True if an allocation that was frozen is active again. `available` is what the owner
     can use now of an exhausted allocation, within their cap, in SU-minutes; None if it is not
     known.
@@ -216,6 +218,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     nearest: Allocation | None = None
     since: StateSince | None = None
     holds: OpenHolds | None = None
+    jobs_end: Instant | None = None
     active: bool = False
     available: int | None = None
 

@@ -135,8 +135,8 @@ class SqlReader:
     def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
         rows = self.connection.execute(statements.open_holds(allocations))
         return {
-            (allocation, owner): OpenHolds(int(held), runs, until, set_by)
-            for allocation, owner, held, runs, until, set_by in rows
+            (allocation, owner): OpenHolds(int(held), runs, deadline, set_by)
+            for allocation, owner, held, runs, deadline, set_by in rows
         }
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
