@@ -35,7 +35,7 @@ JULY = ("-S", "2026-07-01", "-E", "2026-08-01", "--utc")
 SEPTEMBER = ("-S", "2026-09-01", "-E", "2026-10-01", "--utc")
 
 
-def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
+def test_capacity_granted_used_and_uncharged_of_july(fairbank: Run) -> None:
     """The site has 100 cores and 1 GPU; July has 744 hours: 74,400 and 744 SU.
 
     Allocation 1: 100,000 SU for 8,760 h, of which 740 lie in July (from 4:00): 8,447.48 SU.
@@ -43,7 +43,9 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
     whole minutes 25,342 + 61,150 = 86,492, or 1,441.53 SU: 193.8 % of the GPU. One job used 9,000
     SU on 750 cores for 10 h.
     """
-    result = fairbank("report", "centre", *JULY, "-o", "RESOURCE,CAPACITY,GRANTED,USED,USED%,IDLE")
+    result = fairbank(
+        "report", "centre", *JULY, "-o", "RESOURCE,CAPACITY,GRANTED,USED,USED%,UNCHARGED"
+    )
     lines = [line.split() for line in result.out.splitlines()[-3:]]
     assert lines == [
         ["cpu", "74400", "8447.48", "9000", "12.1%", "65400"],
@@ -53,6 +55,8 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
     notes = " ".join(result.err.split())
     assert "! gpu: 1,441.53 SU are granted for this time, 193.8% of the 744 SU that exist." in notes
     assert "! cpu" not in notes
+    assert "No capacity of its own: debug. Jobs of a QOS" in notes
+    assert "Capacity not known" not in notes
     in_thousands = " ".join(fairbank("report", "centre", *JULY, "--units", "k").err.split())
     assert "! gpu: 1.44 thousand SU are granted" in in_thousands
     assert "193.8% of the 0.74 thousand SU that exist." in in_thousands
@@ -73,8 +77,8 @@ def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
         384 * 3_600,
         48 * 3_600,
     )
-    assert cpu["capacity"] == cpu["used"] + cpu["idle"] == 100 * 720 * 60
-    assert gpu["idle"] == 0  # used is more than exists
+    assert cpu["capacity"] == cpu["used"] + cpu["uncharged"] == 100 * 720 * 60
+    assert gpu["uncharged"] == 0  # used is more than exists
     assert (cpu["used_permille"], gpu["used_permille"]) == (125, 6403)
     totals = answer["totals"]
     assert (totals["projects"], totals["allocations"], totals["runs"]) == (2, 3, 3)
@@ -172,7 +176,7 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
         ("cpu@alpha", 120_000),
         ("cpu@beta", 240_000),
     ]
-    assert [(row["granted"], row["idle"], row["used_permille"]) for row in rows] == [
+    assert [(row["granted"], row["uncharged"], row["used_permille"]) for row in rows] == [
         (540_000, None, None),  # use of different prices is not added
         (None, 120_000, 0),
         (None, 240_000, 0),
@@ -185,9 +189,9 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     assert "cpu: an SU pays on each of its clusters, at their own prices, so CAPACITY is" in notes
     assert "Capacity not known" not in notes
     cells = {column.head: column.cell(rows[0], form) for column in centre.COLUMNS}
-    assert [cells[head] for head in ("USED", "USED%", "IDLE", "JOBS")] == ["", "-", "", ""]
+    assert [cells[head] for head in ("USED", "USED%", "UNCHARGED", "JOBS")] == ["", "-", "", ""]
     drawn = centre.figure(rows, Caption("Use", "", "", ""))
-    assert drawn.names == ["granted", "used", "idle"]
+    assert drawn.names == ["granted", "used", "uncharged"]
     assert [(group.panel, group.name, group.values, group.line) for group in drawn.groups] == [
         ("cpu", "cpu", [9_000, None, None], 6_000),
         ("cpu", "cpu@alpha", [None, 0, 2_000], 2_000),
@@ -215,7 +219,7 @@ def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -
     """A host has the nodes of one of them, so asking there would not help."""
     for capacity, expected in (
         (None, "Capacity not known: cpu. Set [clusters.NAME.capacity] of each of its clusters."),
-        (6_000, "cpu: DOWN of its clusters together is not known; IDLE includes it."),
+        (6_000, "cpu: DOWN of its clusters together is not known; UNCHARGED includes it."),
     ):
         answer = report_of({("cpu", "alpha+beta"): capacity})
         rows = centre.centre_rows(answer["resources"], {})
@@ -253,11 +257,11 @@ def test_sum_of_unknown_capacities_is_not_known() -> None:
     assert not any(note.startswith("cpu: an SU pays") for note in notes)
 
 
-def test_nodes_that_are_down_are_not_idle() -> None:
+def test_nodes_that_are_down_are_not_uncharged() -> None:
     """Alpha can charge 2,000 SU, of which 500 SU are down."""
     answer = two_prices(120_000, 240_000, 0)
     rows = centre.centre_rows(answer["resources"], {("cpu", "alpha"): 30_000})
-    assert [(row["down"], row["idle"]) for row in rows] == [
+    assert [(row["down"], row["uncharged"]) for row in rows] == [
         (None, None),
         (30_000, 90_000),
         (None, 240_000),
@@ -311,7 +315,7 @@ def test_reports_are_drawn_with_what_they_show_and_of_which_time(
         assert f">{period}</text>" in picture
         assert ">down</text>" not in picture  # not known without Slurm
         for word in {
-            "centre": ("granted", "idle", "cpu", "gpu"),
+            "centre": ("granted", "uncharged", "cpu", "gpu"),
             "usage": ("SU",),
             "balance": ("held by running jobs", "even use", "remaining"),
         }[verb]:
@@ -349,9 +353,17 @@ def test_bars_of_what_is_not_known_are_left_out() -> None:
 
 
 def test_period_that_has_not_ended_is_named(fairbank: Run) -> None:
-    to_come = "The period ends in the future: CAPACITY, DOWN, IDLE and utilisation are of all"
-    assert to_come not in fairbank("report", "centre", *JULY).err
-    assert to_come in fairbank("report", "centre", "-S", "2026-07-01", "-E", "2027-07-01").err
+    to_come = "The period ends in the future: CAPACITY, DOWN, UNCHARGED and utilisation are of"
+    for words in (JULY, ()):
+        assert to_come not in " ".join(fairbank("report", "centre", *words).err.split())
+    longer = fairbank("report", "centre", "-S", "2026-07-01", "-E", "2027-07-01").err
+    assert to_come in " ".join(longer.split())
+
+
+def test_default_period_of_the_centre_is_30_days_to_the_second(fairbank: Run) -> None:
+    """The 100 cores of the site for 720 hours."""
+    (cpu, *_) = json.loads(fairbank("report", "centre", "--json").out)["data"]
+    assert cpu["capacity"] == 100 * 720 * 60
 
 
 def test_drawn_usage_keeps_the_notes_of_its_table(fairbank: Run, tmp_path: Path) -> None:

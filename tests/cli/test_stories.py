@@ -180,7 +180,7 @@ $ fairbank eff 303 -o JOBID,CPUS,USED,GIVEN,EFF%,SU,WASTED
 # February has 28 x 24 = 672 hours: 10 CPUs give 6,720 SU, of which 4,000 are granted, 59.5 %, and
 # 100 used, 1.5 %. 2 GPUs give 1,344 SU: 1,500 are 111.6 % and too many; 40 used are 3.0 %.
 # The jobs had 80 + 20 + 80 = 180 CPU-hours and 2 x 20 = 40 GPU-hours.
-$ fairbank report centre {FEBRUARY} -o RESOURCE,CAPACITY,GRANTED,GRANTED%,USED,USED%,IDLE
+$ fairbank report centre {FEBRUARY} -o RESOURCE,CAPACITY,GRANTED,GRANTED%,USED,USED%,UNCHARGED
 cpu 6,720 4,000 59.5% 100 1.5% 6,620
 gpu 1,344 1,500 111.6% 40 3.0% 1,304
 ! gpu: 1,500 SU are granted for this time, 111.6% of the 1,344 SU that exist.

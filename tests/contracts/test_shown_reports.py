@@ -327,9 +327,10 @@ def test_report_centre_equals_sums_in_sql(fairbank: Command, books: Books) -> No
         shown_jobs = [row[name] for name in ("runs", "used", "core_seconds", "gpu_seconds")]
         if unit[1]:
             assert shown_jobs == [sums.get(unit, NOTHING)[place] for place in jobs]
-            assert row["idle"] == (None if capacity is None else max(0, capacity - row["used"]))
+            uncharged = None if capacity is None else max(0, capacity - row["used"])
+            assert row["uncharged"] == uncharged
         else:  # use at two prices is not added
-            assert (shown_jobs, row["idle"]) == ([0, None, 0, 0], None)
+            assert (shown_jobs, row["uncharged"]) == ([0, None, 0, 0], None)
     totals = dict(zip(COLUMNS, added([*sums.values()]), strict=True))
     for name in ("runs", "core_seconds", "gpu_seconds"):
         assert shown["totals"][name] == totals[name]

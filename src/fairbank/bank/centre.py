@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
@@ -31,6 +31,8 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     each price, and the sum of the capacities; the rows of the clusters have None as `granted`. Its
     `used` is None, because charges at different prices are not added, unless the resource has
     measured use, which no cluster bills: then `used` is that use.
+
+    `of_qos`: no partition bills it, only QOS do, so it has no nodes of its own.
     """
 
     resource: str
@@ -45,6 +47,7 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     core_seconds: int
     gpu_seconds: int
     several_prices: bool = False
+    of_qos: bool = False
 
 
 class ClusterSize(msgspec.Struct, frozen=True):
@@ -108,6 +111,7 @@ def centre_use(
     usage: Iterable[Usage],
     since: Instant,
     until: Instant,
+    of_qos: Collection[str] = (),
 ) -> CentreUse:
     """Return the use of a centre between two times.
 
@@ -119,6 +123,7 @@ def centre_use(
         usage: usage of the period by resource.
         since: start of the period.
         until: end of the period, excluded.
+        of_qos: resources that QOS bill, and no partition.
     """
     valid = [
         allocation
@@ -142,7 +147,8 @@ def centre_use(
             for key in keys
             if key[0] == resource
         ]
-        rows += _with_credit(resource, own, granted[resource], at_end[resource])
+        own = _with_credit(resource, own, granted[resource], at_end[resource])
+        rows += [replace(row, of_qos=True) for row in own] if resource in of_qos else own
     return CentreUse(
         rows,
         _job_sums(rows, clusters, until - since),

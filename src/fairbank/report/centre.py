@@ -1,4 +1,4 @@
-"""Use of the whole centre: capacity, granted, used, down and idle of each resource."""
+"""Use of the whole centre: capacity, granted, used, down and uncharged of each resource."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairbank.report.usage import hours, resource_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-BARS = ("granted", "used", "idle", "down")
+BARS = ("granted", "used", "uncharged", "down")
 
 
 def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str], int]) -> list[Row]:
-    """Return the rows of the bank with their unit, down, idle and used part; in SU-minutes.
+    """Return the rows of the bank with their unit, down, uncharged and used part, in SU-minutes.
 
     Args:
         resources: rows of the bank, with Slurm's capacity where the settings have none.
@@ -28,15 +28,15 @@ def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str],
     for row in resources:
         unit = row["resource"], row["clusters"]
         capacity, down = row["capacity"], down_minutes.get(unit)
-        idle = used_permille = None
+        uncharged = used_permille = None
         if not row["several_prices"]:
             used_permille = _permille(row, "used")
             if capacity is not None:
-                idle = max(0, capacity - row["used"] - (down or 0))
+                uncharged = max(0, capacity - row["used"] - (down or 0))
         shown = {
             "resource_name": names[unit],
             "down": down,
-            "idle": idle,
+            "uncharged": uncharged,
             "used_permille": used_permille,
         }
         rows.append({**row, **shown})
@@ -83,8 +83,8 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         f" {hours('core_seconds')(totals, form)} CPU-hours{_utilisation(totals, 'cpu')},"
         f" {hours('gpu_seconds')(totals, form)} GPU-hours{_utilisation(totals, 'gpu')}.",
         "GRANTED = credit for this time, terms spread evenly; USED = charges of jobs that ended in"
-        " it; DOWN = nodes that are down now; IDLE = the rest, also what ran free, at a lower price"
-        " or on the credit of a QOS.",
+        " it; DOWN = nodes that are down now; UNCHARGED = the rest: idle nodes, and what ran free,"
+        " at a lower price or on the credit of a QOS.",
     ]
     lines += [
         f"{plain(row['resource_name'])}: an SU pays on each of its clusters, at their own prices,"
@@ -95,7 +95,7 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
     lines += _missing_capacities(rows)
     lines += [
         f"{plain(row['resource_name'])}: DOWN of its clusters together is not known;"
-        " IDLE includes it."
+        " UNCHARGED includes it."
         for row in rows
         if row["capacity"] is not None and _is_of_several(row)
     ]
@@ -123,10 +123,21 @@ def _missing_capacities(rows: Sequence[Row]) -> Iterator[str]:
         missing = [
             str(row["resource_name"])
             for row in rows
-            if row["capacity"] is None and row["clusters"] and _is_of_several(row) == several
+            if row["capacity"] is None
+            and row["clusters"]
+            and not row["of_qos"]
+            and _is_of_several(row) == several
         ]
         if missing:
             yield f"Capacity not known: {plain(', '.join(missing))}. {remedy}"
+    of_qos = [
+        str(row["resource_name"]) for row in rows if row["capacity"] is None and row["of_qos"]
+    ]
+    if of_qos:
+        yield (
+            f"No capacity of its own: {plain(', '.join(of_qos))}. Jobs of a QOS with credit of its"
+            " own run on the nodes of the other resources."
+        )
 
 
 def _is_of_several(row: Row) -> bool:
@@ -155,7 +166,7 @@ COLUMNS = (
     Column("USED", su("used"), right=True),
     Column("USED%", percent(lambda row: row["used_permille"]), right=True, drop=1),
     Column("DOWN", if_any(su("down")), right=True, drop=3),
-    Column("IDLE", su("idle"), right=True, drop=4),
+    Column("UNCHARGED", su("uncharged"), right=True, drop=4),
     Column("JOBS", _of_jobs(text("runs")), right=True, extra=True),
     Column("CPU-HOURS", _of_jobs(hours("core_seconds")), right=True, extra=True),
     Column("GPU-HOURS", _of_jobs(hours("gpu_seconds")), right=True, extra=True),

@@ -126,7 +126,7 @@ TEXTS: Mapping[str, str] = {
     "report centre USED": "charges of jobs that ended in the period",
     "report centre USED%": "used part of the capacity",
     "DOWN": "capacity of nodes that are down now",
-    "IDLE": "capacity neither charged nor down now: also what ran free, or on credit of a QOS",
+    "UNCHARGED": "capacity neither charged nor down now: idle, run free, or on credit of a QOS",
     "FILE": "the file that was written",
     "SHOWS": "what the picture shows",
     # projects, tokens, servers

@@ -51,7 +51,16 @@ class Centre(UseCases):
             ClusterSize(name, cluster.cpus, cluster.gpus)
             for name, cluster in sorted(self._context.clusters.items())
         ]
-        return centre_use(self._units(groups), members, sizes, allocations, usage, since, until)
+        return centre_use(
+            self._units(groups),
+            members,
+            sizes,
+            allocations,
+            usage,
+            since,
+            until,
+            self._resources_of_qos(),
+        )
 
     def _units(
         self, groups: tuple[tuple[str, str, str], ...]
@@ -63,6 +72,14 @@ class Centre(UseCases):
             before = units.get((resource, clusters), Fraction(0))
             units[resource, clusters] = None if own is None or before is None else before + own
         return units
+
+    def _resources_of_qos(self) -> set[str]:
+        """Return the resources that QOS bill, and no partition of any cluster."""
+        clusters = self._context.clusters.values()
+        of_partitions = {
+            partition.resource for cluster in clusters for partition in cluster.partitions.values()
+        }
+        return set().union(*(cluster.resources for cluster in clusters)) - of_partitions
 
 
 def _with_granted_credit(reader: Reader, since: Instant, now: Instant) -> list[Allocation]:

@@ -115,10 +115,16 @@ def show_usage(
     )
 
 
+def _end(period: Period, now: Instant) -> Instant:
+    """Return the end of the period. By default what ended in this second counts, and no later run,
+    as that of a host whose clock is ahead of the bank's.
+    """
+    return Instant(now + 1) if period.until is None else period.until
+
+
 def _end_and_offsets(period: Period, now: Instant, by: UsageBy) -> tuple[Instant, ZoneOffsets]:
     """Return the end of the period, and its offsets from UTC if the groups are times."""
-    # A clock may be ahead of the bank's, so that runs end later. What ended in this second counts.
-    until = Instant(now + 1) if period.until is None else period.until
+    until = _end(period, now)
     if not by.is_time:
         return until, ()
     # Offsets need an end, and no clock is that far ahead.
@@ -166,8 +172,7 @@ def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreFi
     """Return capacity, granted and used credit of each resource in a period, for staff. The default
     period is the last 30 days, as capacity needs a start. A run counts where it ended.
     """
-    now = request.services.clock.now()
-    until = now if period.until is None else period.until
+    until = _end(period, request.services.clock.now())
     since = Instant(max(0, until - _CENTRE_DAYS * DAY)) if period.since is None else period.since
     if since >= until:
         raise InvalidInput("the period is empty", field="since", remedy="send an earlier since")

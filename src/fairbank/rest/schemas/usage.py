@@ -93,8 +93,9 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     their number. If the resource has several prices, its credit is in a row with empty `clusters`,
     beside the sum of what the clusters can charge (`several_prices`): there `used` is null,
     unless use was measured, and their `granted` is null. Measured use of a resource that
-    no cluster bills has empty `clusters` too. `core_seconds` and `gpu_seconds` are those of the
-    processors and GPUs that they had; resized runs are not counted in them.
+    no cluster bills has empty `clusters` too. If no partition bills a resource, but a QOS does
+    (`of_qos`), its runs have the nodes of other resources. `core_seconds` and `gpu_seconds` are
+    those of the processors and GPUs that they had; resized runs are not counted in them.
     """
 
     resource: str
@@ -109,6 +110,7 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     core_seconds: int
     gpu_seconds: int
     several_prices: bool
+    of_qos: bool
 
 
 class ClusterSizeRow(ClusterSize, frozen=True):

@@ -1,4 +1,4 @@
-"""Command `fairbank report centre`: capacity, granted, used, down and idle credit."""
+"""Command `fairbank report centre`: capacity, granted, used, down and uncharged credit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def _add(parser: Parser) -> None:
 
 
 def _run(context: Context, options: Namespace) -> int:
-    figures = context.get("/centre", context.period(PERIOD, begins_later=True))["data"]
+    # Without both options the bank takes 30 days to the second, whatever this host's clock shows.
+    period = context.period(PERIOD if options.endtime else None, begins_later=True)
+    figures = context.get("/centre", period)["data"]
     since, until = instant_of(figures["since"]), instant_of(figures["until"])
     figures, down = _with_slurm(context, figures, since, until)
     rows = centre.centre_rows(figures["resources"], down)
@@ -38,12 +40,13 @@ def _run(context: Context, options: Namespace) -> int:
     form = context.format
     span = window(context, since, until)
     notes = centre.notes(rows, totals, form)
-    if until > context.bank_time:
+    if until > context.bank_time + 1:  # by default this second counts
         notes.append(
-            "The period ends in the future: CAPACITY, DOWN, IDLE and utilisation are of all of it."
+            "The period ends in the future: CAPACITY, DOWN, UNCHARGED and utilisation are of all of"
+            " it."
         )
     if options.directory:
-        about = "Granted, used, down and idle capacity of each resource"
+        about = "Granted, used, down and uncharged capacity of each resource"
         shown = bank_caption(context, "Use of the centre", about, span)
         figures = [("centre", centre.figure(rows, shown))]
         drawn = write_pictures(options.directory, figures, as_png=options.png)
@@ -101,7 +104,7 @@ def _with_slurm(
 
 
 COMMAND = Command(
-    "show capacity, granted, used, down and idle credit of the whole centre",
+    "show capacity, granted, used, down and uncharged credit of the whole centre",
     ("{}", "{} figures -S 2026-01-01 -E 2027-01-01   a year, also as a picture", "{} --json"),
     _add,
     _run,
