@@ -1026,6 +1026,22 @@ def test_terms_of_the_priority_stand_beside_those_of_the_job_just_ahead(
     assert len(first["priority_terms"]) == 1
 
 
+def test_terms_of_the_priority_stand_beside_a_job_that_is_ahead(run: Run, tmp_path: Path) -> None:
+    """sprio also lists a job above the time limit of its partition, behind which no job waits."""
+    folder = tmp_path / "some"
+    copytree(QUEUE, folder)
+    sprio = (GOLDEN / "slurm-22.05" / "waiting" / "sprio.txt").read_text()
+    (folder / "sprio.txt").write_text(sprio)
+    jobs = folder / "jobs.txt"
+    jobs.write_text(
+        re.sub(r"(?m)^(JobId=6 .*) TimeLimit=\S+", r"\1 TimeLimit=30-00:00:00", jobs.read_text())
+    )
+    data = json.loads(run(17, "--json", "--no-likely", "--no-advice", folder=folder).out)["data"]
+    (explanation,) = data
+    beside = [row["job_id"] for row in explanation["priority_terms"]]
+    assert ("6" in explanation["ahead"], beside) == (False, [17, 5])
+
+
 def test_terms_of_the_priority_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "some"
     copytree(QUEUE, folder)

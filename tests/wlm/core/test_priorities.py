@@ -20,6 +20,7 @@ from fairbank.priority.settings import (
     PrioritySettings,
     PriorityWeights,
 )
+from fairbank.wlm.controller.commands.order_lines import priority_lines
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.factors.priorities import fair_shares
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, START, World, named
@@ -53,6 +54,24 @@ def test_age_raises_the_priority_at_each_tick() -> None:
     assert priority(made, number) == 1
     made.advance(7 * 24 * HOUR // 2)
     assert priority(made, number) == pytest.approx(500, abs=1)
+
+
+def test_only_eligible_jobs_are_listed_with_priorities() -> None:
+    """As sprio of Slurm 22.05 leaves out its jobs 10 to 12 (tests/golden/slurm-22.05/waiting)."""
+    made = world(age=1_000, partition=100)
+    full = made.run_one(cpus=4, nodes=2, limit=HOUR)
+    given, waiting = made.submit(cpus=4), made.submit(cpus=4)
+    assert made.request(ev.UpdateJob(jobs=named(given), priority=7), OPERATOR) is None
+    held, later = made.submit(held=True), made.submit(eligible=made.now.wall + HOUR)
+    dependent = made.submit(dependency=f"afterok:{full}")
+    made.settle()
+    rows = {row.job: row.direct for row in priority_lines(made.core.state, made.now)}
+    assert rows == {given: 7, waiting: None}
+    made.request(ev.ReleaseJob(named(held)))
+    made.request(ev.UpdateJob(jobs=named(later), eligible=0))
+    made.request(ev.UpdateJob(jobs=named(dependent), dependencies=None))
+    numbers = [row.job for row in priority_lines(made.core.state, made.now)]
+    assert numbers == [given, waiting, held, later, dependent]
 
 
 def test_user_who_has_used_less_goes_first() -> None:

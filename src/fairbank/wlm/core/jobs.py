@@ -244,6 +244,10 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
             return "Cleaning"
         return wait_reason(self.dependencies)
 
+    def is_eligible(self, now: int) -> bool:
+        """Return True if only its place in the queue, limits and nodes decide when it starts."""
+        return self.hold_reason is None and self.request.eligible <= now
+
     @property
     def active_run(self) -> WlmRun | None:
         """Run whose end has not been decided."""

@@ -161,8 +161,8 @@ def _read_priorities(options: Namespace, now: int) -> Priorities | None:
 
 
 def _priority_terms(priorities: Priorities, row: JobExplanation) -> TermsBesideJobAhead | None:
-    """Return the terms of the job's priority beside those of the job just ahead in its partition;
-    None if sprio does not list the job.
+    """Return the terms of the job's priority beside those of the last job that is ahead of it in
+    its partition; None if sprio does not list the job.
     """
     from fairbank.jobqueue.arrays import record_number
     from fairbank.report.priorities import as_data as row_data
@@ -178,7 +178,10 @@ def _priority_terms(priorities: Priorities, row: JobExplanation) -> TermsBesideJ
     if not own:
         return None
     best = max(own, key=lambda candidate: candidate.priority)
-    pair = with_job_ahead(best, partition_queues(priorities.rows)[best.partition_name])
+    # sprio also lists jobs that wait for other nodes, and those that their partition does not take.
+    ahead = {record_number(other) for other in row.why.ahead}
+    rows = [candidate for candidate in priorities.rows if candidate.job in {number, *ahead}]
+    pair = with_job_ahead(best, partition_queues(rows)[best.partition_name])
     return TermsBesideJobAhead(terms_side_by_side(pair, priorities.weights), [*map(row_data, pair)])
 
 

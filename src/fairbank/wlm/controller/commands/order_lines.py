@@ -22,15 +22,18 @@ from fairbank.wlm.core.state import CoreState
 
 
 def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
-    """Yield the priorities of pending jobs, by number. Raises Conflict without factors."""
+    """Yield the priorities of eligible jobs, by number. Raises Conflict without factors."""
     settings = _settings(state)
-    jobs = [job for _, job in sorted(state.jobs.items()) if job.state.base == "PENDING"]
+    jobs = [
+        job
+        for _, job in sorted(state.jobs.items())
+        if job.state.base == "PENDING" and job.is_eligible(now.wall)
+    ]
     entries, terms = factor_terms(state, settings.factors, jobs, now.wall)
     names = [*settings.factors.weights.tres]
     for at, (job, partition) in enumerate(entries):
         request = job.request
         tres = {name: float(column[at]) for name, column in zip(names, terms.tres, strict=True)}
-        is_direct = job.has_fixed_priority or job.held_by is not None
         yield PriorityRow(
             job=job.number,
             partition_name=partition,
@@ -47,7 +50,7 @@ def priority_lines(state: CoreState, now: Moment) -> Iterator[PriorityRow]:
             tres={name: value for name, value in tres.items() if value},
             site=job.submission.site_factor,
             nice=job.submission.nice,
-            direct=(0 if job.held_by is not None else request.priority) if is_direct else None,
+            direct=request.priority if job.has_fixed_priority else None,
             submitted=request.submitted,
         )
 

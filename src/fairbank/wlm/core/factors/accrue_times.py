@@ -30,10 +30,9 @@ def accrue_time(state: CoreState, job: WlmJob, now: int) -> int:
     request, priority = job.request, state.settings.priority
     if priority.by_factors and Flag.ACCRUE_ALWAYS in priority.factors.flags:
         return request.submitted
-    since = max(request.eligible, job.eligible_since)
-    if since > now or job.hold_reason is not None:
+    if not job.is_eligible(now):
         return NOT_YET
-    return job.accrued if state.limits_accrual else since
+    return job.accrued if state.limits_accrual else max(request.eligible, job.eligible_since)
 
 
 def note_accrue_times(tx: Transition) -> None:
