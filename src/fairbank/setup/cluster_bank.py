@@ -47,6 +47,11 @@ def create_bank(directory: Path, settings: WlmSettings, *, again: bool) -> Path:
         f"agents = [{os.getuid()}]",
         f'adding = "{settings.accounting.billing_rule.value}"',
     ]
+    lines += [
+        f"default_partition = {toml_string(rules.name)}"
+        for rules in settings.partitions
+        if rules.is_default
+    ]
     for rules in settings.partitions:
         lines += [
             "",

@@ -66,7 +66,9 @@ def test_settings_follow_the_cluster_and_keep_the_ledger(tmp_path: Path) -> None
     settings = create_bank(tmp_path, MACHINE, again=False)
     assert set(settings_of(str(settings)).clusters["ws17"].partitions) == {"main"}
     create_bank(tmp_path, changed, again=True)
-    main, long = settings_of(str(settings)).clusters["ws17"].partitions.values()
+    cluster = settings_of(str(settings)).clusters["ws17"]
+    main, long = cluster.partitions.values()
+    assert cluster.default_partition == "main"
     assert (main.node_cpus, main.def_mem_per_cpu) == (None, 1_000)
     assert (long.node_cpus, long.node_memory, long.def_mem_per_cpu) == (16, 16_000, None)
     assert find_year(settings) == year
