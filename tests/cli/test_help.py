@@ -16,6 +16,7 @@ from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.core.errors import FairbankError, RefusalKind
 from fairbank.report.column_texts import TEXTS
 from fairbank.rest.client import Refused
+from fairbank.scheduling.reason import explain_reason
 from tests.cli.conftest import Run
 from tools.reference.manual import escape, manual
 
@@ -64,6 +65,27 @@ def test_help_explains_the_reasons_of_slurm(fairbank: Run, word: str) -> None:
     mistaken = fairbank("help", "PartitionTimeLimt")
     assert mistaken.code == 2
     assert "did you mean\n    partitiontimelimit" in mistaken.err
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("ReqNodeNotAvail, UnavailableNodes:n1", "ReqNodeNotAvail"),
+        ("ReqNodeNotAvail,", "ReqNodeNotAvail"),
+        ("(ReqNodeNotAvail, Reserved for maintenance)", "ReqNodeNotAvail"),
+        ("launch failed requeued held", "JobLaunchFailure"),
+        ("launch_failed_requeued_held", "JobLaunchFailure"),
+        ("(job requeued in held state)", "JobHeldUser"),
+        ("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher", "Resources"),
+        ("(RaisedSignal:9(Killed))", "RaisedSignal"),
+        ("(None)", "None"),
+    ],
+)
+def test_help_explains_reasons_as_squeue_prints_them(fairbank: Run, words: str, name: str) -> None:
+    for arguments in ([words], words.split()):
+        result = fairbank("help", *arguments)
+        assert (result.code, result.err) == (0, "")
+        assert f"{name}: {explain_reason(name)[:20]}" in result.out
 
 
 @pytest.mark.parametrize("word", [*BANK_REASONS, *AGENT_REASONS, "(Allocation_exhausted)"])

@@ -67,6 +67,7 @@ _ADVICE: Mapping[str, str] = {
     "ReqNodeNotAvail": "sinfo -R shows why nodes are down, scontrol show reservation what is"
     " reserved; a job that ends before a maintenance may start: a shorter time limit",
     "BadConstraints": "sinfo -o '%n %f %c %m %G' shows the features and size of each node",
+    "JobLaunchFailure": "scontrol release JOBID if it is held; the state of its nodes: sinfo -R",
     "InvalidAccount": "another account: scontrol update jobid=JOBID account=ACCOUNT",
     "InvalidQOS": "another QOS: scontrol update jobid=JOBID qos=QOS",
     "TimeLimit": "a longer limit at the next submission: sbatch -t TIME",

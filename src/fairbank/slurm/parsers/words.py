@@ -53,6 +53,8 @@ def reason(text: str) -> str:
 
     >>> reason("ReqNodeNotAvail,_Reserved_for_maintenance")
     'ReqNodeNotAvail'
+    >>> reason("launch failed requeued held")
+    'JobLaunchFailure'
     """
     sentence = text.replace("_", " ")
     for pattern, word in _SENTENCES:
@@ -66,6 +68,9 @@ _SENTENCES = (
     (re.compile(r"Job's account not"), "AccountNotAllowed"),
     (re.compile(r"uid \d+ not in group permitted"), "AccountNotAllowed"),
     (re.compile(r"Job's QOS not"), "QOSNotAllowed"),
+    (re.compile(r"launch failed requeued held"), "JobLaunchFailure"),
+    (re.compile(r"job requeued in held state"), "JobHeldUser"),
+    (re.compile(r"RaisedSignal:"), "RaisedSignal"),
 )
 """Sentences that slurmctld gives instead of its own word."""
 

@@ -35,18 +35,19 @@ def topic(words: str, commands: Sequence[str]) -> int:
         case "environment":
             _show(_environment())
         case _:
-            _show(_one_reason(word.replace("_", "-"), plain(words[:40]), commands))
+            _show(_one_reason(words.strip(), commands))
     return 0
 
 
-def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
-    """Return the help on one reason of a refusal or in squeue. Raises InvalidInput."""
+def _one_reason(words: str, commands: Sequence[str]) -> list[str]:
+    """Return the help on one reason of a refusal, or as squeue prints it. Raises InvalidInput."""
     from fairbank.agent.outage_policy import AGENT_REASONS
     from fairbank.agent.reports.report import BANK_REASONS
     from fairbank.bank.refusals import Reason
     from fairbank.scheduling.reason import NAMES, advise_on_reason, explain_reason
+    from fairbank.slurm.parsers.words import reason as read_reason
 
-    word = word.strip("()")
+    word = _spelling(read_reason(words.removeprefix("(").removesuffix(")")))
     of_bank = {_spelling(reason.name): reason for reason in Reason}
     held_by_bank = {_spelling(name): name for name in BANK_REASONS}
     of_agent = {_spelling(name): name for name in AGENT_REASONS}
@@ -66,7 +67,7 @@ def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
     in_squeue = [*held_by_bank, *of_agent, *of_slurm]
     meant = did_you_mean(word, [*commands, *TOPICS, *of_bank]) or did_you_mean(word, in_squeue)
     raise InvalidInput(
-        f"there is no help on {words!r}{meant}",
+        f"there is no help on {plain(words[:40])!r}{meant}",
         remedy=f"fairbank --help lists the commands; fairbank help {', '.join(TOPICS)}",
     )
 
