@@ -13,16 +13,12 @@ from fairbank.core.tres import BillingRule
 from fairbank.priority.settings import Algorithm, PrioritySettings
 from fairbank.report.slurm.notation import NULL, UNLIMITED
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.wlm.config.keyword import CLUSTER, JOBS, KeywordEffect
+from fairbank.wlm.config.keywords import SETTINGS
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.planner import PassStatistics
 from fairbank.wlm.controller.totals import RequestTotal
-from fairbank.wlm.core.settings import (
-    AccountingSettings,
-    DaemonSettings,
-    JobSettings,
-    SchedulingSettings,
-    WlmSettings,
-)
+from fairbank.wlm.core.settings import AccountingSettings, SchedulingSettings, WlmSettings
 
 Lines = Iterator[tuple[str, str]]
 SLURM_VERSION = "24.11.0"
@@ -36,39 +32,40 @@ def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[st
         host: name of the controller's host.
         owner: user of the controller with uid, such as `root(0)`.
     """
-    lines = [
-        *_daemon_lines(settings.cluster, host),
-        *_scheduling_lines(settings.scheduling),
-        *_priority_lines(settings.priority, settings.accounting.billing_rule),
-        *_accounting_lines(settings.accounting),
-        *_job_lines(settings.jobs),
-        ("AuthType", "auth/none"),  # the kernel names the user of a socket
-        ("FairbankRelease", __version__),  # Slurm has no such setting
-        ("SlurmUser", owner),
-        ("SLURM_VERSION", SLURM_VERSION),
-    ]
-    return sorted(lines, key=lambda line: line[0].lower())
+    over, hosts = settings.jobs.over_time_limit, settings.cluster.slurmctld_host
+    lines = {
+        **dict(_plain_lines(settings)),
+        **dict(_scheduling_lines(settings.scheduling)),
+        **dict(_priority_lines(settings.priority, settings.accounting.billing_rule)),
+        **dict(_accounting_lines(settings.accounting)),
+        "AuthType": "auth/none",  # the kernel names the user of a socket
+        "FairbankRelease": __version__,  # Slurm has no such setting
+        "OverTimeLimit": UNLIMITED if over is None else f"{over // 60} min",
+        "PrivateData": _words(settings.cluster.private_data, "none"),
+        "SlurmctldHost[0]": next(iter(hosts), host),
+        "SlurmUser": owner,
+        "SLURM_VERSION": SLURM_VERSION,
+    }
+    return sorted(lines.items(), key=lambda line: line[0].lower())
 
 
-def _daemon_lines(cluster: DaemonSettings, host: str) -> Lines:
-    yield "ClusterName", cluster.cluster_name
-    yield "FirstJobId", str(cluster.first_job_id)
-    yield "MaxArraySize", str(cluster.max_array_size)
-    yield "MaxJobCount", str(cluster.max_job_count)
-    yield "MaxJobId", str(cluster.max_job_id)
-    yield "MessageTimeout", _seconds(cluster.message_timeout)
-    yield "MinJobAge", _seconds(cluster.min_job_age)
-    yield "PrivateData", _words(cluster.private_data, "none")
-    yield "ReturnToService", str(cluster.return_to_service)
-    yield "SlurmctldDebug", cluster.slurmctld_debug
-    yield "SlurmctldSyslogDebug", cluster.slurmctld_syslog_debug
-    yield "SlurmctldLogFile", cluster.slurmctld_log_file or NULL
-    yield "SlurmdLogFile", cluster.slurmd_log_file or NULL
-    yield "SlurmdSyslogDebug", cluster.slurmd_syslog_debug
-    yield "SlurmctldHost[0]", next(iter(cluster.slurmctld_host), host)
-    yield "SlurmctldTimeout", _seconds(cluster.slurmctld_timeout)
-    yield "SlurmdDebug", cluster.slurmd_debug
-    yield "SlurmdTimeout", _seconds(cluster.slurmd_timeout)
+def _plain_lines(settings: WlmSettings) -> Lines:
+    """Yield the keywords of the daemons and of jobs that have a field of their own."""
+    for keyword in SETTINGS:
+        is_shown = keyword.is_in_slurm_conf and keyword.effect is KeywordEffect.YES
+        if not is_shown or keyword.fields or keyword.group not in (CLUSTER, JOBS):
+            continue
+        value = getattr(getattr(settings, keyword.group), keyword.key)
+        has_seconds = keyword.form is not None and "of seconds" in keyword.form.words
+        match value:
+            case None:
+                yield keyword.name, UNLIMITED
+            case int():
+                yield keyword.name, f"{int(value)} sec" if has_seconds else str(int(value))
+            case str():
+                yield keyword.name, value or NULL
+            case _ if keyword.name != "SlurmctldHost":
+                yield keyword.name, _words(map(str, value), NULL)
 
 
 def _scheduling_lines(scheduling: SchedulingSettings) -> Lines:
@@ -143,27 +140,6 @@ def _accounting_lines(accounting: AccountingSettings) -> Lines:
     yield "AccountingStorageTRES", ",".join(dict.fromkeys([*STATIC_TRES, *accounting.tres]))
     # Priorities count age and fair share only beside slurmdbd, whose part the controller has.
     yield "AccountingStorageType", "accounting_storage/slurmdbd"
-
-
-def _job_lines(jobs: JobSettings) -> Lines:
-    over = jobs.over_time_limit
-    yield "BatchStartTimeout", _seconds(jobs.batch_start_timeout)
-    yield "CompleteWait", _seconds(jobs.complete_wait)
-    yield "Epilog", jobs.epilog or NULL
-    yield "JobAcctGatherFrequency", str(jobs.job_acct_gather_frequency)
-    yield "JobFileAppend", str(int(jobs.job_file_append))
-    yield "JobRequeue", str(int(jobs.job_requeue))
-    yield "KillWait", _seconds(jobs.kill_wait)
-    yield "OverTimeLimit", UNLIMITED if over is None else f"{over // 60} min"
-    yield "Prolog", jobs.prolog or NULL
-    yield "RequeueExit", _words(map(str, sorted(jobs.requeue_exit)), NULL)
-    yield "RequeueExitHold", _words(map(str, sorted(jobs.requeue_exit_hold)), NULL)
-    yield "UnkillableStepProgram", jobs.unkillable_step_program or NULL
-    yield "UnkillableStepTimeout", _seconds(jobs.unkillable_step_timeout)
-
-
-def _seconds(seconds: int) -> str:
-    return f"{seconds} sec"
 
 
 def _yes(is_set: bool) -> str:
