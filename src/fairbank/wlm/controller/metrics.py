@@ -51,18 +51,15 @@ class ControllerMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics for prometheus_client."""
-        gauges, counters = self._gauges(), self._counters()
-        for name, (text, labels) in GAUGES.items():
-            gauge = GaugeMetricFamily(PREFIX + name, text, labels=labels)
-            for key, value in sorted(gauges[name].items()):
-                gauge.add_metric(key, value)
-            yield gauge
-        for name, (text, labels) in COUNTERS.items():
-            counter = CounterMetricFamily(PREFIX + name, text, labels=labels)
-            for key, value in sorted(counters[name].items()):
-                counter.add_metric(key, value)
-            yield counter
+        for family, kinds, values in (
+            (GaugeMetricFamily, GAUGES, self._gauges()),
+            (CounterMetricFamily, COUNTERS, self._counters()),
+        ):
+            for name, (text, labels) in kinds.items():
+                metric = family(PREFIX + name, text, labels=labels)
+                for key, value in sorted(values[name].items()):
+                    metric.add_metric(key, value)
+                yield metric
 
     def _gauges(self) -> Mapping[str, Values]:
         runner, state = self._runner, self._runner.state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC
 from typing import Any
 
 import msgspec
@@ -45,7 +44,7 @@ def world() -> World:
 
 
 def update(lab: World, number: int, **fields: str) -> ev.UpdateJob:
-    context = ChangeContext(lab.job(number), lab.core.state, lab.now, UTC)
+    context = ChangeContext(lab.job(number), lab.core.state, lab.now)
     return job_update(named(number), fields, context)
 
 
@@ -181,7 +180,7 @@ def test_any_fields_of_a_job_are_read_or_refused(fields: dict[str, str]) -> None
 @given(st.dictionaries(st.sampled_from(sorted(RESERVATION_FIELDS)), TEXTS, max_size=5))
 def test_any_fields_of_a_reservation_are_read_or_refused(fields: dict[str, str]) -> None:
     with suppress(FairbankError):
-        changed_reservation(LAB.core.state, fields, is_new=True, user="olga", now=LAB.now, zone=UTC)
+        changed_reservation(LAB.core.state, fields, is_new=True, user="olga", now=LAB.now)
 
 
 PARTITION_FIELDS = sorted(keyword.name for keyword in slurm_conf_keywords(PARTITIONS).values())
@@ -285,9 +284,7 @@ def test_partition_is_created_changed_and_deleted() -> None:
 
 
 def reserve(lab: World, *, is_new: bool = True, **fields: str) -> Reservation:
-    made = changed_reservation(
-        lab.core.state, fields, is_new=is_new, user="olga", now=lab.now, zone=UTC
-    )
+    made = changed_reservation(lab.core.state, fields, is_new=is_new, user="olga", now=lab.now)
     assert lab.request(ev.SetReservation(made), OPERATOR) is None
     return made
 

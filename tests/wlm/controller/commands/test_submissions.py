@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC
 from typing import Any
 
 import msgspec
@@ -21,11 +20,9 @@ from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_upda
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.core.events import SubmitJob
 from fairbank.wlm.core.requests.submission import JobAccepted
-from fairbank.wlm.core.settings import JobSettings, WlmSettings
 from fairbank.wlm.protocol.commands import SubmitRequest
 from tests.wlm.core.world import ALICE, START, World, named
 
-SETTINGS = WlmSettings()
 REQUEST = SubmitRequest(
     version=1, script=b"#!/bin/sh\n", directory="/home/alice", script_name="bin/train.sh"
 )
@@ -46,16 +43,11 @@ def world() -> World:
 WORLD = world()
 
 
-def build(
-    options: Mapping[str, str],
-    settings: WlmSettings = SETTINGS,
-    lab: World | None = None,
-    **fields: Any,
-) -> SubmitJob:
+def build(options: Mapping[str, str], lab: World | None = None, **fields: Any) -> SubmitJob:
     request = msgspec.structs.replace(REQUEST, options=dict(options), **fields)
     files = StoredFiles("script", "environment")
     state = (lab or world()).core.state
-    return build_submission(request, SUBMITTER, files, state, settings, now=START.wall, zone=UTC)
+    return build_submission(request, SUBMITTER, files, state, START.wall)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +188,12 @@ def test_option_becomes_what_the_core_takes(
 
 def test_normal_is_the_qos_of_a_cluster_without_any() -> None:
     lab = World()
-    assert build({"qos": "normal"}, WlmSettings(), lab).job.qos == ""
+    assert build({"qos": "normal"}, lab).job.qos == ""
     for name, cluster in (("normal", world()), ("high", lab)):
         with pytest.raises(NotFound):
-            build({"qos": name}, WlmSettings(), cluster)
+            build({"qos": name}, cluster)
     change = job_update(
-        named(lab.submit()),
-        {"QOS": "normal"},
-        ChangeContext(lab.job(1), lab.core.state, lab.now, UTC),
+        named(lab.submit()), {"QOS": "normal"}, ChangeContext(lab.job(1), lab.core.state, lab.now)
     )
     assert change.qos == ""
 
@@ -222,15 +212,14 @@ def test_any_texts_of_options_are_read_or_refused(options: dict[str, str]) -> No
     request = msgspec.structs.replace(REQUEST, options=options)
     files = StoredFiles("script", "environment")
     with suppress(FairbankError):
-        build_submission(request, SUBMITTER, files, lab, SETTINGS, now=START.wall, zone=UTC)
+        build_submission(request, SUBMITTER, files, lab, START.wall)
 
 
 def test_settings_decide_where_no_option_does() -> None:
-    jobs = JobSettings(job_requeue=False, propagate_resource_limits_except=frozenset({"CORE"}))
-    settings = msgspec.structs.replace(SETTINGS, jobs=jobs)
-    built = build({}, settings, limits={"CORE": -1, "NOFILE": 9}).submission
+    lab = World(job_requeue=False, propagate_resource_limits_except=frozenset({"CORE"}))
+    built = build({}, lab, limits={"CORE": -1, "NOFILE": 9}).submission
     assert (built.may_requeue, built.limits) == (False, {"NOFILE": 9})
-    assert build({"requeue": ""}, settings).submission.may_requeue
+    assert build({"requeue": ""}, lab).submission.may_requeue
 
 
 @pytest.mark.parametrize(

@@ -140,15 +140,7 @@ class CommandAnswers:
             request.environment, request.options, request.directory, request.host
         )
         files = StoredFiles(digest(request.script), digest(environment))
-        body = build_submission(
-            request,
-            user,
-            files,
-            runner.state,
-            runner.settings,
-            now=runner.now().wall,
-            zone=runner.state.settings.zone,
-        )
+        body = build_submission(request, user, files, runner.state, runner.now().wall)
         if not body.test_only:
             await runner.put_script(request.script)
             await runner.put_script(environment)
@@ -217,7 +209,7 @@ class CommandAnswers:
 
         def body(text: str) -> ev.UpdateJob:
             job = self._own_jobs(text, user)[0]
-            context = ChangeContext(job, runner.state, runner.now(), runner.state.settings.zone)
+            context = ChangeContext(job, runner.state, runner.now())
             return job_update(parse_selection(text), request.fields, context)
 
         return await self._each(user, request.jobs, body)
@@ -279,12 +271,7 @@ class CommandAnswers:
             return {"name": partition.rules.name}
         check_operator(state.settings, user.caller, "create reservations")
         reservation = changed_reservation(
-            state,
-            request.fields,
-            is_new=is_new,
-            user=user.caller.name,
-            now=self._runner.now(),
-            zone=state.settings.zone,
+            state, request.fields, is_new=is_new, user=user.caller.name, now=self._runner.now()
         )
         await self._runner.request(user.caller, ev.SetReservation(reservation))
         return {"name": reservation.name}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import tzinfo
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +26,6 @@ class ChangeContext(NamedTuple):
     job: WlmJob
     state: CoreState
     now: Moment
-    zone: tzinfo
 
 
 Change = Callable[[str, str, ChangeContext], Mapping[str, Any]]
@@ -76,7 +74,7 @@ def _value(field: str, read: v.Reader) -> Change:
 
 def _moment(field: str) -> Change:
     return lambda text, name, context: {
-        field: parse_moment(text, context.now.wall, context.zone, field=name)
+        field: parse_moment(text, context.now.wall, context.state.settings.zone, field=name)
     }
 
 
@@ -110,7 +108,7 @@ def _end(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
             field="running",
             remedy="set TimeLimit instead",
         )
-    end = parse_moment(text, context.now.wall, context.zone, field=name)
+    end = parse_moment(text, context.now.wall, context.state.settings.zone, field=name)
     elapsed = context.now.mono - run.started.mono
     seconds = max(end - context.now.wall + elapsed, 1)
     return {"limit": -(-seconds // MINUTE) * MINUTE}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import tzinfo
 from typing import Any
 
 import msgspec
@@ -168,13 +167,7 @@ def entity_name(entity: str, fields: Mapping[str, str]) -> str:
 
 
 def changed_reservation(
-    state: CoreState,
-    fields: Mapping[str, str],
-    *,
-    is_new: bool,
-    user: str,
-    now: Moment,
-    zone: tzinfo,
+    state: CoreState, fields: Mapping[str, str], *, is_new: bool, user: str, now: Moment
 ) -> Reservation:
     """Return the reservation that is created, or one that is changed.
 
@@ -183,7 +176,6 @@ def changed_reservation(
         is_new: it is created.
         user: who creates it; a reservation without a name is named after them.
         now: the current time.
-        zone: time zone of the times.
 
     Raises:
         FairbankError: a field has a bad value, or its nodes are not free.
@@ -203,7 +195,7 @@ def changed_reservation(
         )
     values: dict[str, Any] = {} if before is None else msgspec.structs.asdict(before)
     values |= {"name": name, **_reservation_values(texts, state)}
-    values |= _period(texts, values, now=now.wall, zone=zone)
+    values |= _period(texts, values, state, now.wall)
     if not (values.get("users") or values.get("accounts") or values.get("groups")):
         raise InvalidInput(
             "it is not said who may use the reservation", field="Users", remedy="add Users=..."
@@ -241,11 +233,11 @@ def _reservation_values(texts: Mapping[str, str], state: CoreState) -> dict[str,
 
 
 def _period(
-    texts: Mapping[str, str], before: Mapping[str, Any], *, now: int, zone: tzinfo
+    texts: Mapping[str, str], before: Mapping[str, Any], state: CoreState, now: int
 ) -> dict[str, Any]:
     """Return begin and end."""
     times = {
-        name: parse_moment(texts[name], now, zone, field=name)
+        name: parse_moment(texts[name], now, state.settings.zone, field=name)
         for name in ("starttime", "endtime")
         if name in texts
     }

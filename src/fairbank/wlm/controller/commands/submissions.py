@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import tzinfo
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -53,14 +52,7 @@ class StoredFiles(NamedTuple):
 
 
 def build_submission(
-    request: SubmitRequest,
-    submitter: Submitter,
-    files: StoredFiles,
-    state: CoreState,
-    settings: WlmSettings,
-    *,
-    now: int,
-    zone: tzinfo,
+    request: SubmitRequest, submitter: Submitter, files: StoredFiles, state: CoreState, now: int
 ) -> SubmitJob:
     """Return the request for the core.
 
@@ -69,20 +61,19 @@ def build_submission(
         files: digests of its script and its environment.
         state: state of the cluster, for names and defaults.
         now: current time in seconds since 1970.
-        zone: time zone of --begin and --deadline.
 
     Raises:
         FairbankError: an option has a bad value, is not supported, or names something unknown.
     """
-    _check_content(request, settings)
+    _check_content(request, state.settings)
     check_supported(request.options)
     values = read_values(request.options, request.command)
     _check_names(values, state)
-    submission = _submission(request, values, submitter, files, settings)
+    submission = _submission(request, values, submitter, files, state.settings)
     array = values.get("array")
     _check_patterns(submission, is_array=array is not None)
     return SubmitJob(
-        job=_pending_job(request, values, submitter, state, settings, now=now, zone=zone),
+        job=_pending_job(request, values, submitter, state, now),
         submission=submission,
         array=array,
         dependencies=values.get("dependency"),
@@ -137,10 +128,7 @@ def _pending_job(
     values: Mapping[str, Any],
     submitter: Submitter,
     state: CoreState,
-    settings: WlmSettings,
-    *,
     now: int,
-    zone: tzinfo,
 ) -> PendingJob:
     partitions = tuple(filter(None, values.get("partition", "").split(",")))
     user = submitter.caller.name
@@ -150,7 +138,7 @@ def _pending_job(
     ) or ("",)
     qos = known_qos(values.get("qos", ""), state, "--qos") or usable[0]
     times = {
-        name: parse_moment(values[name], now, zone, field=f"--{name}")
+        name: parse_moment(values[name], now, state.settings.zone, field=f"--{name}")
         for name in ("begin", "deadline")
         if name in values
     }
