@@ -166,12 +166,7 @@ RESERVATION: Fields = {
 
 
 def jobs(rows: Iterable[Any], now: int) -> str:
-    """Return the JSON of squeue and scontrol show job.
-
-    Args:
-        rows: rows with all fields of JobLine.
-        now: time of the last change.
-    """
+    """Return the JSON of squeue and scontrol show job; the rows have all fields of JobLine."""
     return document(
         "jobs",
         [

@@ -61,13 +61,7 @@ def fields_of(row: Any, fields: Fields) -> dict[str, Any]:
 
 
 def document(key: str, rows: Sequence[Any], **others: Any) -> str:
-    """Return the JSON of a command.
-
-    Args:
-        key: name of the list.
-        rows: its items.
-        others: values beside it.
-    """
+    """Return the JSON of a command: a list under its key, and other values beside it."""
     meta = {
         "plugin": {"type": "", "name": "", "data_parser": "", "accounting_storage": ""},
         "slurm": {"version": {"major": "24", "micro": "0", "minor": "11"}, "release": "24.11.0"},

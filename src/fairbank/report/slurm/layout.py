@@ -111,11 +111,7 @@ _BY_NAME = re.compile(r"([^:]*)(?::(\.?)(\d{0,6})(.*))?", re.DOTALL)
 
 
 def parse_letters(form: str, columns: Columns) -> TableFormat:
-    """Parse `%.18i %.9P`: a dot aligns right, then the width and the letter. `%all` is all.
-
-    Args:
-        form: the argument of --format.
-    """
+    """Parse `%.18i %.9P`: a dot aligns right, then the width and the letter. `%all` is all."""
     letters: dict[str, SlurmColumn] = {}
     for column in columns.values():
         letters.setdefault(column.letter, column)
@@ -136,12 +132,7 @@ def parse_letters(form: str, columns: Columns) -> TableFormat:
 
 
 def parse_names(form: str, columns: Columns) -> TableFormat:
-    """Parse `JobID:.18 ,Name`: a dot aligns right, then the width and a text; default: 20 wide.
-
-    Args:
-        form: the argument of --Format.
-        columns: the command's columns; case does not matter.
-    """
+    """Parse `JobID:.18 ,Name`: a dot aligns right, then the width and a text; default: 20 wide."""
     names = {name.lower(): column for name, column in columns.items()}
     cells, unknown = list[PlacedColumn](), list[str]()
     for specification in filter(None, form.split(",")):
@@ -161,14 +152,7 @@ def _signed(right: str, width: str) -> int:
 def lines(
     rows: Iterable[Any], form: TableFormat, notation: Notation, *, header: bool = True
 ) -> Iterator[str]:
-    """Yield the lines without line ends.
-
-    Args:
-        rows: rows of the command, in order.
-        form: columns and their widths.
-        notation: how values are written.
-        header: begin with the header.
-    """
+    """Yield the lines of rows without line ends."""
     if header:
         heads = (cell.show(cell.column.head if cell.column else "") for cell in form.cells)
         yield form.before + "".join(heads)

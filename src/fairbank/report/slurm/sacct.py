@@ -252,12 +252,7 @@ def _part(show: Callable[[TaskUsage], Any], write: Writer = plain) -> Writer:
 
 
 def _usage_columns(disk: Writer, disk_width: int) -> Iterator[SlurmColumn]:
-    """Yield the columns of the usage of steps.
-
-    Args:
-        disk: writer of bytes read and written.
-        disk_width: width of their averages.
-    """
+    """Yield the columns of the usage of steps; `disk` writes bytes read and written."""
     for name, field, widths, write in (
         ("MinCPU", "processor", (10, 10, 10, 10), _seconds_of_processors),
         ("MaxVMSize", "virtual", (10, 14, 14, 10), count),

@@ -249,12 +249,7 @@ COLUMNS = table(
 
 
 def default_format(form: str, groups: Iterable[NodeGroup]) -> TableFormat:
-    """Return a default format with columns as wide as the longest names.
-
-    Args:
-        form: one of the formats of this module.
-        groups: all rows.
-    """
+    """Return a format of this module with columns as wide as the longest names of all rows."""
     parsed = parse_names(form, COLUMNS)
     if form in (REASON_FORMAT, LONG_REASON_FORMAT):
         return parsed

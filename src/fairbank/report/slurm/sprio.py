@@ -211,14 +211,7 @@ def select_rows(
     users: Collection[str] | None = None,
     partitions: Collection[str] | None = None,
 ) -> list[PriorityRow]:
-    """Return the rows that fit all of the selections.
-
-    Args:
-        rows: rows of jobs, one for each partition of a job.
-        jobs: numbers of jobs; None selects all.
-        users: names of users; None selects all.
-        partitions: names of partitions; None selects all.
-    """
+    """Return the rows that fit all of the selections; None selects all."""
     return [
         row
         for row in rows
@@ -231,13 +224,9 @@ def select_rows(
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Return the rows in another order.
+    """Return the rows in the order of keys such as `u,-y`, the first counting most; - reverses.
 
-    Args:
-        keys: characters of columns, such as `u,-y`, the first counting most; - reverses.
-
-    Raises:
-        InvalidInput: there is no such column.
+    Raises InvalidInput if there is no such column.
     """
     ordered = list(rows)
     for key in reversed(keys.split(",")):
@@ -343,13 +332,7 @@ def default_format(
 def lines(
     rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
-    """Return the lines without line ends.
-
-    Args:
-        rows: rows of jobs, in order.
-        format_: columns, and their widths.
-        header: begin with the header.
-    """
+    """Return the lines of rows without line ends."""
     made = [
         _line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows
     ]
@@ -357,12 +340,7 @@ def lines(
 
 
 def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) -> list[str]:
-    """Return the line of weights, as with -w.
-
-    Args:
-        format_: columns, and their widths.
-        header: begin with the header.
-    """
+    """Return the line of weights, as with -w."""
     line = _line([cell.field.weight(weights) for cell in format_.cells], format_)
     return [*_header(format_, header=header), line]
 

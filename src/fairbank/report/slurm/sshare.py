@@ -90,14 +90,9 @@ def lines(
     is_ended: bool = False,
     header: bool = True,
 ) -> Iterator[str]:
-    """Yield the lines without line ends.
+    """Yield the lines of rows without line ends, as `field_lines` does.
 
-    Args:
-        rows: rows of associations, an account before what is below it.
-        fields: columns.
-        delimiter: text between whole cells; empty for padded columns.
-        is_ended: put the delimiter after the last cell too, as with --parsable.
-        header: begin with the header.
+    An account comes before what is below it.
     """
     cells = cells_of(rows, fields, Notation())
     return field_lines(
@@ -134,12 +129,9 @@ def select_rows(
     accounts: Collection[str] | None = None,
     users_only: bool = False,
 ) -> list[ShareRow]:
-    """Return the rows that fit all of the selections.
+    """Return the rows that fit all of the selections; None selects all.
 
-    Args:
-        users: names of users; None selects all. Rows of accounts stay.
-        accounts: names of accounts; None selects all.
-        users_only: leave out the rows of accounts.
+    With `users` the rows of accounts stay; `users_only` leaves them out.
     """
     return [
         row

@@ -30,12 +30,7 @@ class BadOption(InvalidInput):
 
 
 def bad_word(command: str, flag: str) -> BadOption:
-    """Return the error of a word that is no option of the command, or of several.
-
-    Args:
-        command: sbatch or srun.
-        flag: the option as it was written, without its value.
-    """
+    """Return the error of a word that is no option of the command, or of several."""
     flags = options_by_flag(command)
     if not flag.startswith("--"):
         line = f"invalid option -- '{flag[1:2]}'"
@@ -62,13 +57,7 @@ def missing_value(command: str, error: InvalidInput) -> BadOption:
 
 
 def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> BadOption:
-    """Return the error of an option whose value cannot be read.
-
-    Args:
-        command: sbatch or srun.
-        text: its value.
-        error: error of its reader, with the values that can be read.
-    """
+    """Return the error of an option whose value cannot be read; `error` is that of its reader."""
     reader, shown = option.reader, text[:40]
     if reader is v.flag:
         return _bad_line(command, f"option '{option.flag}' doesn't allow an argument")

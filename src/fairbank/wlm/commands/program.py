@@ -39,12 +39,7 @@ def main() -> int:
 
 
 def run(name: str, words: Sequence[str]) -> int:
-    """Run a command and return its exit code. Errors are printed.
-
-    Args:
-        name: such as `squeue`.
-        words: its arguments.
-    """
+    """Run a command such as `squeue`, and return its exit code. Errors are printed."""
     if name not in MODULES:
         print(f"{PROGRAM}: error: no command {name!r}: {', '.join(MODULES)}", file=sys.stderr)
         return 1

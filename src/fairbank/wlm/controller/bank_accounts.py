@@ -25,12 +25,7 @@ class BankReader:
     """Reader of the accounts. Without an answer the accounts of the last one count."""
 
     def __init__(self, server: str, handle: Callable[[Mapping[str, BankAccount]], object]) -> None:
-        """Make a reader; `run` reads. Raises InvalidInput.
-
-        Args:
-            server: socket of the bank.
-            handle: receiver of the accounts, by name.
-        """
+        """Make a reader of the bank at a socket; `run` reads. Raises InvalidInput."""
         address = parse_address(server, field="bank.server")
         self._bank = BankClient(Client(address, timeout_seconds=_TIMEOUT))
         self._handle = handle

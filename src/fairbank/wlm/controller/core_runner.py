@@ -169,11 +169,7 @@ class CoreRunner:
         self._add(effects)
 
     def replace_core(self, core: Core, effects: Iterable[CoreEffect]) -> None:
-        """Go on with another core.
-
-        Args:
-            core: a core that has loaded the state of the present one.
-        """
+        """Go on with another core, which has loaded the state of the present one."""
         self._core = core
         self.planner.drop_plan()
         self._add([self._timers.clear, *effects])

@@ -98,8 +98,7 @@ class ControllerDaemon:
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, SIGINT or a request. Raises FairbankError if it cannot start.
 
-        Args:
-            ready: called when commands are served.
+        `ready` is called when commands are served.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

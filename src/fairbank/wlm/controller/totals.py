@@ -64,14 +64,9 @@ class Totals:
     def count_request(
         self, kind: str, result: str, seconds: float, *, user: Caller, of: str = ""
     ) -> None:
-        """Count a request.
+        """Count a request that took some seconds; the result is `ok`, or the name of the error.
 
-        Args:
-            kind: its kind.
-            result: `ok`, or the name of the error.
-            seconds: time from the request to its answer.
-            user: the user who made it.
-            of: kind of the objects that it is about, where the kind has several.
+        `of` is the kind of the objects that it is about, where a kind of requests has several.
         """
         self.requests[kind, result] += 1
         self.request_seconds[kind] += seconds

@@ -241,9 +241,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def encode_message(message: Message, number: int = 0) -> bytes:
     """Return the frame of a message. Raises FrameError if it is too long.
 
-    Args:
-        message: the message.
-        number: number of the request; 0 for a message that is neither request nor answer.
+    The number is that of the request; 0 for a message that is neither request nor answer.
     """
     return encode_frame(Frame(MESSAGE, number, _encode(message)))
 

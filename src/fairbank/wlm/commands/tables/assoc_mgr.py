@@ -66,12 +66,7 @@ class JobSum(NamedTuple):
 
 
 def show_limits(line: CommandLine, words: Sequence[str]) -> int:
-    """Print limits and usage, and return the exit code.
-
-    Args:
-        line: the command line of scontrol with its options.
-        words: conditions such as `account=physics` and `flags=assoc`.
-    """
+    """Print limits and usage as words such as `account=physics` ask, and return the exit code."""
     conditions = {
         key.lower(): value.split(",") for key, _, value in (word.partition("=") for word in words)
     }

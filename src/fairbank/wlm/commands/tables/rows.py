@@ -38,12 +38,8 @@ class ShownRows(NamedTuple):
 
 
 def stored_fields(line: type, names: Iterable[str]) -> list[str]:
-    """Return the fields of a line class that are stored, from which these fields and properties
-    of it follow.
-
-    Args:
-        line: named tuple with properties.
-        names: fields and properties, in any order.
+    """Return the stored fields of a named tuple from which these fields and properties of it
+    follow.
     """
     stored: dict[str, None] = {}
     for name in names:
@@ -64,14 +60,9 @@ def fetch(
     names: Iterable[str],
     matching: Mapping[str, Any] | None = None,
 ) -> ShownRows:
-    """Return rows of the controller that have these fields and properties.
+    """Return rows of the controller that have these fields and properties of their line class.
 
-    Args:
-        controller: the connection.
-        of: kind of the rows, as in a request for rows.
-        line: the line class of the kind.
-        names: fields and properties of it that are needed.
-        matching: what the rows must have.
+    `of` is the kind of the rows, as in a request for rows, and `matching` a filter.
     """
     wanted = stored_fields(line, names)
     matching = {name: value for name, value in (matching or {}).items() if value}
@@ -130,15 +121,7 @@ def _user(name: str) -> str:
 
 
 def states_of(line: CommandLine, default: Sequence[str] = ()) -> list[str]:
-    """Return the states of jobs that are asked for; none for all.
-
-    Args:
-        line: the command line, with --states.
-        default: states without it.
-
-    Raises:
-        InvalidInput: there is no such state.
-    """
+    """Return the states of --states, else the default; none for all. Raises InvalidInput."""
     if "states" not in line.options:
         return list(default)
     long = {short: name for name, short in (JOB_STATES | JOB_FLAGS).items()}
@@ -167,11 +150,7 @@ def read_fields(form: str, columns: Columns) -> list[SlurmColumn]:
 def print_rows(line: CommandLine, rows: Sequence[Any], form: TableFormat, now: int) -> None:
     """Print rows as squeue and sinfo do, with the options that both have.
 
-    Args:
-        line: the command line.
-        rows: the rows.
-        form: their columns.
-        now: time of the controller, for the line with the date.
+    `now` is the time of the controller, for the line with the date.
     """
     writes = notation(shortens="noconvert" not in line.options)
     has_header = "noheader" not in line.options
@@ -209,9 +188,7 @@ def report_unknown(name: str, message: str, columns: Iterable[str]) -> None:
 def repeat(line: CommandLine, show: Callable[[], int]) -> int:
     """Show a table once, or with --iterate again and again until a signal ends the process.
 
-    Args:
-        line: the command line.
-        show: shows the table and returns the exit code.
+    Return the exit code.
     """
     seconds = line.options.get("iterate")
     if seconds is None:

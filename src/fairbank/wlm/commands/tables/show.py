@@ -69,12 +69,7 @@ ENTITIES: Mapping[str, _Entity] = {
 
 
 def show(line: CommandLine, words: Sequence[str]) -> int:
-    """Show what the words after `show` name, and return the exit code.
-
-    Args:
-        line: the command line of scontrol with its options.
-        words: an entity, and which one.
-    """
+    """Show the entity that the words after `show` name, and return the exit code."""
     if not words:
         print("too few arguments for keyword:show", file=sys.stderr)
         return 1

@@ -59,12 +59,7 @@ def shown_accounts(state: CoreState) -> AccountRules:
 
 
 def association_lines(rules: AccountRules, cluster: str) -> Iterator[AssociationLine]:
-    """Yield the associations, users behind their account and before the accounts below it.
-
-    Args:
-        rules: accounts, users and limits.
-        cluster: its name.
-    """
+    """Yield the associations, users behind their account and before the accounts below it."""
     shares = [*rules.shares.values()] or [ShareAssociation(ROOT)]
     numbers = {row: number for number, row in enumerate(shares, 1)}
     below: defaultdict[str, list[ShareAssociation]] = defaultdict(list)
@@ -113,10 +108,7 @@ def qos_lines(
 ) -> Iterator[QosLine]:
     """Yield the QOS; without any in the settings, the default one.
 
-    Args:
-        accounting: their limits and flags.
-        preemption: their priorities.
-        usage: fields with their usage, by name.
+    `usage` has the fields with their usage, by name.
     """
     if not accounting.qos:
         yield QosLine(DEFAULT_QOS, 1)

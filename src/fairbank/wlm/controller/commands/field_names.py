@@ -20,15 +20,7 @@ def find_field(name: str, known: Mapping[str, T]) -> T:
 
 
 def field_name(name: str, known: Mapping[str, object]) -> str:
-    """Return the full name of a field.
-
-    Args:
-        name: the field as it is written.
-        known: by the full names.
-
-    Raises:
-        InvalidInput: there is no such field, or several begin so.
-    """
+    """Return the full name of a field. Raises InvalidInput if there is none, or several fit."""
     wanted = name.lower()
     by_name = {full.lower(): full for full in known}
     begun = [full for full in by_name if len(wanted) >= LETTERS_MIN and full.startswith(wanted)]

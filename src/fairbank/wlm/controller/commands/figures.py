@@ -151,12 +151,7 @@ def _words(words: Iterable[str], without: str) -> str:
 
 
 def statistics(runner: CoreRunner, now: int) -> Mapping[str, Any]:
-    """Return the figures of sdiag since the start of the controller, by their names in its JSON.
-
-    Args:
-        runner: runner of the core, with its planner and totals.
-        now: the current time.
-    """
+    """Return the figures of sdiag since the start of the controller, by their names in its JSON."""
     planner, totals, ended = runner.planner, runner.totals, runner.totals.ended
     states = Counter(job.state.base for job in runner.state.jobs.values())
     return {

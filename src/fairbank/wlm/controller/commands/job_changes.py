@@ -35,15 +35,9 @@ Change = Callable[[str, str, ChangeContext], Mapping[str, Any]]
 def job_update(
     selection: JobSelection, fields: Mapping[str, str], context: ChangeContext
 ) -> UpdateJob:
-    """Return the request for the core.
+    """Return the request for the core from texts by the names of scontrol.
 
-    Args:
-        selection: the jobs.
-        fields: texts by the names of scontrol.
-        context: the first of the jobs, for what is relative to its values.
-
-    Raises:
-        InvalidInput: there is no such field, or it has a bad value.
+    The context has the first of the jobs, for what is relative to its values. Raises InvalidInput.
     """
     changes: dict[str, Any] = {}
     wanted: dict[str, Any] = {}

@@ -23,14 +23,9 @@ class SelectedFacts(NamedTuple):
 
 
 def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterator[WlmJob]:
-    """Yield the jobs that fit a filter, by number.
+    """Yield the jobs that fit a filter, by number, from `first` on.
 
-    Args:
-        wanted: the filter.
-        first: lowest number.
-
-    Raises:
-        InvalidInput: a text is no job.
+    Raises InvalidInput for a text that is no job.
     """
     selections = [parse_selection(text) for text in wanted.jobs]
     known: Iterable[int] = state.jobs

@@ -316,13 +316,9 @@ def tres_text(
     *,
     is_billed: bool = True,
 ) -> str:
-    """Return TRES with their billing units, such as `cpu=4,mem=8G,node=1,billing=4`, but no zeros.
+    """Return TRES such as `cpu=4,mem=8G,node=1,billing=4`, but no zeros; memory is in MiB.
 
-    Args:
-        counts: the TRES, memory in MiB.
-        rules: the partition, for its weights.
-        rule: rule that combines the weighted TRES.
-        is_billed: with the billing units.
+    The billing units follow from the weights of the partition.
     """
     exact = {name: Fraction(count) for name, count in counts.items()}
     billed = is_billed and int(billing(exact, None if rules is None else rules.weights, rule))
@@ -342,10 +338,7 @@ def exit_code(status: int) -> tuple[int, int]:
 def job_files(request: PendingJob, submission: Submission, node: str) -> Files:
     """Return the files of a job, with the symbols of their patterns as far as they are known.
 
-    Args:
-        request: the job.
-        submission: facts of its submission.
-        node: its first node; empty: it has none.
+    `node` is its first node; empty: it has none.
     """
     values: dict[str, int | str] = {
         "A": request.array or request.number,

@@ -49,14 +49,9 @@ _NODE_FIELDS = {
 
 
 def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> list[UpdateNode]:
-    """Return the requests for the nodes of a host list.
+    """Return the requests for the nodes of a host list, or ALL.
 
-    Args:
-        nodes: host list, or ALL.
-        fields: texts by the names of scontrol.
-
-    Raises:
-        FairbankError: a node is unknown, or a field cannot change.
+    Raises FairbankError if a node is unknown, or a field cannot change.
     """
     names = [*state.configured] if nodes.upper() == "ALL" else expand(nodes, field="nodes")
     for name in names:
@@ -97,14 +92,9 @@ def _weight(name: str, text: str) -> int:
 def partition_update(
     state: CoreState, fields: Mapping[str, str], *, is_new: bool
 ) -> UpdatePartition:
-    """Return the request that creates or changes a partition.
+    """Return the request that creates or changes a partition, from keywords of slurm.conf.
 
-    Args:
-        fields: texts by the keywords of slurm.conf.
-        is_new: it is created.
-
-    Raises:
-        FairbankError: it exists already or does not, or a field has a bad value.
+    Raises FairbankError if it exists already or does not, or a field has a bad value.
     """
     values = _partition_values(fields)
     name = required(values.pop("name", ""), "PartitionName", "NAME")
@@ -171,14 +161,8 @@ def changed_reservation(
 ) -> Reservation:
     """Return the reservation that is created, or one that is changed.
 
-    Args:
-        fields: texts by the names of scontrol.
-        is_new: it is created.
-        user: who creates it; a reservation without a name is named after them.
-        now: the current time.
-
-    Raises:
-        FairbankError: a field has a bad value, or its nodes are not free.
+    One that is created without a name is named after the user. Raises FairbankError if a field has
+    a bad value, or its nodes are not free.
     """
     texts = {find_field(name, RESERVATION_FIELDS): text for name, text in fields.items()}
     name = texts.pop("reservationname", "") or (_free_name(state, user) if is_new else "")

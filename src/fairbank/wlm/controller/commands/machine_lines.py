@@ -46,9 +46,7 @@ def node_lines(
 ) -> Iterator[NodeLine]:
     """Yield the lines of all nodes, in the order of the settings.
 
-    Args:
-        now: the current time.
-        registrations: what the nodes have registered last, by name.
+    `registrations` are what the nodes have registered last.
     """
     partitions = defaultdict[str, list[str]](list)
     for rules in state.partitions.values():

@@ -72,13 +72,7 @@ async def rows_answer(
 ) -> Mapping[str, Any]:
     """Return a page of rows, without what the user may not see.
 
-    Args:
-        nodes: links to the nodes, for the usage of running jobs.
-        request: kind, columns, filter and cursor.
-        caller: the user.
-
-    Raises:
-        FairbankError: a column, a job or the cursor is unknown.
+    Raises FairbankError if a column, a job or the cursor is unknown.
     """
     state, kind = runner.state, _KINDS[request.of]
     unknown = [name for name in request.columns if name not in kind.columns]

@@ -54,16 +54,9 @@ class StoredFiles(NamedTuple):
 def build_submission(
     request: SubmitRequest, submitter: Submitter, files: StoredFiles, state: CoreState, now: int
 ) -> SubmitJob:
-    """Return the request for the core.
+    """Return the request for the core; `now` is in seconds since 1970.
 
-    Args:
-        submitter: who makes it.
-        files: digests of its script and its environment.
-        state: state of the cluster, for names and defaults.
-        now: current time in seconds since 1970.
-
-    Raises:
-        FairbankError: an option has a bad value, is not supported, or names something unknown.
+    Raises FairbankError if an option has a bad value, is not supported, or names something unknown.
     """
     _check_content(request, state.settings)
     check_supported(request.options)
@@ -83,11 +76,7 @@ def build_submission(
 
 
 def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
-    """Return the resources that a job requests. Raises InvalidInput if they contradict each other.
-
-    Args:
-        values: values of its options by name.
-    """
+    """Return the resources of a job. Raises InvalidInput if they contradict each other."""
     nodes, tasks, per_node = node_range(values), requested_tasks(values), None
     # Tasks that share CPUs count as one for each node (--overcommit).
     if "overcommit" in values:
@@ -253,10 +242,7 @@ def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
 def check_text(text: str, field: str, *, is_list: bool = False) -> None:
     """Raise InvalidInput for a text that is too long, or that no file or process can have.
 
-    Args:
-        text: value of an option or field.
-        field: its name.
-        is_list: it may be longer.
+    A list may be longer.
     """
     most = _WORD_MAX if is_list else _TEXT_MAX
     if len(text) > most:
@@ -303,12 +289,7 @@ def known_qos(name: str, state: CoreState, field: str) -> str:
 
 
 def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> None:
-    """Raise InvalidInput for licenses that the cluster does not have, or not so many.
-
-    Args:
-        counts: how many of each.
-        field: name of the option or field for the error.
-    """
+    """Raise InvalidInput for licenses that the cluster does not have, or not so many."""
     known = state.settings.scheduling.licenses
     for license, count in counts.items():
         if count > known.get(license, -1):

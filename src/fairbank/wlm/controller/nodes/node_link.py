@@ -221,12 +221,7 @@ class NodeLinks:
     """Links to all nodes."""
 
     def __init__(self, directory: Path, runner: CoreRunner, start_task: StartTask) -> None:
-        """Begin without links.
-
-        Args:
-            directory: directory of the nodes' sockets.
-            start_task: starts tasks of the controller.
-        """
+        """Begin without links; `directory` has the sockets of the nodes."""
         self._directory, self._runner, self._start_task = directory, runner, start_task
         self._links: dict[str, tuple[NodeLink, asyncio.Task[None]]] = {}
 
