@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from fairbank.priority.settings import Flag
-from tests.priority.age_by_job import Job, Limit, Queue, accrue_jobs, by_hand
+from tests.priority.age_by_job import Job, Limit, Queue, accrue_jobs
 
 
 def test_age_starts_when_limit_allows() -> None:
@@ -107,22 +106,6 @@ def test_array_tasks_begin_to_age_up_to_the_limit() -> None:
     assert (queue.jobs["array"].tasks, queue.jobs["array"].accrued_at) == (7, 0)
 
 
-def test_accrue_always_ignores_limits_and_counts_from_submission() -> None:
-    queue = Queue(qoses={"normal": Limit(group=0)}, flags=frozenset({Flag.ACCRUE_ALWAYS}))
-    queue.comes("J1", at=10)
-    queue.jobs["J1"] = replace(queue.jobs["J1"], eligible_at=5_000, ready=False)
-    queue.passes(100)
-    assert queue.ages(100) == {"J1": 90}
-
-
-def test_without_enforced_limits_age_counts_from_the_begin_time() -> None:
-    queue = Queue(qoses={"normal": Limit(group=0)}, limits_enforced=False)
-    queue.comes("J1", at=10)
-    queue.comes("no begin time", at=0)
-    queue.passes(100)
-    assert queue.ages(100) == {"J1": 90, "no begin time": 0}
-
-
 def test_jobs_that_already_age_are_unchanged() -> None:
     queue = Queue()
     queue.comes("J1", at=10)
@@ -143,32 +126,6 @@ jobs = st.builds(
     accrued_at=st.sampled_from([0, 0, 3]),
     tasks=st.integers(1, 3),
 )
-number = st.one_of(st.none(), st.integers(0, 5))
-limits = st.builds(Limit, group=number, each=number, per_account=number, per_user=number)
-associations = st.dictionaries(
-    st.sampled_from(
-        ["ada@physics", "eve@physics", "eve@chemistry", "physics", "chemistry", "root"]
-    ),
-    limits,
-)
-
-
-@given(
-    st.lists(jobs, max_size=14),
-    associations,
-    st.dictionaries(st.sampled_from(["normal", "long"]), limits),
-    st.integers(1, 9),
-    st.booleans(),
-)
-def test_vectorised_result_equals_job_by_job(
-    queue: list[Job],
-    of_associations: dict[str, Limit],
-    qoses: dict[str, Limit],
-    now: int,
-    first: bool,
-) -> None:
-    accrued = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
-    assert accrued == by_hand(queue, of_associations, qoses, now, first_of_qos=first)
 
 
 def test_slurm_22_05_checks_only_first_limit_of_qos() -> None:

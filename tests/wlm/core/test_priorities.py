@@ -16,12 +16,14 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.priority.settings import (
     FairShare,
+    Flag,
     MultifactorSettings,
     PrioritySettings,
     PriorityWeights,
 )
 from fairbank.wlm.controller.commands.order_lines import priority_lines
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.factors.accrue_times import accrue_time
 from fairbank.wlm.core.factors.priorities import fair_shares
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, START, World, named
 
@@ -303,6 +305,18 @@ def test_only_as_many_jobs_of_a_user_age_as_the_qos_allows() -> None:
     assert accrue_times(made, *jobs[1:]) == [0, 1_000, -START.wall]
     aged, young, waiting = (priority(made, number) for number in jobs[1:])
     assert aged > young >= waiting
+
+
+def test_with_accrue_always_a_held_job_ages_since_its_submission() -> None:
+    weights, flags = PriorityWeights(age=1_000), frozenset({Flag.ACCRUE_ALWAYS})
+    factors = MultifactorSettings(weights=weights, flags=flags)
+    made = World(priority=PrioritySettings(factors=factors))
+    held = made.submit(held=True)
+    made.advance(HOUR)
+    assert accrue_time(made.core.state, made.job(held), made.now.wall) == START.wall
+    made.settings = replace(made.settings, priority=PrioritySettings())
+    made.restart()
+    assert accrue_time(made.core.state, made.job(held), made.now.wall) == 0
 
 
 def test_hold_and_requeue_take_the_place_of_an_ageing_job() -> None:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.arrays import parse_array
-from fairbank.priority.associations import account_chain, own_association
+from fairbank.priority.associations import AssociationKey, account_chain, own_association
+from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.multifactor.accrual import (
-    NONE,
     NOT_YET,
-    AccrualLimits,
-    AccrualQueue,
-    Integers,
-    LimitInUse,
-    limits_in_use,
+    AccrualJob,
+    AgeLimit,
+    JobLimits,
+    age_scope,
+    ageing_tasks,
 )
 from fairbank.report.cells import counted
 from fairbank.report.fair_share import association_name
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors
 
-NO_ASSOCIATION = AssociationFactors("", "", "", "", 0, None, None)
-QOS_SETTINGS = ("GrpJobsAccrue", "MaxJobsAccruePerAccount", "MaxJobsAccruePerUser")
+Associations = Mapping[AssociationKey, AssociationFactors]
 
 
 class AccrualLimit(NamedTuple):
@@ -78,37 +75,25 @@ def accrual_limits(
         associations: all associations.
         first_of_qos: only the first limit of a QOS counts, as in Slurm 22.05.
     """
-    # The last row is that of jobs without an association: NONE is its index.
-    owners = [*associations, NO_ASSOCIATION]
-    rows = {(row.account, row.user, row.partition): at for at, row in enumerate(associations)}
-    best = [_highest(job, qos) for job in jobs]
-    queue = AccrualQueue(
-        user=_numbered(job.user for job in jobs),
-        account=_numbered(job.account for job in jobs),
-        association=_column(_payer(job, rows) for job in jobs),
-        qos=_column(NONE if at is None else at for at in best),
-        submitted_at=_column(job.submitted for job in jobs),
-        eligible_at=_column(job.submitted for job in jobs),
-        accrued_at=_column(job.accrued or NOT_YET for job in jobs),
-        ready=np.ones(len(jobs), dtype=np.bool_),
-        tasks=_column(_tasks(job) for job in jobs),
-    )
-    limits = AccrualLimits(
-        parent=_column(_parents(owners, rows)),
-        group=_limits(row.group for row in owners),
-        # That of an account is handed down to its users.
-        each=_limits(row.each if row.user else None for row in owners),
-        qos_group=_limits(row.group for row in qos),
-        qos_per_account=_limits(row.per_account for row in qos),
-        qos_per_user=_limits(row.per_user for row in qos),
-    )
-    in_use = limits_in_use(queue, limits, first_of_qos=first_of_qos)
+    records = {(row.account, row.user, row.partition): row for row in associations}
+    queue = [
+        AccrualJob(
+            age_scope(
+                job.user,
+                job.account,
+                _qos(job, qos),
+                [(key, _limits(records[key])) for key in _chain(job, records)],
+                first_of_qos=first_of_qos,
+            ),
+            _tasks(job),
+            accrued_at=job.accrued or NOT_YET,
+        )
+        for job in jobs
+    ]
+    used = ageing_tasks(queue)
     return {
-        job.job_id: [
-            *([] if at is None else _of_qos(job, qos[at].name, place, in_use)),
-            *_of_association(owners, place, in_use[-1]),
-        ]
-        for place, (job, at) in enumerate(zip(jobs, best, strict=True))
+        job.job_id: [_shown(limit, used[limit.owner], job, records) for limit in entry.scope.limits]
+        for job, entry in zip(jobs, queue, strict=True)
     }
 
 
@@ -118,62 +103,54 @@ def owner_name(record: AssociationFactors) -> str:
     return f"{'association' if record.user else 'account'} {name}"
 
 
-def _of_qos(
-    job: PendingFactors, name: str, place: int, in_use: Sequence[LimitInUse]
-) -> Iterator[AccrualLimit]:
-    whose: Sequence[dict[str, str]] = ({}, {"account": job.account}, {"user": job.user})
-    for setting, names, limit in zip(QOS_SETTINGS, whose, in_use[:-1], strict=True):
-        if (most := int(limit.limit[place])) != NONE:
-            yield AccrualLimit(setting, f"QOS {name}", most, int(limit.used[place]), **names)
+def _shown(limit: AgeLimit, used: int, job: PendingFactors, records: Associations) -> AccrualLimit:
+    setting, (kind, *names) = limit.kind, limit.owner
+    if kind == "association":
+        account, user, partition = names
+        owner = owner_name(records[account, user, partition])
+        return AccrualLimit(setting.value, owner, limit.most, used)
+    return AccrualLimit(
+        setting.value,
+        f"QOS {names[0]}",
+        limit.most,
+        used,
+        account=job.account if setting is LimitKind.MAX_JOBS_ACCRUE_PER_ACCOUNT else None,
+        user=job.user if setting is LimitKind.MAX_JOBS_ACCRUE_PER_USER else None,
+    )
 
 
-def _of_association(
-    owners: Sequence[AssociationFactors], place: int, limit: LimitInUse
-) -> Iterator[AccrualLimit]:
-    if (most := int(limit.limit[place])) != NONE:
-        owner = owners[limit.number[place]]
-        setting = "MaxJobsAccrue" if owner.group is None else "GrpJobsAccrue"
-        yield AccrualLimit(setting, owner_name(owner), most, int(limit.used[place]))
+def _qos(job: PendingFactors, qos: Sequence[QosFactors]) -> tuple[str, JobLimits]:
+    """Return the QOS whose limits slurmctld takes for age: that of the highest priority."""
+    known = (row for row in qos if row.name in job.qos)
+    best = max(known, key=lambda row: row.priority, default=None)
+    if best is None:
+        return "", {}
+    return best.name, _given(
+        {
+            LimitKind.GRP_JOBS_ACCRUE: best.group,
+            LimitKind.MAX_JOBS_ACCRUE_PER_ACCOUNT: best.per_account,
+            LimitKind.MAX_JOBS_ACCRUE_PER_USER: best.per_user,
+        }
+    )
 
 
-def _highest(job: PendingFactors, qos: Sequence[QosFactors]) -> int | None:
-    """Return the row of the QOS whose limits slurmctld takes for age: of the highest priority."""
-    known = [at for at, row in enumerate(qos) if row.name in job.qos]
-    return max(known, key=lambda at: qos[at].priority, default=None)
+def _limits(row: AssociationFactors) -> JobLimits:
+    """Return the limits of an association. MaxJobsAccrue of an account is handed to its users."""
+    of_user = row.each if row.user else None
+    return _given({LimitKind.GRP_JOBS_ACCRUE: row.group, LimitKind.MAX_JOBS_ACCRUE: of_user})
 
 
-def _payer(job: PendingFactors, rows: Mapping[tuple[str, str, str], int]) -> int:
-    """Return the row of the association that pays, else that of its account."""
-    row = own_association(rows, job.account, job.user, job.partitions[0])
-    return rows.get((job.account, "", ""), NONE) if row is None else row
+def _given(limits: Mapping[LimitKind, int | None]) -> JobLimits:
+    return {kind: most for kind, most in limits.items() if most is not None}
 
 
-def _parents(
-    owners: Sequence[AssociationFactors], rows: Mapping[tuple[str, str, str], int]
-) -> Iterator[int]:
-    """Yield the row above each. Accounts that are above themselves have none."""
-    records = {key: owners[at] for key, at in rows.items()}
-    for owner in owners:
-        chain = [*account_chain(records, owner.account)]
-        if owner.user:
-            above = chain[:1]
-        else:
-            above = [] if not chain or (chain[-1].parent, "", "") in rows else chain[1:2]
-        yield rows[above[0].account, "", ""] if above else NONE
-
-
-def _column(numbers: Iterable[int]) -> Integers:
-    return np.array([*numbers], dtype=np.int64)
-
-
-def _limits(limits: Iterable[int | None]) -> Integers:
-    return _column(NONE if limit is None else limit for limit in limits)
-
-
-def _numbered(names: Iterable[str]) -> Integers:
-    """Return a number for each name, the same for the same."""
-    numbers: dict[str, int] = {}
-    return _column(numbers.setdefault(name, len(numbers)) for name in names)
+def _chain(job: PendingFactors, records: Associations) -> Iterator[AssociationKey]:
+    """Yield the association that pays, if it is known, and its account with those above it."""
+    own = own_association(records, job.account, job.user, job.partitions[0])
+    if own is not None and own.user:
+        yield own.account, own.user, own.partition
+    for row in account_chain(records, job.account):
+        yield row.account, "", ""
 
 
 def _tasks(job: PendingFactors) -> int:
