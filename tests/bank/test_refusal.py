@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
+import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationTerms
@@ -299,6 +300,9 @@ FACTS: Facts = {
     "highest": 22,
     "days": 23,
     "run_id": 24,
+    "remaining": 25,
+    "missing_credit": 26,
+    "needed_cap": 27,
 }
 NEAREST = Allocation(
     id=5,
@@ -341,10 +345,11 @@ def test_thousands_are_separated_in_every_message_and_remedy(reason: Reason) -> 
 
 def test_refused_job_that_the_credit_pays_by_now_is_submitted_again() -> None:
     no = refused("hold 1 alice physics/cpu 160 billing 4 seconds 144000")
-    assert remedies(no, RemedyFacts(available=160 * 60)) == (
+    paid = msgspec.structs.replace(no, detail=Detail.PAID_NOW, available=160 * 60)
+    assert remedies(no, RemedyFacts(present=paid)) == (
         "submit the job again: 160 SU are available now",
     )
-    assert remedies(no, RemedyFacts(available=160 * 60 - 1)) == remedies(no)
+    assert remedies(no, RemedyFacts(present=no)) == remedies(no)
 
 
 def test_unknown_account_is_named() -> None:

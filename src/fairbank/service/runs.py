@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Entry
-from fairbank.bank.pricing import available_credit, available_now
+from fairbank.bank.pricing import available_credit
 from fairbank.bank.query import (
     PAGE_MAX,
     AllocationQuery,
@@ -25,6 +25,8 @@ from fairbank.bank.refusals import (
     CREDIT_REASONS,
     NOTHING_KNOWN,
     Alternative,
+    Detail,
+    Facts,
     Reason,
     Refusal,
     RemedyFacts,
@@ -32,6 +34,8 @@ from fairbank.bank.refusals import (
 )
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
+from fairbank.bank.rules.context import obstacle
+from fairbank.bank.rules.run_refusals import credit_at_refusal
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import price_groups
@@ -172,11 +176,15 @@ class Runs(UseCases):
         sums = {(user.allocation, user.uid): user.sums for user in users}
         return [
             RemedyFacts(
-                account=None if job is None else self._account(job.project_chain[0]),
+                account=(
+                    self._account(refusal.project)
+                    if refusal.project and (job is not None or refusal.reason in _EXHAUSTED)
+                    else None
+                ),
                 nearest=(nearest := None if job is None else near.get(job)),
                 since=since.get(refusal.allocation if nearest is None else nearest.id),
                 active=refusal.allocation in active,
-                available=_available_now(refusal, payers, sums, now),
+                present=_present_refusal(refusal, payers, sums, now),
                 holds=(
                     own := _holds_of(
                         refusal, holds, of_all=_sees_holds_of_all(identity, refusal, projects)
@@ -274,14 +282,14 @@ def _refused_job(refusal: Refusal) -> tuple[str, int, int | None] | None:
     return *Run.parse(refusal.run)[:2], refusal.owner
 
 
-def _available_now(
+def _present_refusal(
     refusal: Refusal,
     payers: Mapping[int, Allocation],
     sums: Mapping[tuple[int, int], UserSums],
     now: int,
-) -> int | None:
-    """Return what the owner of a refused run can use now of its exhausted allocation; None if that
-    is not why it was refused.
+) -> Refusal | None:
+    """Return the refusal with the credit that its owner has now of the exhausted allocation; None
+    if that is not why it was refused.
 
     Args:
         refusal: the refusal, whose owner may have a cap.
@@ -292,7 +300,28 @@ def _available_now(
     number, owner = refusal.allocation, refusal.owner
     if number is None or owner is None or refusal.reason not in _EXHAUSTED:
         return None
-    return available_now(payers[number], sums.get((number, owner), UserSums()), now)
+    payer, user = payers[number], sums.get((number, owner), UserSums())
+    state = payer.shown_state(now)
+    if state not in (ShownState.ACTIVE, ShownState.FROZEN):
+        facts, detail = Facts(state=state.value), Detail.NOT_ACTIVE
+        return msgspec.structs.replace(refusal, detail=detail, available=0, facts=facts)
+    # Above a cap or without credit not even a free job is accepted.
+    requested = max(refusal.requested, 1)
+    reason = obstacle(payer, user, requested)
+    if reason is None:
+        available = user.within(payer.remaining)
+        return msgspec.structs.replace(refusal, detail=Detail.PAID_NOW, available=available)
+    short, of_cap = requested - payer.remaining, 0 if user.left is None else requested - user.left
+    detail = Detail.CREDIT_AND_CAP if short > 0 and of_cap > 0 else Detail.NONE
+    return msgspec.structs.replace(
+        refusal,
+        reason=reason,
+        detail=Detail.NONE if reason is Reason.FROZEN else detail,
+        available=credit_at_refusal(payer, user, reason),
+        facts=Facts(
+            remaining=payer.remaining, missing_credit=short, needed_cap=(user.cap or 0) + of_cap
+        ),
+    )
 
 
 def _holds_of(

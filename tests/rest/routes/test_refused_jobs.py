@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairbank.core.time import show_duration
+from fairbank.core.units import show_su
 from tests.rest.responses import data, ids_of
 from tests.rest.world import (
     ADMIN,
@@ -160,22 +162,65 @@ def test_run_accepted_before_the_refusal_is_not_a_later_one(world: World) -> Non
     assert data(world, f"/failure/{refused['entry']}")["later_state"] is None
 
 
-def test_job_is_submitted_again_only_if_the_cap_of_its_owner_pays_it(world: World) -> None:
-    def set_cap(cap: int) -> None:
-        answer = world.ask("PUT", f"{path}/cap/{MEMBER}", PI, json={"cap": cap})
-        assert answer.status_code == 200, answer.text
+def set_cap(world: World, cap: int) -> None:
+    path = f"/alloc/{world.own['allocation']}/cap/{MEMBER}"
+    assert world.ask("PUT", path, PI, json={"cap": cap}).status_code == 200
 
+
+def test_job_is_submitted_again_only_if_the_cap_of_its_owner_pays_it(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}"
     for number in (43, 44):  # the first lacks credit, the second exceeds the cap
         assert world.ask("POST", "/job", AGENT, json=report(number, billing=20_000)).is_error
-        set_cap(60)
+        set_cap(world, 60)
     more = {"amount": 60 * 30_000, "comment": "call 3"}
     assert world.ask("POST", f"{path}/deposit", SUPERUSER, json=more).status_code == 201
     for number, reason in ((43, "INSUFFICIENT_CREDIT"), (44, "CAPPED")):
-        set_cap(60 * 10_000)
+        set_cap(world, 60 * 10_000)
         (row,) = data(world, f"/failure?job_id={number}")
         assert row["reason"] == reason
         assert not [remedy for remedy in row["remedies"] if "again" in remedy]
-        set_cap(60 * 25_000)
+        set_cap(world, 60 * 25_000)
         (row,) = data(world, f"/failure?job_id={number}")
         assert row["remedies"] == ["submit the job again: 24,499 SU are available now"]
+
+
+def test_remedies_of_a_refusal_are_those_of_the_present_credit(world: World) -> None:
+    """Since the refusal, another job took credit, and staff froze and ended the allocation."""
+
+    def remedies() -> list[str]:
+        (row,) = data(world, "/failure?job_id=43")
+        texts: list[str] = row["remedies"]
+        return texts
+
+    def change(event: str) -> None:
+        body = {"event": event, "comment": "audit"}
+        assert world.ask("PATCH", path, SUPERUSER, json=body).status_code == 200
+
+    number = world.own["allocation"]
+    path = f"/alloc/{number}"
+    assert world.ask("POST", "/job", AGENT, json=report(43, billing=20_000)).is_error
+    assert world.ask("POST", "/job", AGENT, json=report(44, billing=600)).status_code == 201
+    row = data(world, path)
+    left = row["remaining"]
+    limit = show_duration(left * 60 // 20_000 // 60 * 60)
+    missing = -(-(20_000 * 60 - left) // 60)
+    assert remedies() == [
+        f"a shorter time limit: -t {limit} ({show_su(left)} SU are available now)",
+        f"more credit, by staff: fairbank deposit {number} {missing} --reason '...'",
+    ]
+    set_cap(world, 60 * 1_200)  # of which the second job and one before have 1,101
+    assert remedies()[-1] == (
+        f"{show_su(left)} SU remain in all, so both are needed: a higher cap, by the PI, a"
+        f" coordinator or staff: fairbank alloc cap {number} {MEMBER} 21101; and more credit, by"
+        f" staff: fairbank deposit {number} {missing} --reason '...'"
+    )
+    set_cap(world, 60 * 21_101)
+    deposit = {"amount": 60 * missing, "comment": "call 3"}
+    assert world.ask("POST", f"{path}/deposit", SUPERUSER, json=deposit).status_code == 201
+    assert remedies() == ["submit the job again: 20,000 SU are available now"]
+    change("freeze")
+    assert remedies() == [f"have it thawed, by staff: fairbank alloc thaw {number} --reason '...'"]
+    change("end")
+    assert remedies() == [
+        f"allocation {number} is ended now; list what may pay: fairbank alloc list -A chem --active"
+    ]

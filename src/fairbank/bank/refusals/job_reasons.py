@@ -7,9 +7,23 @@ from collections.abc import Mapping
 from fairbank.bank.refusals.reason_info import SHORTFALL, Case, Detail, ReasonInfo
 from fairbank.core.errors import RefusalKind
 
-_PAID_NOW = {
-    Detail.PAID_NOW: Case(remedy="submit the job again: {available_now:su} SU are available now")
+_HIGHER_CAP = (
+    "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {allocation} {owner}"
+    " {higher}"
+)
+_MORE_CREDIT = "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'"
+_PRESENT = {
+    Detail.PAID_NOW: Case(remedy="submit the job again: {available:su} SU are available now"),
+    Detail.CREDIT_AND_CAP: Case(
+        remedy=f"{{remaining:su}} SU remain in all, so both are needed: {_HIGHER_CAP}; and"
+        f" {_MORE_CREDIT}"
+    ),
+    Detail.NOT_ACTIVE: Case(
+        remedy="allocation {allocation} is {state} now; list what may pay: fairbank alloc list -A"
+        " {payer} --active"
+    ),
 }
+"""Cases of exhausted credit as it is now. The credit may have changed since the refusal."""
 JOB_REASONS: Mapping[str, ReasonInfo] = {
     "INSUFFICIENT_CREDIT": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,
@@ -18,10 +32,10 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         " whole time limit. No allocation of its project chain has that much available. Holds of"
         " running jobs are not available; their unused part returns when the jobs end.",
         ("account", "amount", "entry"),
-        "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'",
+        _MORE_CREDIT,
         shorter_limit_helps=True,
         specific=SHORTFALL,
-        details=_PAID_NOW,
+        details=_PRESENT,
         has_figures=True,
     ),
     "CAPPED": ReasonInfo(
@@ -30,11 +44,10 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "The allocation has enough credit, but this user may use only a part of it. The charges"
         " and holds of the user leave too little of that part.",
         ("owner_uid", "entry"),
-        "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {allocation} {owner}"
-        " {higher}",
+        _HIGHER_CAP,
         shorter_limit_helps=True,
         specific=SHORTFALL,
-        details=_PAID_NOW,
+        details=_PRESENT,
         has_figures=True,
     ),
     "NO_ALLOCATION": ReasonInfo(

@@ -96,21 +96,19 @@ def longest_that_fits(refusal: Refusal) -> int:
 def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str, ...]:
     """Return what the user can do, the best first, each with the command or option to type."""
     advice = []
-    seconds = 0 if _is_paid_now(refusal, known) else longest_that_fits(refusal)
+    present = known.present or refusal
+    seconds = longest_that_fits(present)
     if refusal.limit_seconds and 0 < seconds < refusal.limit_seconds:
-        advice.append(f"a shorter time limit: -t {show_duration(seconds)}")
+        changed = present.available != refusal.available
+        credit = f" ({show_su(present.available)} SU are available now)" if changed else ""
+        advice.append(f"a shorter time limit: -t {show_duration(seconds)}{credit}")
     advice += [
         f"another project: -A {shlex.quote(other.account)}"
         f" ({show_su(other.available)} SU available)"
         for other in known.alternatives
     ]
-    template = _case(refusal, known).remedy or refusal.reason.info.remedy
-    return (*advice, _format(template, (), values_of(refusal, known)))
-
-
-def _is_paid_now(refusal: Refusal, known: RemedyFacts) -> bool:
-    # Above a cap or without credit not even a free job is accepted.
-    return known.available is not None and known.available >= max(refusal.requested, 1)
+    template = _case(present, known).remedy or present.reason.info.remedy
+    return (*advice, _format(template, (), values_of(present, known)))
 
 
 def _case(refusal: Refusal, known: RemedyFacts) -> Case:
@@ -131,8 +129,6 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
         return refusal.detail
     if refusal.reason is Reason.FROZEN and known.active:
         return Detail.THAWED
-    if _is_paid_now(refusal, known):
-        return Detail.PAID_NOW
     if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
         if known.nearest is None:
             return Detail.STARTED
@@ -144,13 +140,13 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
 def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[str, Any]:
     """Return the values that templates may name."""
     allocation, near = refusal.allocation, known.nearest
+    facts = refusal.facts or {}
     values = {
         **msgspec.structs.asdict(refusal),
         "short": show_shortfall(refusal.requested, refusal.available),
         # An argument of a command has no commas: `parse_su` would not know their meaning.
-        "missing": str(-(-refusal.shortfall // MINUTES_IN_SU)),
+        "missing": _whole_su(facts.get("missing_credit", refusal.shortfall)),
         "higher": _higher_cap(refusal),
-        "available_now": known.available or 0,
         "most": show_su(max(0, refusal.available)),
         "most_typed": show_su(max(0, refusal.available), IN_SU),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
@@ -167,10 +163,16 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
     }
     if near is not None:
         values |= {"near": near.id, "near_start": near.terms.start, "near_end": near.terms.end}
-    return values | dict(refusal.facts or {})
+    return values | dict(facts)
 
 
 def _higher_cap(refusal: Refusal) -> str:
     """Return the least cap that would pay the job, in whole SU."""
-    cap = (refusal.facts or {}).get("granted")
-    return "AMOUNT" if cap is None else str(-(-(cap + refusal.shortfall) // MINUTES_IN_SU))
+    facts = refusal.facts or {}
+    if "needed_cap" in facts:
+        return _whole_su(facts["needed_cap"])
+    return "AMOUNT" if "granted" not in facts else _whole_su(facts["granted"] + refusal.shortfall)
+
+
+def _whole_su(minutes: int) -> str:
+    return str(-(-minutes // MINUTES_IN_SU))

@@ -45,6 +45,8 @@ class Detail(Enum):
     ALREADY = "already"
     WRONG_STEP = "wrong-step"
     PAID_NOW = "paid-now"
+    CREDIT_AND_CAP = "credit-and-cap"
+    NOT_ACTIVE = "not-active"
     THAWED = "thawed"
     STATE = "state"
     PERIOD_OVER = "period-over"

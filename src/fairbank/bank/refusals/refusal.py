@@ -91,6 +91,9 @@ class Facts(TypedDict, total=False):
     tolerance: int  # seconds
     cause: str
     granted: int  # to the allocation with its credit limit, or the cap of the user
+    remaining: int  # of the allocation, for all its users
+    missing_credit: int
+    needed_cap: int
     held: int
     charged: int
     written_off: int
@@ -208,9 +211,8 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
     are the present ones on the refusing allocation, or of the owner there if a cap refuses;
     `jobs_end` is when the last of their jobs reaches its time limit.
-    `active` is True if an allocation that was frozen is active again. `available` is what the owner
-    can use now of an exhausted allocation, within their cap, in SU-minutes; None if it is not
-    known.
+    `active` is True if an allocation that was frozen is active again. `present` is the refusal with
+    the credit of now; None if it is not known.
     """
 
     alternatives: tuple[Alternative, ...] = ()
@@ -220,7 +222,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     holds: OpenHolds | None = None
     jobs_end: Instant | None = None
     active: bool = False
-    available: int | None = None
+    present: Refusal | None = None
 
 
 NOTHING_KNOWN = RemedyFacts()
