@@ -173,3 +173,49 @@ def test_refund_asks_for_the_cluster_where_two_have_a_charged_job(two_clusters: 
         answer = fold(two_clusters(*refund, "-M", cluster).out)
         assert f"refund of {amount} SU of job 812301 of cluster {cluster} to" in answer
     assert "several clusters have a job 812301" in failure(two_clusters(*refund), 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("jobs", "-a", "-j", "wolf/812301"), ("jobs", "-a", "-j", "812301", "-M", "wolf")),
+        (
+            ("jobs", "--refused", "-a", "-j", "darwin/812350,darwin/812301"),
+            ("jobs", "--refused", "-a", "-j", "812350,812301", "-M", "darwin"),
+        ),
+        (("eff", "darwin/812301,darwin/702001"), ("eff", "812301,702001", "-M", "darwin")),
+        (("eff", "darwin/812301", "darwin/702001"), ("eff", "812301,702001", "-M", "darwin")),
+        (("why", "wolf/812301"), ("why", "812301", "-M", "wolf")),
+        (("why", "wolf/812301", "-M", "wolf"), ("why", "812301", "-M", "wolf")),
+        (
+            ("refund", "wolf/812301", "1", "--reason", "slow", "--dry-run"),
+            ("refund", "812301", "1", "--reason", "slow", "--dry-run", "-M", "wolf"),
+        ),
+        (
+            ("release", "wolf/812301", "--reason", "lost", "--dry-run"),
+            ("release", "812301", "--reason", "lost", "--dry-run", "-M", "wolf"),
+        ),
+    ],
+)
+def test_job_is_named_as_the_bank_prints_it(
+    two_clusters: Run, command: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    assert two_clusters(*command) == two_clusters(*named)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("jobs", "-j", "wolf/812301,darwin/702001"), "are not jobs of one cluster"),
+        (("jobs", "-j", "wolf/812301,702001"), "are not jobs of one cluster"),
+        (("eff", "wolf/812301", "702001"), "jobs of several clusters"),
+        (("eff", "wolf/812301", "-M", "darwin,wolf"), "jobs of several clusters"),
+        (("why", "wolf/812301", "-M", "darwin"), "jobs of several clusters"),
+        (("jobs", "-j", "wolf/x"), "'x' is not a whole number from 1 on"),
+        (("refund", "/812301", "--reason", "slow"), "only printable text"),
+    ],
+)
+def test_jobs_of_several_clusters_are_refused(
+    two_clusters: Run, words: tuple[str, ...], text: str
+) -> None:
+    assert text in failure(two_clusters(*words), 2)

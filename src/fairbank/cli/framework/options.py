@@ -6,7 +6,7 @@ from argparse import SUPPRESS, ArgumentTypeError
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.framework.parser import HelpAction, Parser
+from fairbank.cli.framework.parser import HelpAction, OfCluster, Parser
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import UNITS
@@ -262,9 +262,22 @@ def split_list(text: str) -> list[str]:
     )
 
 
-def job_ids(text: str) -> list[int]:
-    """Return comma-separated job ids."""
-    return [_number(word, ids.JOB_ID_MAX, least=1) for word in split_list(text)]
+def job_ids(text: str) -> list[int] | OfCluster:
+    """Return comma-separated job ids, perhaps each with the same cluster: `darwin/812301`."""
+    names = [word.rpartition("/") for word in split_list(text)]
+    numbers = [_number(number, ids.JOB_ID_MAX, least=1) for _, _, number in names]
+    clusters = {cluster + slash for cluster, slash, _ in names}
+    if clusters == {""}:
+        return numbers
+    if len(clusters) > 1:
+        raise ArgumentTypeError(f"{text[:40]!r} are not jobs of one cluster")
+    return OfCluster(cluster_name(names[0][0]), numbers)
+
+
+def job_of_cluster(kind: Callable[[str], Any], text: str) -> Any:
+    """Return a job that `kind` reads, perhaps with its cluster: `darwin/812301`."""
+    cluster, slash, job = text.rpartition("/")
+    return OfCluster(cluster_name(cluster), kind(job)) if slash else kind(job)
 
 
 def number(text: str) -> int:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from fairbank.cli.framework.screen import Shown, did_you_mean, terminal_width
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
+
+
+class OfCluster(NamedTuple):
+    """Jobs that were typed with their cluster, as the bank prints them: `darwin/812301`."""
+
+    cluster: str
+    jobs: Any
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,6 +113,7 @@ class Parser(argparse.ArgumentParser):
                 f"{self.prog} has no {what} {plain(word[:40])!r}{meant}",
                 name[:40] if is_option else None,
             )
+        _set_cluster(options)
         return options
 
     def _require_nothing(self) -> None:
@@ -142,6 +150,29 @@ class Parser(argparse.ArgumentParser):
                 about = formatter._expand_help(action)
                 return f"give another {action.option_strings[0]} {value}: {about}"
         return None
+
+
+def _set_cluster(options: argparse.Namespace) -> None:
+    """Let the cluster of typed jobs stand for -M. Raises InvalidInput if they name several."""
+    values = vars(options)
+    dest = "clusters" if "clusters" in values else "cluster"
+    for name, value in [*values.items()]:
+        several = isinstance(value, list)
+        parts = value if several else [value]
+        if not any(isinstance(part, OfCluster) for part in parts):
+            continue
+        clusters = [part.cluster if isinstance(part, OfCluster) else None for part in parts]
+        given = values[dest]
+        clusters += given if isinstance(given, list) else [given] if given else []
+        if len(set(clusters)) > 1:
+            raise InvalidInput(
+                "jobs of several clusters",
+                field="JOBID",
+                remedy="name those of one cluster at a time, each with it or all by -M",
+            )
+        values[dest] = clusters[:1] if dest == "clusters" else clusters[0]
+        jobs = [part.jobs for part in parts]
+        values[name] = jobs if several else jobs[0]
 
 
 class HelpRequested(Exception):

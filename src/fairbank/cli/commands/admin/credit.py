@@ -15,6 +15,7 @@ from fairbank.cli.framework.options import (
     add_clusters,
     add_option,
     add_writing,
+    job_of_cluster,
     number,
 )
 from fairbank.cli.framework.selectors import (
@@ -175,8 +176,10 @@ TRANSFER = Command(
 
 
 def _add_refund(parser: Parser) -> None:
-    about = "the job's number on its cluster; with --id the bank's number of its run"
-    add_option(parser, "job JOBID", about, type=number)
+    about = (
+        "the job's number on its cluster, or CLUSTER/JOBID; with --id the bank's number of its run"
+    )
+    add_option(parser, "job JOBID", about, type=partial(job_of_cluster, number))
     about = "SU: 100, 12.5, or minutes: 90m (default: all that is left of its charge)"
     add_option(parser, "amount AMOUNT", about, nargs="?")
     add_clusters(parser, "the job's cluster, where several have that number")

@@ -15,7 +15,13 @@ from fairbank.cli.commands.admin.run_checks import (
 )
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.host import uid_of
-from fairbank.cli.framework.options import add_clusters, add_option, add_writing, number
+from fairbank.cli.framework.options import (
+    add_clusters,
+    add_option,
+    add_writing,
+    job_of_cluster,
+    number,
+)
 from fairbank.cli.framework.selectors import find_cluster
 from fairbank.cli.framework.write import (
     LARGE,
@@ -42,8 +48,10 @@ if TYPE_CHECKING:
 
 def _add_run(parser: Parser) -> None:
     """Add what names a run."""
-    about = "the job's number; the scheduler's own, or any other that is used once"
-    add_option(parser, "job JOBID", about, type=number)
+    about = (
+        "the job's number, or CLUSTER/JOBID; the scheduler's own, or any other that is used once"
+    )
+    add_option(parser, "job JOBID", about, type=partial(job_of_cluster, number))
     add_clusters(parser, "the job's cluster, of the bank's settings (default: the only one)")
     about = "time of submission, where a number has been used again (default: the start)"
     add_option(parser, "--submitted TIME", about)

@@ -45,7 +45,7 @@ MEANING = (
 
 
 def add(parser: Parser) -> None:
-    about = "the jobs, by their numbers in Slurm"
+    about = "the jobs, by their numbers in Slurm, or as CLUSTER/JOBID"
     add_option(parser, "jobs JOBID", about, type=job_ids, nargs="+")
     add_clusters(parser, "only of these clusters", several=True)
 

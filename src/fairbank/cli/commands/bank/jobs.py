@@ -53,7 +53,12 @@ def add(parser: Parser) -> None:
     add_option(whose, "--me", "only mine (default without -u, -a, -A, -j and --alloc)")
     add_option(whose, "-a, --allusers", "all that I may see")
     add_option(parser, "-p, --partition NAME,...", "only these partitions", type=split_list)
-    add_option(parser, "-j, --jobs JOBID,...", "only the jobs with these numbers", type=job_ids)
+    add_option(
+        parser,
+        "-j, --jobs JOBID,...",
+        "only the jobs with these numbers, or CLUSTER/JOBID",
+        type=job_ids,
+    )
     add_clusters(parser, "only these clusters", several=True)
     about = "only jobs that this allocation pays for, of whatever project"
     add_option(parser, "--alloc ALLOC", about, type=number)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
 from fairbank.cli.commands.slurm.slurm_options import add_directory, print_json, print_unreadable
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_clusters, add_forms, add_option, count, file_read
+from fairbank.cli.framework.options import (
+    add_clusters,
+    add_forms,
+    add_option,
+    count,
+    file_read,
+    job_of_cluster,
+)
 from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound, Unavailable
@@ -38,10 +46,10 @@ def add(parser: Parser) -> None:
     from fairbank.scheduling.explain.answer import MIN_RUNS, RUNS
 
     about = (
-        "the job that waits; 33_7 is a task of an array, 33 or 33_[1-5] the next of its tasks, 40+1"
-        " a component of a heterogeneous job"
+        "the job that waits, also as CLUSTER/JOBID; 33_7 is a task of an array, 33 or 33_[1-5] the"
+        " next of its tasks, 40+1 a component of a heterogeneous job"
     )
-    add_option(parser, "job JOBID", about)
+    add_option(parser, "job JOBID", about, type=partial(job_of_cluster, str))
     add_clusters(parser, "the job's cluster (default: that of Slurm here, or the one with the job)")
     add_directory(parser)
     about = "do not search changes that would start it sooner"
