@@ -30,6 +30,7 @@ HOUR_DECIMALS = 4
 """Decimals of hours for programs: no two numbers of seconds have the same text."""
 
 UNKNOWN = "-"
+TOTAL = "TOTAL"
 
 Unit = tuple[str, str]
 
@@ -69,9 +70,7 @@ def usage_table(
             name = names.get(row["group"], str(row["group"]))
             shown.append(_finished(row, name, units[unit], share))
         (share,) = permille([whole], whole)
-        total_rows.append(
-            _finished({**total, "group": None}, "TOTAL", units[unit], share) | {"is_total": True}
-        )
+        total_rows.append(_finished(total, TOTAL, units[unit], share))
     return UsageTable(shown, total_rows)
 
 
@@ -160,7 +159,8 @@ def _share(row: Row, form: DisplayFormat) -> str:
     percent = show_permille(permille)
     if form.exact:
         return percent
-    bar = "" if form.short or "is_total" in row else "#" * (permille * BAR // 1000)
+    is_total = row["group"] is None and row["name"] == TOTAL
+    bar = "" if form.short or is_total else "#" * (permille * BAR // 1000)
     return f"{percent:>6} {bar}"
 
 

@@ -62,7 +62,8 @@ def test_usage_has_the_total_of_each_unit(world: World) -> None:
     query = f"/usage?until={NOW + 61}"
     first = world.ask("GET", f"{query}&limit=1", PI).json()
     (total,) = first["totals"]
-    assert (total["resource"], total["clusters"], total["runs"]) == ("cpu", "alpha", 2)
+    unit = total["group"], total["resource"], total["clusters"]
+    assert (unit, total["runs"]) == ((None, "cpu", "alpha"), 2)
     assert (total["charged"], total["display"]["charged"]) == (30_060, "501")
     assert [row["charged"] for row in first["data"]] == [60]
     largest = world.ask("GET", f"{query}&limit=1&order=largest", PI).json()

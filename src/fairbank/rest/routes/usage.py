@@ -108,7 +108,7 @@ def show_usage(
         **envelope("usage", request.context),
         data=[usage_row(row, names.get(row.key, row.group)) for row in rows],
         next=next_,
-        totals=[usage_row(unit, unit.group) for unit in units],
+        totals=[usage_row(unit, None) for unit in units],
         zone=str(period.zone),
         since=None if period.since is None else iso(period.since),
         until=iso(until),

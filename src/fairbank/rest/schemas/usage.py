@@ -53,7 +53,7 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
 class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
     """A page of usage rows of the runs that ended in a period: from `since` (null: the first) until
     before `until` (null: now). `zone` is the time zone of days, weeks and months. `totals` has a
-    row for each unit, with the sums of all groups (group: the resource): what the rows of all pages
+    row for each unit, with the sums of all groups (`group` is null): what the rows of all pages
     lack of it is the rest. Only the first page has them."""
 
     totals: list[UsageRow]
