@@ -32,7 +32,7 @@ from tests.contracts.small_site import all_rows, contents, copy_ledger
 from tests.support.postgres import PostgresServer
 
 # A transaction on disk is slow: few examples by default, a quarter of them in a campaign.
-CAMPAIGN_EXAMPLES = 5_000
+CAMPAIGN_EXAMPLES = settings.get_profile("campaign").max_examples
 FEW = settings(
     max_examples=CAMPAIGN_EXAMPLES // 4 if settings().max_examples >= CAMPAIGN_EXAMPLES else 6
 )
