@@ -60,7 +60,17 @@ def test_run_holds_its_limit_and_costs_its_time() -> None:
 def test_credit_of_a_frozen_allocation_is_not_left() -> None:
     frozen = an_allocation(1, 2, 1_000, state=AllocationState.FROZEN)
     result = shadow_of([a_job(1)], frozen)
-    assert (reasons(result), result.rows[0].left) == ([ShadowReason.INSUFFICIENT_CREDIT], 0)
+    assert (reasons(result), result.rows[0].left) == ([ShadowReason.FROZEN], 0)
+
+
+def test_first_allocation_gives_the_reason_as_in_the_ledger() -> None:
+    shared = an_allocation(1, 1, 100, shared=True)
+    frozen = an_allocation(2, 2, 1_000, state=AllocationState.FROZEN)
+    (refusal,) = shadow_of([a_job(1)], frozen, shared).refused
+    assert (refusal.reason, refusal.available) == (ShadowReason.FROZEN, 100)
+    frozen = an_allocation(1, 1, 1_000, state=AllocationState.FROZEN, shared=True)
+    (refusal,) = shadow_of([a_job(1)], an_allocation(2, 2, 100), frozen).refused
+    assert refusal.reason is ShadowReason.INSUFFICIENT_CREDIT
 
 
 @pytest.mark.parametrize(
@@ -216,8 +226,10 @@ def test_every_refusal_reason_occurs() -> None:
         a_job(3, limit_seconds=None),
         a_job(4, partition="gpu"),
         a_job(5, state="PENDING", limit_seconds=10**8),
+        a_job(6, account="all"),
     ]
-    result = shadow_of(jobs, an_allocation(1, 2, 1_000))
+    frozen = an_allocation(2, 1, 1_000, state=AllocationState.FROZEN)
+    result = shadow_of(jobs, an_allocation(1, 2, 1_000), frozen)
     assert sorted(refusal.reason.name for refusal in result.refused) == sorted(
         why.name for why in ShadowReason
     )

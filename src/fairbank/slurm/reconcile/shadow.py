@@ -37,6 +37,7 @@ class ShadowReason(Enum):
     NO_PRICE = "the bank does not know this partition"
     NO_LIMIT = "it has no finite time limit"
     NO_ALLOCATION = "the project has no allocation of this resource"
+    FROZEN = "the allocation is frozen"
     INSUFFICIENT_CREDIT = "there is too little left"
 
 
@@ -240,7 +241,11 @@ class _ShadowBank:
         for allocation in payers:
             if allocation.state is AllocationState.ACTIVE and price <= self._left[allocation.id]:
                 return None, allocation.id, price, self._left[allocation.id]
-        reason = ShadowReason.INSUFFICIENT_CREDIT if payers else ShadowReason.NO_ALLOCATION
+        if not payers:
+            return ShadowReason.NO_ALLOCATION, 0, price, 0
+        # As the ledger, which names the obstacle of the first one.
+        is_frozen = payers[0].state is AllocationState.FROZEN
+        reason = ShadowReason.FROZEN if is_frozen else ShadowReason.INSUFFICIENT_CREDIT
         return reason, 0, price, self._most_left(payers)
 
     def _resource(self, job: AccountingJob) -> str | None:
