@@ -104,6 +104,21 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert (again["known"], again["resources"]) == (2, [])
 
 
+def test_used_processor_time_of_a_file_counts(changing: Run, directory: Path) -> None:
+    """4 processors for an hour are 14,400 s, of which 10,800 s were used."""
+    cells = f"{AYLA},chem_qmc,idle-std,2026-11-20T08:00Z,3600,4"
+    header = "job_id,user,account,partition,start,elapsed,cpus,cpu_time"
+    (directory / "jobs.csv").write_text(f"{header}\n271,{cells},3:00:00\n272,{cells},\n")
+    output_of(changing("import", "csv", "jobs.csv"))
+    shown = changing("eff", "271,272", "-n", "-P", "-o", "JOBID,USED,GIVEN,EFF%")
+    assert output_of(shown).splitlines() == ["271|03:00:00|04:00:00|75%", "272|||"]
+    # The bank does not know whether Slurm ran a job.
+    assert (
+        "Used processor time not known: 272. For a job that Slurm ran, ask on a host of its cluster"
+        " with sacct." in fold(changing("eff", 272).err)
+    )
+
+
 def test_imported_jobs_are_listed_by_their_starts(changing: Run, directory: Path) -> None:
     """The number of a job says nothing of its time, nor does its line."""
     starts = {191: "10:00", 192: "08:00", 193: "11:00", 194: "09:00"}
@@ -301,6 +316,7 @@ ACCEPTED = {
     "end": ("list only jobs that have ended", "check start and end", "give one of them"),
     "qos": ("one of debug, standby; or have it added",),
     "elapsed": ("check start, end and elapsed",),
+    "cpu_time": ("whole seconds such as 5400, or [d-]hh:mm:ss such as 1:30:00",),
     "submitted": ("a job is submitted before it starts, or then",),
     "cpus": ("a whole number from 1 to 10000000", "give one: 8, or cpu=8,mem=16G"),
     "memory": ("MiB such as 16384, or with K, M, G, T: 16G",),
@@ -333,6 +349,7 @@ GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True)
         ({"qos": "stndby"}, "qos", "there is no QOS 'stndby' in the bank's settings"),
         ({"qos": "stndby"}, "qos", "one of debug, standby; or have it added"),
         ({"elapsed": "5461"}, "elapsed", "5461 s are longer than from start to end, 5400 s"),
+        ({"cpu_time": "2h"}, "cpu_time", "'2h' is not a duration"),
         ({"elapsed": "2:30:00"}, "elapsed", "9000 s are longer than from start to end, 5400 s"),
         ({"submitted": "2026-11-20T08:01Z"}, "submitted", "is after the start '2026-11-20T08:00Z'"),
         ({"end": ""}, "end", "neither an end nor elapsed time"),

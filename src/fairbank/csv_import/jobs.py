@@ -24,6 +24,7 @@ JOB_FIELDS = TableFields(
     optional=(
         "end",
         "elapsed",
+        "cpu_time",
         "submitted",
         "restart",
         "partition",
@@ -113,6 +114,7 @@ def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
         limit_seconds=None,
         tres=_tres(row),
         restart=_count(row, "restart", 65_535) if "restart" in cells else 0,
+        cpu_seconds=_seconds(row, "cpu_time"),
     )
 
 
@@ -130,7 +132,7 @@ def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int, int]:
     The file has the end, the seconds, or both.
     """
     cells = row.cells
-    elapsed = _elapsed(cells["elapsed"]) if "elapsed" in cells else None
+    elapsed = _seconds(row, "elapsed")
     start, end, submitted = _read_times(row, elapsed, rules)
     if end is None:
         if elapsed is None:
@@ -216,15 +218,18 @@ def _check_order(row: CsvRow, submitted: int | None, start: int, end: int, now: 
         )
 
 
-def _elapsed(text: str) -> int:
-    """Return seconds from a whole number, or from [d-]hh:mm:ss."""
+def _seconds(row: CsvRow, field: str) -> int | None:
+    """Return seconds from a whole number, or from [d-]hh:mm:ss; None for an empty cell."""
+    text = row.cells.get(field)
+    if text is None:
+        return None
     if text.isascii() and text.isdigit() and len(text) <= 10:
         return int(text)
     match = _ELAPSED.fullmatch(text)
     if match is None or int(match[3]) > 59 or int(match[4]) > 59:
         raise InvalidInput(
-            f"{text[:40]!r} is not an elapsed time",
-            field="elapsed",
+            f"{text[:40]!r} is not a duration",
+            field=field,
             remedy="whole seconds such as 5400, or [d-]hh:mm:ss such as 1:30:00",
         )
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())

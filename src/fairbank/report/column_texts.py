@@ -250,6 +250,7 @@ TEXTS: Mapping[str, str] = {
     "start": "time of the start, such as 2026-02-02T08:00:00Z, or seconds since 1970",
     "end": "time of the end; start and elapsed give it, too",
     "elapsed": "run time in seconds, or [d-]hh:mm:ss",
+    "cpu_time": "used time of all processors in seconds, or [d-]hh:mm:ss",
     "submitted": "time of the submission, where numbers of jobs are used again",
     "restart": "how often the job was started before",
     "partition": "partition or queue of the cluster; it sets the price",

@@ -34,7 +34,16 @@ def test_used_processor_time_comes_from_accounting_if_the_bank_has_none(site: Co
     site.slurm.remove_output("sacct-spent")
     without = site.run("eff", "1", "-v", code=0)
     assert "Slurm's accounting does not answer" in without.err
-    assert "Used processor time not known: 1." in without.err
+    assert "Used processor time not known: 1. For a job that Slurm ran, ask" in without.err
+
+
+def test_job_that_accounting_does_not_know_is_not_looked_for_there_again(site: CommandSite) -> None:
+    job = site.job(1)
+    site.report(job)
+    site.report(job, do="complete", end=job.end, elapsed=600, state="COMPLETED")
+    site.slurm.set_output("sacct-spent", "")
+    notes = " ".join(site.run("eff", "1", code=0).err.split())
+    assert "not known: 1. Slurm's accounting has none either." in notes
 
 
 def test_unreadable_processor_time_is_named(site: CommandSite) -> None:

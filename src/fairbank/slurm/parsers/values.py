@@ -50,7 +50,8 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     A job that never started may have several partitions, with commas between them, and no account.
     `pieces` are those of a resized job before its last change; `tres` is the last piece's.
     `has_own_limit` is false without --time until the job starts: then the limit is its partition's.
-    `gaps` are cells that could not be read, or are missing. Their values are blank.
+    `cpu_seconds` is used processor time of a file; Slurm's comes with a `JobEnd`. `gaps` are cells
+    that could not be read, or are missing. Their values are blank.
     """
 
     job_id: int
@@ -69,6 +70,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     restart: int | None = None
     pieces: tuple[RunPiece, ...] = ()
     has_own_limit: bool = True
+    cpu_seconds: int | None = None
     gaps: tuple[UnreadableLine, ...] = ()
 
     @property

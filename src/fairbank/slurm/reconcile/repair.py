@@ -243,7 +243,7 @@ def charge_report(
         comment=comment,
         exit_code=exit_code,
         exit_signal=exit_signal,
-        cpu_seconds=None if job_end is None else job_end.cpu_seconds,
+        cpu_seconds=job.cpu_seconds if job_end is None else job_end.cpu_seconds,
     )
     # The bank's own checks, so that a dry run and a repair decide alike.
     check_report(report)

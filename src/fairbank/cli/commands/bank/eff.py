@@ -16,7 +16,7 @@ from fairbank.report.usage import efficiency
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -61,8 +61,9 @@ def run(context: Context, options: Namespace) -> int:
     remedy = f"a refused job used nothing: fairbank jobs --refused -j {missing.replace(', ', ',')}"
     if not rows:
         raise NotFound(message, field="JOBID", remedy=remedy)
-    rows = [_used(row) for row in _completed(context, rows)]
-    notes = [MEANING, *_unknown(context, rows)]
+    rows, sacct_cluster = _completed(context, rows)
+    rows = [_used(row) for row in rows]
+    notes = [MEANING, *_unknown(context, rows, sacct_cluster)]
     warnings = [f"! {message}; {remedy}"] if missing else []
     shown = with_units(context, COLUMNS, rows)
     listing = Listing("fairbank.job/1", shown, rows, caption_of_jobs(context, rows), notes=notes)
@@ -72,8 +73,9 @@ def run(context: Context, options: Namespace) -> int:
     return NOT_FOUND if missing else DONE
 
 
-def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows with the processor time that Slurm's accounting has, where the bank has none.
+def _completed(context: Context, rows: Sequence[Row]) -> tuple[Sequence[Row], str | None]:
+    """Return the rows with the processor time that Slurm's accounting has, where the bank has none,
+    and the cluster whose accounting has answered; None if none was asked.
 
     The agent's reports come before Slurm has added up the processor time of a job, so only runs
     that `reconcile` or an import charged have one. On a host of the cluster sacct tells the others.
@@ -82,7 +84,7 @@ def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
 
     unknown = [row["job_id"] for row in rows if _is_unknown(row)]
     if not unknown or which("sacct") is None:
-        return rows
+        return rows, None
     from fairbank.slurm.commands import SlurmCommands
 
     slurm = SlurmCommands()
@@ -91,15 +93,16 @@ def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
     except FairbankError as error:
         # Many hosts have Slurm's commands without a cluster. A note names the jobs.
         context.detail(f"Slurm's accounting does not answer: {error.message}")
-        return rows
+        return rows, None
     context.note(*(f"! not read: {line}" for line in ends.unreadable))
     known = {(end.job_id, end.submitted): end.cpu_seconds for end in ends.rows}
-    return [
+    rows = [
         {**row, "cpu_seconds": known.get((row["job_id"], instant_of(row["submitted"])))}
         if _is_unknown(row) and row["cluster"] == cluster
         else row
         for row in rows
     ]
+    return rows, cluster
 
 
 def _is_unknown(row: Row) -> bool:
@@ -121,15 +124,28 @@ def _used(row: Row) -> dict[str, Any]:
     }
 
 
-def _unknown(context: Context, rows: Sequence[Row]) -> list[str]:
-    unknown = [row for row in rows if _is_unknown(row)]
-    if not unknown:
-        return []
-    names = dict.fromkeys(job_names(context, unknown))  # the runs of one job once
-    return [
-        f"Used processor time not known: {', '.join(names)}. Slurm's accounting has it: ask on a"
-        " host with sacct."
-    ]
+def _unknown(context: Context, rows: Sequence[Row], sacct_cluster: str | None) -> Iterator[str]:
+    """Yield sentences with the jobs whose processor time is not known.
+
+    The bank does not know which jobs Slurm ran: others are entered by hand or from a file.
+
+    Args:
+        context: the command.
+        rows: the jobs.
+        sacct_cluster: the cluster whose accounting has answered; None if none was asked.
+    """
+    for has_answered, advice in (
+        (False, "For a job that Slurm ran, ask on a host of its cluster with sacct."),
+        (True, "Slurm's accounting has none either."),
+    ):
+        unknown = [
+            row
+            for row in rows
+            if _is_unknown(row) and (row["cluster"] == sacct_cluster) == has_answered
+        ]
+        if unknown:
+            names = dict.fromkeys(job_names(context, unknown))  # the runs of one job once
+            yield f"Used processor time not known: {', '.join(names)}. {advice}"
 
 
 COMMAND = Command(
