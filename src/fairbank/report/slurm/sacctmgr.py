@@ -89,8 +89,8 @@ class QosLine(NamedTuple):
     max_jobs_pa: int | None = None
     max_jobs_accrue_pu: int | None = None
     max_jobs_accrue_pa: int | None = None
-    max_submit_pu: int | None = None
-    max_submit_pa: int | None = None
+    max_submit_jobs_pu: int | None = None
+    max_submit_jobs_pa: int | None = None
     min_tres: str = ""
     usage: float = 0.0
     wall: float = 0.0
@@ -178,11 +178,11 @@ QOS = table(
     _column("MaxTRESPU", "max_tres_pu", 13),
     _column("MaxJobsPU", "max_jobs_pu", 9),
     _column("MaxJobsAccruePU", "max_jobs_accrue_pu", 15),
-    _column("MaxSubmitJobsPU", "max_submit_pu", 11, "MaxSubmitPU"),
+    _column("MaxSubmitJobsPU", "max_submit_jobs_pu", 11, "MaxSubmitPU"),
     _column("MaxTRESPA", "max_tres_pa", 13),
     _column("MaxJobsPA", "max_jobs_pa", 9),
     _column("MaxJobsAccruePA", "max_jobs_accrue_pa", 15),
-    _column("MaxSubmitJobsPA", "max_submit_pa", 11, "MaxSubmitPA"),
+    _column("MaxSubmitJobsPA", "max_submit_jobs_pa", 11, "MaxSubmitPA"),
     _column("MaxTRESRunMinsPA", "max_tres_run_mins_pa", 15),
     _column("MaxTRESRunMinsPU", "max_tres_run_mins_pu", 15),
     _column("MinTRES", "min_tres", 13),

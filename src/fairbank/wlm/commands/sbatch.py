@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fairbank.core.submission.options import options_by_flag
 from fairbank.core.submission.support import REFUSED
 from fairbank.core.submission.values import flag
-from fairbank.wlm.commands.arguments import print_version
+from fairbank.wlm.commands.arguments import CommandOption, print_help, print_version
 from fairbank.wlm.commands.job_options import read_words
 from fairbank.wlm.commands.option_errors import BadOption, print_bad_option
 
@@ -40,11 +40,11 @@ def _run(name: str, words: Sequence[str]) -> int:
 
 def _print_options(command: str) -> None:
     """Print the options that a command has here. sbatch(1) and srun(1) describe them."""
-    print(f"Usage: {command} {_USAGE[command]}\n")
+    shown: list[CommandOption] = []
     options = {option.name: option for option in options_by_flag(command).values()}
     for name in sorted(options.keys() - REFUSED.keys()):
         option = options[name]
-        start = f"  -{option.letter}, " if option.letter else "      "
         value = name.upper().replace("-", "_") if option.reader is not flag else ""
-        equals = "" if not value else f"={value}" if option.bare is None else f"[={value}]"
-        print(f"{start}--{name}{equals}")
+        form = value if not value or option.bare is None else f"[{value}]"
+        shown.append(CommandOption(name, option.letter, form))
+    print_help(command, _USAGE[command], shown)

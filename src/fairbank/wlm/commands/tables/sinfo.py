@@ -69,8 +69,9 @@ class GroupField(NamedTuple):
     make: Callable[[Sequence[Any]], Any]
 
 
-def _shared(field: str) -> GroupField:
-    return GroupField((field,), lambda nodes: getattr(nodes[0], field))
+def _shared(field: str, default: Any = None) -> GroupField:
+    """Return a field that all nodes of a group share; the default stands for an empty one."""
+    return GroupField((field,), lambda nodes: getattr(nodes[0], field) or default)
 
 
 def _spread(field: str) -> GroupField:
@@ -102,7 +103,7 @@ _SPREADS = {
     )
 }  # fmt: skip
 _PARTS: Mapping[str, GroupField] = {
-    "state": GroupField(("shown_state",), lambda nodes: nodes[0].shown_state),
+    "state": _shared("shown_state"),
     "nodes": _joined("name"),
     "hosts": _joined("host"),
     "addresses": _joined("address"),
@@ -113,20 +114,19 @@ _PARTS: Mapping[str, GroupField] = {
     "allocated_memory": GroupField(
         ("allocated_memory",), lambda nodes: sum(node.allocated_memory for node in nodes)
     ),
-    "port": GroupField(("port",), lambda nodes: nodes[0].port or 0),
-    "features": _shared("features"),
-    "active_features": _shared("active_features"),
-    "gres": _shared("gres"),
-    "reservation": GroupField(("reservation",), lambda nodes: nodes[0].reservation or ""),
-    "reason": GroupField(("reason",), lambda nodes: nodes[0].reason or REASON_NONE),
-    "reason_user": GroupField(("reason_user",), lambda nodes: nodes[0].reason_user or None),
+    "port": _shared("port", 0),
+    "reservation": _shared("reservation", ""),
+    "reason": _shared("reason", REASON_NONE),
     "reason_uid": GroupField(("reason_user",), _uid),
-    "reason_time": _shared("reason_time"),
-    "version": _shared("version"),
-    "comment": _shared("comment"),
-    "extra": _shared("extra"),
+    **{
+        name: _shared(name)
+        for name in (
+            "features", "active_features", "gres", "reason_user", "reason_time", "version",
+            "comment", "extra",
+        )
+    },
     **_SPREADS,
-}
+}  # fmt: skip
 _SUMMED = frozenset({"nodes", "node_counts", "cpu_counts", "allocated_memory", *_SPREADS})
 """Fields in which the nodes of a group may differ."""
 

@@ -19,33 +19,9 @@ from fairbank.wlm.core.accounts import AccountRules
 from fairbank.wlm.core.settings import AccountingSettings
 from fairbank.wlm.core.state import CoreState
 
-_KIND = LimitKind
-LIMIT_FIELDS: Mapping[LimitKind, str] = {
-    _KIND.GRP_TRES: "grp_tres",
-    _KIND.GRP_TRES_MINS: "grp_tres_mins",
-    _KIND.GRP_TRES_RUN_MINS: "grp_tres_run_mins",
-    _KIND.GRP_JOBS: "grp_jobs",
-    _KIND.GRP_SUBMIT_JOBS: "grp_submit_jobs",
-    _KIND.GRP_WALL: "grp_wall",
-    _KIND.MAX_TRES: "max_tres",
-    _KIND.MAX_TRES_PER_NODE: "max_tres_per_node",
-    _KIND.MAX_TRES_MINS: "max_tres_mins",
-    _KIND.MAX_JOBS: "max_jobs",
-    _KIND.MAX_SUBMIT_JOBS: "max_submit_jobs",
-    _KIND.MAX_WALL: "max_wall",
-    _KIND.MAX_TRES_PER_USER: "max_tres_pu",
-    _KIND.MAX_TRES_PER_ACCOUNT: "max_tres_pa",
-    _KIND.MAX_JOBS_PER_USER: "max_jobs_pu",
-    _KIND.MAX_JOBS_PER_ACCOUNT: "max_jobs_pa",
-    _KIND.MAX_SUBMIT_JOBS_PER_USER: "max_submit_pu",
-    _KIND.MAX_SUBMIT_JOBS_PER_ACCOUNT: "max_submit_pa",
-    _KIND.MAX_TRES_RUN_MINS_PER_USER: "max_tres_run_mins_pu",
-    _KIND.MAX_TRES_RUN_MINS_PER_ACCOUNT: "max_tres_run_mins_pa",
-    _KIND.MIN_TRES: "min_tres",
-    _KIND.GRP_JOBS_ACCRUE: "grp_jobs_accrue",
-    _KIND.MAX_JOBS_ACCRUE: "max_jobs_accrue",
-    _KIND.MAX_JOBS_ACCRUE_PER_USER: "max_jobs_accrue_pu",
-    _KIND.MAX_JOBS_ACCRUE_PER_ACCOUNT: "max_jobs_accrue_pa",
+LIMIT_FIELDS = {
+    kind: kind.name.lower().replace("_per_user", "_pu").replace("_per_account", "_pa")
+    for kind in LimitKind
 }
 """Fields of the lines by limits."""
 
