@@ -17,7 +17,7 @@ PURE: Mapping[str, str] = {
     "priority": "core",
     "scheduling": "core cluster",
     "jobqueue": "core core.submission cluster priority scheduling",
-    "wlm.core": "core core.submission cluster priority scheduling jobqueue",
+    "wlm.core": "core core.submission cluster priority scheduling jobqueue wlm.protocol.messages",
     "simulator": "core cluster bank priority scheduling jobqueue",
     "report": "core priority report.slurm",
     "report.slurm": "core",
@@ -32,6 +32,7 @@ PURE: Mapping[str, str] = {
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
     "csv_import": "core slurm.parsers",
+    "wlm.protocol.messages": "core cluster wlm.protocol.frames",
     "wlm.config": "core core.submission cluster priority scheduling slurm.parsers wlm.core",
 }
 SHELLS: Mapping[str, str] = {
@@ -51,13 +52,13 @@ SHELLS: Mapping[str, str] = {
     "statefile": "core",
     "agent": "core cluster statefile rest.schemas rest.client rest.client.bulk_reports rest.auth "
     "rest.server.unix_socket rest.server.daemon_tasks",
-    "wlm.protocol": "core cluster wlm.protocol.frames",
+    "wlm.protocol": "core wlm.protocol.frames wlm.protocol.messages",
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket "
-    "rest.server.daemon_tasks wlm.protocol wlm.stepd",
+    "rest.server.daemon_tasks wlm.protocol wlm.protocol.messages wlm.stepd",
     "wlm.controller": "core core.submission agent cluster priority scheduling jobqueue statefile "
     "rest.auth rest.client rest.client.bank_client rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks report.slurm "
-    "wlm.config wlm.core wlm.protocol wlm.protocol.frames",
+    "wlm.config wlm.core wlm.protocol wlm.protocol.frames wlm.protocol.messages",
     "wlm.client": "core wlm.protocol.frames",
     "wlm.protocol.frames": "",
     "wlm.commands": "core core.submission report.slurm wlm.client",

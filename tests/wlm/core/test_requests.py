@@ -17,10 +17,11 @@ from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.effects import ChangeLimit, NotifyRun, Send, SignalRun
+from fairbank.wlm.core.effects import Send
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.requests.rights import may_see
+from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, NotifyJob, SignalJob
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
 
 ROOT = ev.Caller(0, "root")
@@ -576,7 +577,7 @@ def test_running_job_takes_a_new_limit_and_name_and_no_new_partition() -> None:
     effects = world.event(body)
     run = world.job(number).run
     assert run is not None
-    assert Send("n0", ChangeLimit(run.run, 300)) in effects
+    assert Send("n0", EndJob(run=run.run, seconds=300, reason=TIME_LIMIT)) in effects
     world.advance(300)
     assert world.state(number) == "TIMEOUT COMPLETING"
 
@@ -763,7 +764,7 @@ def test_signal_reaches_all_nodes_or_the_script() -> None:
     for script_only, nodes in ((False, ["n0", "n1"]), (True, ["n0"])):
         body = ev.SendSignal(named(number), 10, script_only)
         effects = world.event(ev.RequestMade(7, ALICE, body))
-        signal = SignalRun(run.run, 10, script_only)
+        signal = SignalJob(run=run.run, number=10, only_script=script_only)
         assert [effect for effect in effects if isinstance(effect, Send)] == [
             Send(node, signal) for node in nodes
         ]
@@ -776,7 +777,7 @@ def test_line_reaches_the_script_of_a_running_job_only() -> None:
     assert run is not None
     effects = world.event(ev.RequestMade(7, ALICE, ev.SendNotice(named(number), "save now")))
     assert [effect for effect in effects if isinstance(effect, Send)] == [
-        Send("n0", NotifyRun(run.run, "save now"))
+        Send("n0", NotifyJob(run=run.run, text="save now"))
     ]
     waiting = world.submit(held=True)
     assert isinstance(world.request(ev.SendNotice(named(waiting), "hello")), Conflict)

@@ -17,12 +17,13 @@ from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.effects import AgentMessage, Send, SignalRun, StartRun
+from fairbank.wlm.core.effects import AgentMessage, Send, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 from fairbank.wlm.core.settings import JobSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.starts import NO_ANSWER
+from fairbank.wlm.protocol.messages import SignalJob
 from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
 
 REQUEUE_SECONDS = JobSettings().requeue_wait + 1
@@ -424,7 +425,7 @@ def test_unlimited_over_time_ends_no_run_and_still_warns() -> None:
     world.advance(539)
     world.now = Moment(world.now.wall + 1, world.now.mono + 1)
     effects = world.event(ev.TimerFired(ev.TimerKind.WARNING, number))
-    assert Send("n0", SignalRun(run, 10, script_only=True)) in effects
+    assert Send("n0", SignalJob(run=run, number=10, only_script=True)) in effects
     world.restart()
     world.advance(5_000)
     assert world.state(number) == "RUNNING"
@@ -458,7 +459,7 @@ def test_warning_signal_comes_before_the_limit() -> None:
     due = ev.TimerFired(ev.TimerKind.WARNING, number)
     assert not any(isinstance(effect, Send) for effect in world.event(due))
     world.now = Moment(world.now.wall + 10, world.now.mono + 10)
-    assert Send("n0", SignalRun(run.run, 10, True)) in world.event(due)
+    assert Send("n0", SignalJob(run=run.run, number=10, only_script=True)) in world.event(due)
 
 
 @pytest.mark.parametrize(

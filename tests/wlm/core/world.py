@@ -30,8 +30,6 @@ from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import (
     AgentMessage,
     CoreEffect,
-    DropRun,
-    EndRun,
     Reply,
     RequestPlan,
     Send,
@@ -50,6 +48,7 @@ from fairbank.wlm.core.settings import (
     WlmSettings,
 )
 from fairbank.wlm.core.snapshot import pass_snapshot
+from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, ForgetRun
 
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
@@ -90,7 +89,7 @@ class ModelNode:
                 if run.run not in self.begun:
                     self.begun.add(run.run)
                     self.runs[run.run], self.starts[run.run] = "starting", message
-            case EndRun(run=identity):
+            case EndJob(run=identity, reason=reason) if reason != TIME_LIMIT:
                 if self.runs.get(identity) in ("starting", "running"):
                     self.runs[identity] = "ending"
                     self.status[identity] = 15
@@ -98,7 +97,7 @@ class ModelNode:
                     # It never came here: nothing is left, and a late start must not begin.
                     self.begun.add(identity)
                     self.runs[identity] = "cleared"
-            case DropRun(run=identity):
+            case ForgetRun(run=identity):
                 if self.runs.get(identity) == "cleared":
                     del self.runs[identity]
 

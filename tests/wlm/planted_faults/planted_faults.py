@@ -170,7 +170,7 @@ CORE = (
         "unknown run that goes on",
         "core",
         "core/node_messages.py",
-        "tx.send(node, EndRun(seen.run))",
+        "tx.send(node, EndJob(run=seen.run, reason=reason))",
         "pass",
     ),
     PlantedFault(

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, FairbankError, NotFound
-from fairbank.wlm.controller.nodes.node_requests import TIME_LIMIT
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
 from tests.wlm.simulation.virtual_loop import MemoryTransport, VirtualLoop, VirtualTime
@@ -217,7 +216,7 @@ class SimulatedNode:
         return wire.Accepted()
 
     def _request_end(self, run: SimulatedRun, reason: str, seconds: float | None) -> None:
-        if reason == TIME_LIMIT:
+        if reason == wire.TIME_LIMIT:
             self._arm(run, seconds)
         elif run.has_processes:
             self._after(2, lambda: self._end(run, "request", 15))

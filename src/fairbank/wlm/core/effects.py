@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from fairbank.cluster.job import Run
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import Submission, WlmRun
+from fairbank.wlm.protocol.messages import EndJob, ForgetRun, NotifyJob, SignalJob
 
 Table = Literal[
     "jobs",
@@ -63,40 +63,6 @@ class StartRun(NamedTuple):
     seconds: int | None
 
 
-class EndRun(NamedTuple):
-    """End of all processes of a run; then its epilog runs."""
-
-    run: Run
-
-
-class DropRun(NamedTuple):
-    """Receipt of the end of a run, which its node need not report again."""
-
-    run: Run
-
-
-class SignalRun(NamedTuple):
-    """Signal to the processes of a run, or to its script."""
-
-    run: Run
-    signal: int
-    script_only: bool = False
-
-
-class NotifyRun(NamedTuple):
-    """Line for the error output of a running batch script."""
-
-    run: Run
-    text: str
-
-
-class ChangeLimit(NamedTuple):
-    """New time limit of a run, in seconds from its start."""
-
-    run: Run
-    seconds: int | None
-
-
 class AgentMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Message to the agent, kept until it is acknowledged, with the run as it was.
 
@@ -112,7 +78,8 @@ class AgentMessage(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
 
 
-Message = StartRun | EndRun | DropRun | SignalRun | NotifyRun | ChangeLimit | AgentMessage
+NodeRequest = EndJob | ForgetRun | SignalJob | NotifyJob
+Message = StartRun | NodeRequest | AgentMessage
 
 
 class Send(NamedTuple):

@@ -10,17 +10,19 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.jobqueue.dependencies import advance, next_test
-from fairbank.wlm.core.effects import DropRun, EndRun, SignalRun
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import count_end
 from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next_state
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import EndJob, ForgetRun, SignalJob
 
 NODE_FAIL_STATUS = 1
 """Exit status of a run whose node failed; Slurm prints it as 0:1."""
 SIGCONT, SIGTERM = 18, 15
+ENDED_BY_CONTROLLER = "ended by the controller"
+"""Reason of an end that a node gets for a run of which no end was decided."""
 ENDED_BY_SIGNAL = frozenset({"CANCELLED", "DEADLINE", "PREEMPTED", "REQUEUED", "TIMEOUT"})
 """Ends of runs whose script gets SIGTERM; how it ended is known only later."""
 
@@ -195,7 +197,7 @@ def lose_node(tx: Transition, job: WlmJob, node: str, *, is_clear: bool = False)
 def leave_stray(tx: Transition, run: WlmRun, node: str) -> None:
     """Keep a node from jobs until it has ended the processes of a run that it was taken from."""
     if run.is_allowed:
-        tx.send(node, EndRun(run.run))
+        tx.send(node, EndJob(run=run.run, reason=run.end or ENDED_BY_CONTROLLER))
         tx.put_node(node, strays=(*tx.state.nodes[node].strays, run.run))
 
 
@@ -215,7 +217,7 @@ def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> N
         tx.put_run(job, run, grace_ends=tx.now.mono + grace)
         for node in run.left:
             for signal in (SIGCONT, SIGTERM):
-                tx.send(node, SignalRun(run.run, signal))
+                tx.send(node, SignalJob(run=run.run, number=signal))
     elif (run.grace_ends or 0) <= tx.now.mono:
         if requeues and job.submission.may_requeue:
             requeue_job(tx, job)
@@ -228,7 +230,7 @@ def clear_node(tx: Transition, job: WlmJob, node: str) -> None:
     run = job.run
     if run is None or node not in run.left:
         return
-    tx.send(node, DropRun(run.run))
+    tx.send(node, ForgetRun(run=run.run))
     if not run.end:
         # Its processes are gone, and no end was reported: the launcher or the node lost them.
         lose_node(tx, job, node, is_clear=True)
@@ -254,7 +256,7 @@ def _close_run(
         run, ended=tx.now, end=end, status=status, left=left, grace_ends=None
     )
     for node in left:
-        tx.send(node, EndRun(run.run))
+        tx.send(node, EndJob(run=run.run, reason=end))
     _record(tx, job, closed, end, canceller)
     count_end(tx, job, run)
     return tx.put_job(job, run=closed)

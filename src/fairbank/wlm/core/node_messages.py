@@ -13,15 +13,22 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
-from fairbank.wlm.core.effects import DropRun, EndRun
-from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
+from fairbank.wlm.core.ends import (
+    ENDED_BY_CONTROLLER,
+    ENDED_BY_SIGNAL,
+    clear_node,
+    end_script,
+    fail_launch,
+    lose_node,
+)
 from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged, RunOnNode
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
-from fairbank.wlm.core.starts import send_start_to
+from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import EndJob, ForgetRun
 
 CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
@@ -38,7 +45,8 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     if configured is None or status is None:
         tx.log("error", f"node {name} registered, which is not configured")
         return
-    if name not in tx.state.registered:
+    is_new = name not in tx.state.registered
+    if is_new:
         tx.state.set_registered(name, is_registered=True)
         tx.request_plan()
     has_booted = bool(status.boot) and status.boot != message.boot
@@ -54,6 +62,10 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     event = NodeEvent.LACKING if lacking else _registration(condition, tx)
     real = _real_resources(tx, message.resources)
     change_condition(tx, name, event, lacking, boot=message.boot, strays=(*strays,), real=real)
+    for job in tx.state.jobs_on(name) if is_new else ():
+        run = job.active_run
+        if run is not None and run.started is not None:
+            send_limit_to(tx, job, run, name)
 
 
 def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
@@ -163,8 +175,10 @@ def _compare(tx: Transition, node: str, runs: Sequence[RunOnNode]) -> Iterator[R
         if job is None:
             tx.log("warning", f"node {node} has run {seen.run}, which is over: it is ended")
             yield seen.run
-        if job is None or job.active_run is None:
-            tx.send(node, EndRun(seen.run))
+        run = None if job is None else job.run
+        if run is None or run.end:
+            reason = run.end if run is not None else ENDED_BY_CONTROLLER
+            tx.send(node, EndJob(run=seen.run, reason=reason))
 
 
 def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted: bool) -> None:
@@ -231,7 +245,7 @@ def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool
 
 def _drop_stray(tx: Transition, node: str, run: Run) -> None:
     """Let a node forget a run that it was taken from, when nothing is left of it."""
-    tx.send(node, DropRun(run))
+    tx.send(node, ForgetRun(run=run))
     status = tx.state.nodes.get(node)
     if status is not None and run in status.strays:
         tx.put_node(node, strays=tuple(other for other in status.strays if other != run))

@@ -24,6 +24,7 @@ from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, Wlm
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob
 
 NO_ANSWER = "Fairbank_does_not_answer"
 """Reason of a job that is held because no agent answers, as with the plug-in of slurmctld."""
@@ -183,6 +184,14 @@ def send_start_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
     """Send the start to a node. A node that knows the run ignores it."""
     seconds = tx.state.settings.run_seconds(job.request.limit)
     tx.send(node, StartRun(run, job.request, job.submission, seconds))
+
+
+def send_limit_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
+    """Send the seconds that a run has left, which may have changed."""
+    seconds = tx.state.settings.run_seconds(job.request.limit)
+    if seconds is not None and run.started is not None:
+        seconds = max(seconds - (tx.now.mono - run.started.mono), 0)
+    tx.send(node, EndJob(run=run.run, seconds=seconds, reason=TIME_LIMIT))
 
 
 def arm_start(tx: Transition, job: WlmJob) -> None:

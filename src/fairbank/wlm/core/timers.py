@@ -9,7 +9,6 @@ from __future__ import annotations
 from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.due_times import due_times
-from fairbank.wlm.core.effects import SignalRun
 from fairbank.wlm.core.ends import (
     end_job,
     fail_launch,
@@ -26,6 +25,7 @@ from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.snapshot import ending_limits, occupied_nodes
 from fairbank.wlm.core.starts import arm_start
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import SignalJob
 
 LATE_END = 15
 """Status of a script that is ended at its limit: SIGTERM."""
@@ -134,8 +134,10 @@ def _warn(tx: Transition, job: WlmJob) -> None:
     """Send the signal that the job asked for before its limit."""
     run, warning = job.active_run, job.submission.warning
     if run is not None and warning is not None:
-        for node in (run.batch_node,) if warning.to_script else run.left:
-            tx.send(node, SignalRun(run.run, warning.number, warning.to_script))
+        only_script = warning.to_script
+        signal = SignalJob(run=run.run, number=warning.number, only_script=only_script)
+        for node in (run.batch_node,) if only_script else run.left:
+            tx.send(node, signal)
 
 
 def _end_grace(tx: Transition, job: WlmJob) -> None:

@@ -23,6 +23,8 @@ EndCause = Literal[
     "exit", "request", "time_limit", "prolog", "launch", "step_daemon_killed", "node_failure"
 ]
 NOTICE_MAX = 1_000
+TIME_LIMIT = "time limit"
+"""Reason of an EndJob that sets a time limit."""
 MESSAGE = 1
 """Kind of the frames."""
 # The bounds also refuse times that are no numbers or infinite.

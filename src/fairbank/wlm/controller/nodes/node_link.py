@@ -15,8 +15,8 @@ from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.rest.auth.peers import peer_at
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_events import is_lost, registration_event, run_on_node
-from fairbank.wlm.controller.nodes.node_requests import node_request, remaining_limit
-from fairbank.wlm.core.effects import DropRun, EndRun, Message, StartRun
+from fairbank.wlm.controller.nodes.node_requests import start_request
+from fairbank.wlm.core.effects import AgentMessage, Message, StartRun
 from fairbank.wlm.core.events import NodeDisconnected, NodeSilent, RunChanged, RunOnNode
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
@@ -144,19 +144,14 @@ class NodeLink:
         self._heard_at = asyncio.get_running_loop().time()
 
     def _register(self, message: wire.Registration) -> None:
-        """Let the core compare the runs. Then the node gets the limits that may have changed."""
+        """Let the core compare the runs."""
         self._note_message()
         self.registration = message
-        is_new = not self._is_registered
         self._is_registered, self._is_silent = True, False
         for status in message.runs:
             self._record_outcome(status)
         self._runner.handle(registration_event(message))
         self._start_task(self._forget_lost(message))
-        if is_new:
-            for job in self._runner.state.jobs_on(self._name):
-                if job.active_run is not None and job.active_run.started is not None:
-                    self.send(remaining_limit(job, self._runner.state.settings))
 
     async def _forget_lost(self, message: wire.Registration) -> None:
         """Let the node forget runs that were lost with its boot, when the core has stored that."""
@@ -164,7 +159,7 @@ class NodeLink:
         if lost:
             await self._runner.committed()
             for run in lost:
-                self.send(DropRun(run))
+                self.send(wire.ForgetRun(run=run))
 
     def _record_outcome(self, status: wire.RunStatus) -> None:
         job = self._runner.state.job_of(status.run)
@@ -181,11 +176,15 @@ class NodeLink:
             if connection is None or connection.is_closed or not self._is_registered:
                 continue
             try:
-                request = await node_request(self._runner, self._name, message)
+                request = (
+                    await start_request(self._runner, self._name, message)
+                    if isinstance(message, StartRun)
+                    else message
+                )
             except FairbankError as error:
                 self._refuse(message, error.message)
                 continue
-            if request is not None:
+            if not isinstance(request, AgentMessage):
                 # Tasks begin in the order of their creation, and with the sending. A connection
                 # that was lost meanwhile sends nothing.
                 self._start_task(self._deliver(connection, message, request))
@@ -199,11 +198,14 @@ class NodeLink:
             return
         self._note_message()
         if isinstance(answer, wire.ErrorMessage):
-            if isinstance(message, EndRun) and answer.kind == "NotFound":
-                # The start got lost. No later one can come: it would be behind this request.
-                self._report_failure(message.run)
-            elif not isinstance(message, DropRun):
-                self._refuse(message, answer.message)
+            match message, answer.kind:
+                case wire.EndJob(run=run, reason=reason), "NotFound" if reason != wire.TIME_LIMIT:
+                    # The start got lost. No later one can come: it would be behind this request.
+                    self._report_failure(run)
+                case wire.ForgetRun(), _:
+                    pass
+                case _:
+                    self._refuse(message, answer.message)
 
     def _refuse(self, message: Message, reason: str) -> None:
         """Handle a message that cannot be carried out."""

@@ -1,4 +1,4 @@
-"""Messages of the core to a node, as requests of the protocol."""
+"""Start of a run on a node, with what the core does not know: script, environment, CPUs."""
 
 from __future__ import annotations
 
@@ -9,66 +9,23 @@ from pathlib import Path
 
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_start import StartDetails, bound_cpus, start_message
-from fairbank.wlm.core.effects import (
-    ChangeLimit,
-    DropRun,
-    EndRun,
-    Message,
-    NotifyRun,
-    SignalRun,
-    StartRun,
-)
-from fairbank.wlm.core.jobs import WlmJob
-from fairbank.wlm.core.settings import WlmSettings
+from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.protocol import messages as wire
-
-TIME_LIMIT = "time limit"
-"""Reason of a request that sets a time limit."""
+from fairbank.wlm.protocol.messages import StartJob
 
 
-async def node_request(runner: CoreRunner, node: str, message: Message) -> wire.Message | None:
-    """Return the request for a message of the core; None if it is of no use any more.
+async def start_request(runner: CoreRunner, node: str, start: StartRun) -> StartJob:
+    """Return the request that starts a run on a node.
 
     Raises:
-        FairbankError: a run cannot be started.
+        FairbankError: it cannot be started.
     """
-    match message:
-        case StartRun():
-            return start_message(message, node, await _details(runner, message))
-        case EndRun(run=run):
-            job = runner.state.jobs.get(run.job_id)
-            end = "" if job is None or job.run is None or job.run.run != run else job.run.end
-            return wire.EndJob(run=run, reason=end or "ended by the controller")
-        case SignalRun(run=run, signal=number, script_only=script_only):
-            return wire.SignalJob(run=run, number=number, only_script=script_only)
-        case NotifyRun(run=run, text=text):
-            return wire.NotifyJob(run=run, text=text)
-        case ChangeLimit(run=run, seconds=seconds):
-            job = runner.state.job_of(run)
-            started = None if job is None or job.run is None else job.run.started
-            if started is not None and seconds is not None:
-                seconds = max(seconds - (runner.now().mono - started.mono), 0)
-            return wire.EndJob(run=run, seconds=seconds, reason=TIME_LIMIT)
-        case DropRun(run=run):
-            return wire.ForgetRun(run=run)
-    return None
-
-
-def remaining_limit(job: WlmJob, settings: WlmSettings) -> ChangeLimit:
-    """Return the message with the limit of a running job, which may have changed meanwhile."""
-    return ChangeLimit(
-        job.identity(settings.cluster.cluster_name), settings.run_seconds(job.request.limit)
-    )
-
-
-async def _details(runner: CoreRunner, start: StartRun) -> StartDetails:
     submission = start.submission
     script = await runner.script(submission.script)
     environment = await runner.script(submission.environment) if submission.environment else b""
     rules = runner.state.partitions.get(start.run.allocation.partition)
     wanted = start.request.wanted
-    return StartDetails(
+    details = StartDetails(
         script,
         environment,
         wanted if rules is None else rules.with_default_memory(wanted),
@@ -79,6 +36,7 @@ async def _details(runner: CoreRunner, start: StartRun) -> StartDetails:
         appends=runner.settings.jobs.job_file_append,
         now=runner.now().wall,
     )
+    return start_message(start, node, details)
 
 
 @cache

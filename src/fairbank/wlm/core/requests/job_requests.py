@@ -11,7 +11,6 @@ import msgspec
 
 from fairbank.core.errors import Conflict, Forbidden, NotFound
 from fairbank.jobqueue.arrays import JobSelection
-from fairbank.wlm.core.effects import NotifyRun, SignalRun
 from fairbank.wlm.core.ends import end_job, release_job, requeue_job
 from fairbank.wlm.core.events import (
     Caller,
@@ -27,6 +26,7 @@ from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import NotifyJob, SignalJob
 
 
 def selected_jobs(tx: Transition, caller: Caller, selection: JobSelection) -> list[WlmJob]:
@@ -165,7 +165,7 @@ def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
             raise _wrong_state(job, "signalled", "running")
         nodes = (run.batch_node,) if body.script_only else run.left
         for node in nodes:
-            tx.send(node, SignalRun(run.run, body.signal, body.script_only))
+            tx.send(node, SignalJob(run=run.run, number=body.signal, only_script=body.script_only))
 
 
 def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
@@ -174,7 +174,7 @@ def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
         run = job.active_run
         if run is None or job.state is not JobState.RUNNING:
             raise _wrong_state(job, "notified", "running")
-        tx.send(run.batch_node, NotifyRun(run.run, body.text))
+        tx.send(run.batch_node, NotifyJob(run=run.run, text=body.text))
 
 
 def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:

@@ -11,7 +11,6 @@ from msgspec import UNSET
 from fairbank.cluster.dependency import Dependencies
 from fairbank.core.errors import Conflict, Forbidden
 from fairbank.jobqueue.dependencies import accept_dependencies
-from fairbank.wlm.core.effects import ChangeLimit
 from fairbank.wlm.core.ends import release_job, test_dependencies
 from fairbank.wlm.core.events import Caller, UpdateJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
@@ -21,6 +20,7 @@ from fairbank.wlm.core.requests.acceptance import check_limits, check_request
 from fairbank.wlm.core.requests.job_requests import open_jobs
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.requests.submission import check_least_time, requested_tres
+from fairbank.wlm.core.starts import send_limit_to
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
 
@@ -196,7 +196,6 @@ def _send_limit(tx: Transition, job: WlmJob) -> None:
     """Tell nodes and agent the new limit of a run."""
     run = job.active_run
     if run is not None and run.is_allowed:
-        seconds = tx.state.settings.run_seconds(job.request.limit)
         for node in run.left:
-            tx.send(node, ChangeLimit(run.run, seconds))
+            send_limit_to(tx, job, run, node)
         tx.send_to_agent("limit", job, run)
