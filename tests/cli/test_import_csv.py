@@ -263,6 +263,8 @@ def test_run_of_an_unknown_user_is_charged_with_a_warning(changing: Run, directo
     assert row_of(changing, 123)["owner_uid"] == OVERFLOW_UID
     used = json.loads(output_of(changing("usage", "--by", "user", "-S", "2026-11-01", "--json")))
     assert OVERFLOW_UID in [row["group"] for row in used["data"]]
+    columns = ("-P", "--noheader", "-o", "USER,JOBS")
+    assert "65534|1\n" in output_of(changing("usage", "--by", "user", "-S", "2026-11-01", *columns))
 
 
 def test_run_is_charged_no_longer_than_from_its_start_to_its_end(

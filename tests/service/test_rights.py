@@ -4,12 +4,20 @@ missing.
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairbank.bank.project import Role
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Forbidden
-from fairbank.service.access.identity import Action, Identity, check_allowed, check_cluster
+from fairbank.core.ids import OVERFLOW_UID
+from fairbank.service.access.identity import (
+    Action,
+    Identity,
+    VisibleJobs,
+    check_allowed,
+    check_cluster,
+)
 
 READS = frozenset({"read"})
 
@@ -68,3 +76,11 @@ def test_other_users_learn_no_clusters_from_a_refused_report() -> None:
     with pytest.raises(Forbidden, match="of cluster old$") as error:
         check_cluster(Identity(actor=7, uid=7, roles={1: Role.PI}), "old", LAB)
     assert error.value.remedy == AGENT_OR_TOKEN
+
+
+def test_number_of_users_without_a_uid_owns_nothing() -> None:
+    """Else its user would see measured use and the jobs of all unknown users as their own."""
+    nobody = Identity(actor=OVERFLOW_UID, uid=OVERFLOW_UID, roles={1: Role.MEMBER})
+    for visible in VisibleJobs:
+        identity = msgspec.structs.replace(nobody, visible_jobs=visible)
+        assert (identity.visibility.uid, identity.journal_visibility.uid) == (None, None)

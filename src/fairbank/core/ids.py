@@ -154,3 +154,12 @@ def uid(number: int, *, field: str = "uid") -> int:
     if 0 <= number <= UID_MAX:
         return number
     raise _refuse(f"{number} is not a Unix id", field, f"a whole number from 0 to {UID_MAX}")
+
+
+def user_uid(number: int, *, field: str = "uid") -> int:
+    """Check the uid of one user: of OVERFLOW_UID are all users who have none here."""
+    if number != OVERFLOW_UID:
+        return uid(number, field=field)
+    raise _refuse(
+        f"uid {OVERFLOW_UID} stands for users who have no uid", field, "give the uid of the user"
+    )

@@ -24,6 +24,7 @@ from fairbank.bank.requests import Amend, Deposit, Open, SetCap, Transfer, Withd
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import UserSums
 from fairbank.core.errors import Forbidden, NotFound
+from fairbank.core.ids import user_uid
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.statement import JournalOfUser, Statement, entry_before
@@ -210,12 +211,14 @@ class Allocations(UseCases):
         return self._apply(identity, request)
 
     def set_cap(self, identity: Identity, request: SetCap) -> Outcome:
-        """Cap a user's share of an allocation. Raises Forbidden, NotFound.
+        """Cap a user's share of an allocation. Raises Forbidden, NotFound, InvalidInput.
 
         The ledger checks, with the roles of that moment, if the user may cap this one.
         """
         project = self.get(identity, request.allocation).terms.project
         check_allowed(identity, Action.SET_CAP, project)
+        if request.cap is not None:
+            user_uid(request.uid)
         return self._apply(
             identity,
             msgspec.structs.replace(

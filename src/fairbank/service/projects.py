@@ -7,6 +7,7 @@ from fairbank.bank.query import ListedMember, Page, ProjectQuery
 from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, Request, SetMember
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import NotFound
+from fairbank.core.ids import user_uid
 from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.use_cases import UseCases, only
 
@@ -95,7 +96,8 @@ class Projects(UseCases):
         comment: str | None = None,
         key: str | None = None,
     ) -> Outcome:
-        """Give a user a role in a project, or take it away. Raises NotFound, Forbidden.
+        """Give a user a role in a project, or take it away. Raises NotFound, Forbidden,
+        InvalidInput.
 
         The ledger checks, with the roles of that moment, if the user may give or take this role.
 
@@ -110,6 +112,8 @@ class Projects(UseCases):
         """
         project = self.get(identity, number)
         check_allowed(identity, Action.SET_MEMBER, project.id)
+        if role is not None:
+            user_uid(uid)
         by = None if identity.superuser else identity.uid
         return self._apply(
             identity,

@@ -96,13 +96,8 @@ class RunReports(UseCases):
         """
         cluster = body.cluster or _cluster_of(identity) or only_cluster(self._context.clusters)
         check_cluster(identity, cluster, self._context.clusters)
-        if body.owner_uid == ids.OVERFLOW_UID:
-            # A pre-debit has no partition: with this uid, its run would count as measured use.
-            raise InvalidInput(
-                f"uid {ids.OVERFLOW_UID} stands for a user who has no uid",
-                field="owner_uid",
-                remedy="send the uid of the user whose job it is",
-            )
+        # A pre-debit has no partition: without a user, its run would count as measured use.
+        ids.user_uid(body.owner_uid, field="owner_uid")
         now = self._clock.now()
         with self._store.reading() as reader:
             query = RunQuery(cluster=cluster, job_id=body.job_id)

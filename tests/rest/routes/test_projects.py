@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from fairbank.core.ids import OVERFLOW_UID
 from tests.rest.responses import WHY, data, ids_of, refused
 from tests.rest.world import (
     AGENT,
@@ -318,3 +319,16 @@ def test_removal_of_a_member_of_the_unix_group_warns() -> None:
         refused = world.ask("DELETE", f"{path}/{MEMBER}", PI).json()["refusal"]
         assert "a member of the Unix group is removed there" in refused["remedies"][0]
         assert "warnings" not in world.ask("DELETE", f"{path}/{COORDINATOR}", PI).json()["data"]
+
+
+def test_number_of_users_without_a_uid_gets_no_role_cap_or_token(world: World) -> None:
+    """Linux maps unknown users to it, and measured use has it as its owner."""
+    nobody = OVERFLOW_UID
+    for method, path, body in (
+        ("PUT", f"/project/{world.own['project']}/member/{nobody}", {"role": "member"}),
+        ("PUT", f"/alloc/{world.own['allocation']}/cap/{nobody}", {"cap": 60}),
+        ("POST", "/token", {"uid": nobody, "label": "x", "scopes": ["read"], "days": 1}),
+    ):
+        answer = world.ask(method, path, SUPERUSER, json=body)
+        assert (answer.status_code, answer.json()["field"]) == (400, "uid"), path
+        assert answer.json()["detail"] == "uid 65534 stands for users who have no uid"

@@ -14,6 +14,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import Visibility
 from fairbank.cluster.partition import Cluster, cluster_names
 from fairbank.core.errors import Forbidden
+from fairbank.core.ids import known_uid
 from fairbank.core.time import Instant
 
 FULL = frozenset({"read", "write"})
@@ -70,7 +71,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.superuser or self.admin:
             return Visibility(everything=True)
-        return Visibility(uid=self.uid, projects=frozenset(self.roles))
+        return Visibility(uid=known_uid(self.uid), projects=frozenset(self.roles))
 
     @property
     def sender_of_faults(self) -> int | None:
@@ -93,7 +94,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         if visibility.everything or self.visible_jobs is not VisibleJobs.OWN:
             return visibility
         led = frozenset(number for number, role in self.roles.items() if role is not Role.MEMBER)
-        return Visibility(uid=self.uid, projects=led, own_jobs_of=visibility.projects - led)
+        return msgspec.structs.replace(
+            visibility, projects=led, own_jobs_of=visibility.projects - led
+        )
 
 
 def identity_of(

@@ -95,7 +95,7 @@ class Tokens(UseCases):
                 remedy="send the request as yourself; a superuser says whose token it is to be",
             )
         _check_write_scope(identity)
-        owner = identity.uid if uid is None else ids.uid(uid)
+        owner = identity.uid if uid is None else ids.user_uid(uid)
         allowed_scopes = _checked_scopes(identity, scopes)
         if owner != identity.uid:
             check_allowed(identity, Action.MANAGE_TOKENS)

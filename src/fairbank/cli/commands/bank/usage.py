@@ -140,7 +140,9 @@ def _read_usage(
     if not totals:
         check_payer(context, context.options.alloc)
     users = {row["group"] for row in rows} - {OTHERS} if by == "user" else set()
-    names = {uid: user_name(uid) or usage.UNKNOWN for uid in users}
+    # Measured use has no user; jobs of users who have no uid here have the same number.
+    unknown = {None: usage.UNKNOWN}
+    names = {uid: user_name(uid) or unknown.get(uid, str(uid)) for uid in users}
     return usage.usage_table(rows, by, names, totals), instant_of(pages[0]["until"])
 
 
