@@ -311,7 +311,7 @@ def test_import_names_what_was_charged_and_what_was_written_off(
     assert row["quotas"][0]["is_over"]
     (directory / "usage.csv").write_text(f"account,day,tib_days\n{line.replace('18', '19')}")
     assert output_of(changing(*command, "--yes")).startswith(
-        "storage: 1 measurement charged, 0 SU, 4,000 SU beyond the credit written off; 0 known"
+        "scratch: 1 measurement charged, 0 SU, 4,000 SU beyond the credit written off; 0 known"
     )
 
 
@@ -345,13 +345,16 @@ def test_use_of_all_storages_of_a_grant_counts_against_its_quota(
     (directory / "usage.csv").write_text("account,day,tib_days\nchem_qmc,2026-11-18,0.75\n")
     command = ("storage", "import", "usage.csv", "-r", "lake", "--system")
     first = output_of(changing(*command, "lake1"))
+    assert first.startswith("lake1 (lake): 1 measurement charged, 0.75 SU; 0 known already\n")
     assert "\nchem_qmc: 0.75 TiB on 2026-11-18, quota 1.00 TiB\n" in first
     both = output_of(changing(*command, "lake2"))
     over = "! over its quota: chem_qmc: 1.50 TiB on 2026-11-18, 0.75 TiB of it on other storage"
     assert over in both
     again = changing(*command, "lake1", "--json")
-    (quota,) = json.loads(output_of(again))["data"][0]["quotas"]
-    assert (quota["tib"], quota["is_over"]) == (1.5, True)
+    (row,) = json.loads(output_of(again))["data"]
+    assert (row["system"], row["resource"]) == ("lake1", "lake")
+    (quota,) = row["quotas"]
+    assert (quota["tib"], quota["elsewhere_tib"], quota["is_over"]) == (1.5, 0.75, True)
 
 
 def test_refusal_to_undo_measured_storage_names_the_command_that_refunds_it(changing: Run) -> None:

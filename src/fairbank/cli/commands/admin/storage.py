@@ -56,7 +56,7 @@ def _import(context: Context, options: Namespace) -> int:
             context.note("Nothing was changed.")
             return NOT_DONE
         result = import_storage(bank, uses, system=system, resource=resource, dry_run=False)
-    _show(context, result, dry_run=options.dry_run)
+    _show(context, result, system, resource, dry_run=options.dry_run)
     return FOUND if result.left else 0
 
 
@@ -64,17 +64,28 @@ def _price(result: StorageResult) -> int:
     return sum(use.amount for use in result.charged)
 
 
-def _show(context: Context, result: StorageResult, *, dry_run: bool) -> None:
-    """Print what was charged, and the use of the last day beside the quota."""
+def _show(
+    context: Context, result: StorageResult, system: str, resource: str, *, dry_run: bool
+) -> None:
+    """Print what was charged, and the use of the last day beside the quota.
+
+    Args:
+        context: the command.
+        result: what was charged, or would be.
+        system: name of the storage.
+        resource: what was charged.
+        dry_run: nothing was charged.
+    """
     left = [f"{plain(use.account)}, {iso(use.day)[:10]}: {why}" for use, why in result.left]
     if context.options.form == "json":
-        row = _as_row(result, dry_run=dry_run)
+        row = {"system": system, "resource": resource, **_as_row(result, dry_run=dry_run)}
         context.print_json("fairbank.storage-import/1", [row], left)
         return
     would = "would be " if dry_run else ""
     charged = charged_amounts(result.amounts, _price(result) if dry_run else None)
+    name = system if system == resource else f"{system} ({resource})"
     context.print_text(
-        f"storage: {counted(len(result.charged), 'measurement')} {would}charged, {charged};"
+        f"{plain(name)}: {counted(len(result.charged), 'measurement')} {would}charged, {charged};"
         f" {result.known:,} known already"
     )
     for account, known in sorted(result.quotas.items()):
@@ -104,6 +115,7 @@ def _as_row(result: StorageResult, *, dry_run: bool) -> Row:
                 "account": account,
                 "day": iso(known.use.day)[:10],
                 "tib": float(known.total),
+                "elsewhere_tib": float(known.elsewhere),
                 "quota_tib": float(known.quota),
                 "is_over": known.is_over,
             }
