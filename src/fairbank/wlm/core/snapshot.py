@@ -11,7 +11,6 @@ from fairbank.cluster.license import License
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.jobqueue.arrays import queued_tasks, record_number
 from fairbank.jobqueue.limits import CountedJob, LimitInputs, QueueLimits
-from fairbank.priority.associations import own_association
 from fairbank.priority.limits.usage import LimitTest
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
@@ -132,16 +131,9 @@ def _queued_jobs(state: CoreState) -> Iterator[PendingJob]:
 
 def _account_reason(state: CoreState, request: PendingJob) -> str | None:
     """Return the reason of a job whose account or QOS its user may not use any more."""
-    records, needs_qos = state.accounts.associations, state.settings.accounting.needs_qos
-    if not records:
-        return None
-    for partition in request.partitions:
-        key = request.account, request.user, partition
-        if own_association(records, *key) is not None:
-            allowed = own_association(state.accounts.allowed_qos, *key)
-            is_allowed = not (needs_qos and allowed and request.qos) or request.qos in allowed
-            return None if is_allowed else "InvalidQOS"
-    return "InvalidAccount"
+    reasons = [state.account_reason(request, partition) for partition in request.partitions]
+    # The first partition decides for which the user has an association.
+    return next((one for one in reasons if one != "InvalidAccount"), "InvalidAccount")
 
 
 def remaining_seconds(job: WlmJob, run: WlmRun, now: Moment) -> int:

@@ -16,9 +16,10 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
-from fairbank.priority.associations import account_chain
+from fairbank.priority.associations import account_chain, own_association
 from fairbank.priority.limits.reasons import ACCRUAL_KINDS
 from fairbank.scheduling.machines.partition_access import CONFIG
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.accounts import AccountRules, BankAccount, account_rules, with_bank_accounts
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
@@ -177,6 +178,15 @@ class CoreState:
             rules = account_rules(self.settings.accounting)
             self._accounts = with_bank_accounts(rules, self.bank_accounts)
         return self._accounts
+
+    def account_reason(self, request: PendingJob, partition: str) -> str | None:
+        """Return Slurm's reason if the user of a job may not use its account or QOS there."""
+        rules, place = self.accounts, (request.account, request.user, partition)
+        if rules.associations and own_association(rules.associations, *place) is None:
+            return "InvalidAccount"
+        allowed = own_association(rules.allowed_qos, *place) or ()
+        needs_qos = self.settings.accounting.needs_qos and allowed and request.qos
+        return "InvalidQOS" if needs_qos and request.qos not in allowed else None
 
     @property
     def limits_accrual(self) -> bool:

@@ -81,16 +81,17 @@ def check_limits(state: CoreState, request: PendingJob, tasks: int, now: Moment)
 def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
     """Check that a partition is open to the user and the account."""
     rules = state.partitions[name]
-    if not _may_use_account(state, request, name):
+    reason = state.account_reason(request, name)
+    if reason == "InvalidAccount":
         what = f"association with account {request.account!r}" if request.account else "account"
         raise Forbidden(
             f"user {request.user} has no {what}",
             field="account",
             remedy="sacctmgr show associations lists yours",
         )
-    allowed = own_association(state.accounts.allowed_qos, request.account, request.user, name)
-    is_enforced = state.settings.accounting.needs_qos
-    if is_enforced and allowed and request.qos and request.qos not in allowed:
+    if reason is not None:
+        place = request.account, request.user, name
+        allowed = own_association(state.accounts.allowed_qos, *place) or ()
         raise Forbidden(
             f"jobs of user {request.user} and account {request.account!r} may not use QOS"
             f" {request.qos}",
@@ -106,12 +107,6 @@ def _check_partition(state: CoreState, request: PendingJob, name: str) -> None:
     for test in partition_tests(request, state.table, name):
         if test.reason is not None and test.subject in _ACCESS:
             raise _partition_error(test, name)
-
-
-def _may_use_account(state: CoreState, request: PendingJob, partition: str) -> bool:
-    records = state.accounts.associations
-    own = own_association(records, request.account, request.user, partition)
-    return not records or own is not None
 
 
 def _refusal(
