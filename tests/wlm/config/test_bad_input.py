@@ -70,7 +70,7 @@ BAD_RECORDS = [
     ("license", "NodeName=m Gres=nic:2", "Gres: 'nic' is not supported", "GPUs, such as"),
     ("feature", "NodeName=m Feature=a&b", "Feature: 'a&b' is not a feature", "a word without"),
     ("most", "PartitionName=q Nodes=n1 MinNodes=4 MaxNodes=2", "MaxNodes: at most 2", "4 or more"),
-    ("both", "PartitionName=q Nodes=n1 AllowQos=a DenyQos=b", "first as AllowQos", "give it once"),
+    ("both", "PartitionName=q Nodes=n1 AllowQos=a DenyQos=b", "as AllowQos", "give it once"),
     ("count", "PartitionName=q Nodes=n1 OverSubscribe=NO:2", "'NO:2' is not a way", "FORCE"),
     ("zero", "PartitionName=q Nodes=n1 MaxTime=0", "MaxTime: '0' is not a", "UNLIMITED"),
     ("weights", "PartitionName=q Nodes=n1 TRESBillingWeights=x=1", "'x' is not a TRES", "cpu=1"),

@@ -180,3 +180,14 @@ def test_keyword_of_both_files_is_given_twice() -> None:
 def test_second_host_is_added_to_the_first() -> None:
     settings = conf(f"SlurmctldHost=a\nSlurmctldHost=b\n{MACHINE}")
     assert settings.cluster.slurmctld_host == ("a", "b")
+
+
+def test_several_keywords_that_begin_alike_are_no_repetition() -> None:
+    lines = "AccountingStorageHost=db\nAccountingStorageType=accounting_storage/slurmdbd\n"
+    _, notes = load(CONF, {CONF: MACHINE + lines})
+    assert [note.partition(", ")[2] for note in notes] == [
+        "line 3, AccountingStorageHost has no effect",
+        "line 4, AccountingStorageType has no effect",
+    ]
+    again = conf_error(f"{MACHINE}{lines}AccountingStorageHost=other\n")
+    assert "AccountingStorageHost: is given twice" in again.message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
@@ -67,6 +67,37 @@ class Record(NamedTuple):
     entries: tuple[FileEntry, ...]
 
 
+Report = Callable[[FileEntry], None]
+"""Receiver of entries that have no effect."""
+
+
+def read_values(
+    entries: Iterable[FileEntry], report: Report
+) -> tuple[dict[str, Any], dict[str, FileEntry]]:
+    """Return the values by field, and the entries by field.
+
+    Raises:
+        InvalidInput: a value is not accepted, or a keyword is there twice.
+    """
+    values: dict[str, Any] = {}
+    by_field: dict[str, FileEntry] = {}
+    for entry in entries:
+        value, fields = entry.value(), entry.keyword.targets
+        other = by_field.get(fields[0])
+        repeats = entry.keyword.repeats and other is not None and other.keyword == entry.keyword
+        if other is not None and not repeats:
+            what = f"is given twice, first in {other.place} as {other.written}"
+            raise entry.error(what, "give it once")
+        by_field |= dict.fromkeys(fields, entry)
+        if entry.keyword.effect is KeywordEffect.NO:
+            report(entry)
+            continue
+        if repeats:
+            value = values[fields[0]] + value
+        values |= zip(fields, value if len(fields) > 1 else (value,), strict=True)
+    return values, by_field
+
+
 # --- keywords by name ---
 
 
@@ -92,12 +123,11 @@ def toml_keywords(group: str) -> Mapping[str, Keyword]:
 
 
 def find_keyword(name: str, known: Mapping[str, Keyword]) -> Keyword | None:
-    """Return the keyword of this name, or the one with `*` whose beginning it has, or None."""
+    """Return the keyword of this name, or one by that with `*` whose beginning it has, or None."""
     if name in known:
         return known[name]
-    return next(
-        (known[key] for key in known if key.endswith("*") and name.startswith(key[:-1])), None
-    )
+    patterns = (key for key in known if key.endswith("*") and name.startswith(key[:-1]))
+    return next((known[key]._replace(name=name) for key in patterns), None)
 
 
 def unknown(place: str, written: str, names: Iterable[str], elsewhere: str) -> InvalidInput:

@@ -13,14 +13,14 @@ from fairbank.priority.fairshare.decay import fading
 from fairbank.scheduling.slurm.parameters import NOT_MODELLED
 from fairbank.slurm.parsers.config import split_parameters
 from fairbank.wlm.config.accounts import preemption_rules, with_associations, with_qos
-from fairbank.wlm.config.entries import FileEntry, Record
-from fairbank.wlm.config.keyword import ASSOCIATIONS, NAMES, NODES, PARTITIONS, QOS, KeywordEffect
+from fairbank.wlm.config.entries import FileEntry, Record, read_values
+from fairbank.wlm.config.keyword import ASSOCIATIONS, NAMES, NODES, PARTITIONS, QOS
 from fairbank.wlm.config.machine import Item, build_nodes, build_partitions, read_items
 from fairbank.wlm.config.slurm_conf import ReadFile, read_content, read_slurm_conf
 from fairbank.wlm.config.toml_file import read_toml
 from fairbank.wlm.core.settings import WlmSettings
 
-SLURM_CONF, PARAMETERS = "slurm_conf", "SchedulerParameters"
+SLURM_CONF = "slurm_conf"
 
 
 class LoadedSettings(NamedTuple):
@@ -102,31 +102,18 @@ def _build(name: str, records: Sequence[Record]) -> LoadedSettings:
 
 def _read_settings(records: Sequence[Record], notes: _Notes) -> WlmSettings:
     """Return the settings of the groups that are there once."""
+    once = [entry for record in records if record.group not in NAMES for entry in record.entries]
+    values, entries = read_values(
+        (entry for entry in once if entry.keyword.name != SLURM_CONF), notes.add
+    )
+    if (parameters := entries.get("scheduling.parameters")) is not None:
+        notes.add_parameters(parameters)
     settings = WlmSettings()
-    entries: dict[str, FileEntry] = {}
-    for entry in (entry for r in records if r.group not in NAMES for entry in r.entries):
-        if entry.keyword.name == SLURM_CONF:
-            continue
-        value = entry.value()
-        fields = entry.keyword.targets
-        other = entries.get(fields[0])
-        repeated = other if entry.keyword.repeats else None
-        if other is not None and (repeated is None or repeated.keyword is not entry.keyword):
-            what = f"is given twice, first in {other.place} as {other.written}"
-            raise entry.error(what, "give it once")
-        entries |= dict.fromkeys(fields, entry)
-        if entry.keyword.effect is KeywordEffect.NO:
-            notes.add(entry)
-            continue
-        if entry.keyword.name == PARAMETERS:
-            notes.add_parameters(entry)
-        if repeated is not None:
-            value = _value_at(settings, fields[0]) + value
-        for field, part in zip(fields, value if len(fields) > 1 else (value,), strict=True):
-            try:
-                settings = _with_value(settings, field, part)
-            except InvalidInput as bad:
-                raise entry.error(bad.message, bad.remedy) from bad
+    for field, value in values.items():
+        try:
+            settings = _with_value(settings, field, value)
+        except InvalidInput as bad:
+            raise entries[field].error(bad.message, bad.remedy) from bad
     _check_together(settings, entries)
     return settings
 
@@ -137,12 +124,6 @@ def _with_value(struct: Any, path: str, value: object) -> Any:
     if rest:
         value = _with_value(getattr(struct, field), rest, value)
     return msgspec.structs.replace(struct, **{field: value})
-
-
-def _value_at(struct: Any, path: str) -> Any:
-    for field in path.split("."):
-        struct = getattr(struct, field)
-    return struct
 
 
 def _check_together(settings: WlmSettings, entries: dict[str, FileEntry]) -> None:

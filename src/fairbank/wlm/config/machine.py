@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
-from fairbank.wlm.config.entries import FileEntry, Record, invalid
-from fairbank.wlm.config.keyword import ASSOCIATIONS, NAMES, NODES, PARTITIONS, KeywordEffect
+from fairbank.wlm.config.entries import FileEntry, Record, Report, invalid, read_values
+from fairbank.wlm.config.keyword import ASSOCIATIONS, NAMES, NODES, PARTITIONS
 from fairbank.wlm.core.settings import SchedulingSettings
 
 NODES_MAX = 65_536
 """Maximum number of nodes, as in Slurm."""
-
-Report = Callable[[FileEntry], None]
-"""Receiver of entries that have no effect."""
 
 _NAME_FIELDS = {ASSOCIATIONS: "account"}
 
@@ -53,19 +50,7 @@ def read_items(records: Iterable[Record], report: Report) -> Iterator[Item]:
     """
     defaults: dict[str, Any] = {}
     for record in records:
-        values: dict[str, Any] = {}
-        entries: dict[str, FileEntry] = {}
-        for entry in record.entries:
-            value = entry.value()
-            if entry.keyword.effect is KeywordEffect.NO:
-                report(entry)
-                continue
-            fields = entry.keyword.targets
-            if fields[0] in entries:
-                other = entries[fields[0]]
-                raise entry.error(f"is given twice, first as {other.written}", "give it once")
-            entries |= dict.fromkeys(fields, entry)
-            values |= zip(fields, value if len(fields) > 1 else (value,), strict=True)
+        values, entries = read_values(record.entries, report)
         name = NAMES[record.group]
         first = _NAME_FIELDS.get(record.group, "name")
         if first not in entries:
