@@ -41,7 +41,7 @@ _CLUSTER = (
     Keyword("ControlMachine", CLUSTER, c.HOSTS, "cluster.slurmctld_host"),
     later("BackupController", CLUSTER, c.HOSTS, _BACKUP),
     Keyword("SlurmctldPort", CLUSTER, f.PORT),
-    Keyword("SlurmctldTimeout", CLUSTER, f.SECONDS),
+    later("SlurmctldTimeout", CLUSTER, f.SECONDS, _BACKUP),
     Keyword("SlurmctldDebug", CLUSTER, _LEVEL),
     Keyword("SlurmctldSyslogDebug", CLUSTER, _LEVEL),
     Keyword("SlurmctldLogFile", CLUSTER, f.PATH),

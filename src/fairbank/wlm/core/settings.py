@@ -38,7 +38,6 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     cluster_name: str = "cluster"
     slurmctld_host: tuple[str, ...] = ()
     slurmctld_port: int = 6_817
-    slurmctld_timeout: int = 120
     slurmctld_debug: str = "info"
     slurmctld_syslog_debug: str = "quiet"
     slurmctld_log_file: str = ""
