@@ -136,7 +136,7 @@ def test_only_fields_of_the_columns_are_requested(
     run("sacct", "-X", "-o", "jobid")
     columns = set(last_rows(controller).columns)
     assert "label" in columns
-    assert not columns & {"resident", "tres_usage", "submit_line", "std_out"}
+    assert not columns & {"resident", "submit_line", "std_out"}
 
 
 @pytest.mark.parametrize("name", SACCT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from fairbank.report.slurm.job_rows import NO_LIMIT
@@ -23,7 +23,6 @@ from fairbank.report.slurm.notation import (
     exit_code,
     mebibytes,
     plain,
-    shortened,
     time,
 )
 
@@ -72,7 +71,6 @@ class AccountingLine(NamedTuple):
     seconds, processor times milliseconds, memory MiB. None stands for what is not known, or does
     not apply to a step. `limit` is NO_LIMIT without a limit; None is that of the partition.
     `batch_tres`, `batch_cpus` and `batch_exit_code` are those of the batch step.
-    `tres_usage` has the texts of TRESUsage by the rest of the name, such as `InMax`.
     """
 
     job_id: int
@@ -88,10 +86,8 @@ class AccountingLine(NamedTuple):
     cluster: str | None = None
     partition: str | None = None
     qos: str | None = None
-    qos_id: int | None = None
     requested_qos: str | None = None
     wckey: str | None = None
-    wckey_id: int | None = None
     db_index: int | None = None
     priority: int | None = None
     state: str = "PENDING"
@@ -118,7 +114,6 @@ class AccountingLine(NamedTuple):
     requested_cpus: int = 0
     requested_memory: int | None = None
     tasks: int | None = None
-    layout: str | None = None
     requested_tres: str | None = None
     allocated_tres: str | None = None
     batch_tres: str | None = None
@@ -139,15 +134,9 @@ class AccountingLine(NamedTuple):
     user_cpu: int | None = None
     system_cpu: int | None = None
     total_cpu: int | None = None
-    energy: int | None = 0
-    frequency: int | None = None
     processor: TaskUsage | None = None
     virtual: TaskUsage | None = None
     resident: TaskUsage | None = None
-    pages: TaskUsage | None = None
-    disk_read: TaskUsage | None = None
-    disk_written: TaskUsage | None = None
-    tres_usage: Mapping[str, str] = {}
     pids: str | None = None
 
     @property
@@ -232,34 +221,21 @@ def _seconds_of_processors(seconds: int, notation: Notation) -> str:
     return _processor_time(seconds * 1000, notation)
 
 
-def _mebibytes_of_disk(size: int, notation: Notation) -> str:
-    amount = size / 2**20
-    if amount > 1:
-        return shortened(amount, unit="M") if notation.shortens else f"{amount:.2f}M"
-    return f"{amount:.2f}M" if amount > 0 else "0"
-
-
-def _energy(joules: int, notation: Notation) -> str:
-    return shortened(joules, exact=False, step=1000)
-
-
-def _hertz(kilohertz: int, notation: Notation) -> str:
-    return shortened(kilohertz, unit="K", exact=False, step=1000)
-
-
 def _part(show: Callable[[TaskUsage], Any], write: Writer = plain) -> Writer:
     return _known(lambda usage, notation: _known(write)(show(usage), notation))
 
 
-def _usage_columns(disk: Writer, disk_width: int) -> Iterator[SlurmColumn]:
-    """Yield the columns of the usage of steps; `disk` writes bytes read and written."""
+def _absent(name: str, width: int) -> SlurmColumn:
+    """Return a column of something that Fairbank does not have."""
+    return SlurmColumn(name, "job_id", constant(None), width=width)
+
+
+def _usage_columns(disk_width: int) -> Iterator[SlurmColumn]:
+    """Yield the columns of the usage of steps; averages of disks have a width of their own."""
     for name, field, widths, write in (
         ("MinCPU", "processor", (10, 10, 10, 10), _seconds_of_processors),
         ("MaxVMSize", "virtual", (10, 14, 14, 10), count),
         ("MaxRSS", "resident", (10, 10, 10, 10), count),
-        ("MaxPages", "pages", (8, 12, 14, 10), count),
-        ("MaxDiskRead", "disk_read", (12, 15, 15, disk_width), disk),
-        ("MaxDiskWrite", "disk_written", (12, 16, 16, disk_width), disk),
     ):
         extreme, node, task, average = widths
         yield SlurmColumn(name, field, _part(lambda usage: usage.extreme, write), width=extreme)
@@ -268,32 +244,29 @@ def _usage_columns(disk: Writer, disk_width: int) -> Iterator[SlurmColumn]:
         yield SlurmColumn(
             f"Ave{name[3:]}", field, _part(lambda usage: usage.average, write), width=average
         )
+    for name, extreme, node, task, average in (
+        ("Pages", 8, 12, 14, 10),
+        ("DiskRead", 12, 15, 15, disk_width),
+        ("DiskWrite", 12, 16, 16, disk_width),
+    ):
+        yield _absent(f"Max{name}", extreme)
+        yield _absent(f"Max{name}Node", node)
+        yield _absent(f"Max{name}Task", task)
+        yield _absent(f"Ave{name}", average)
     for way, width in (("In", 14), ("Out", 15)):
         for part in ("Ave", "Max", "MaxNode", "MaxTask", "Min", "MinNode", "MinTask", "Tot"):
-            wide = width + (4 if len(part) > 3 else 0)
-            yield SlurmColumn(
-                f"TRESUsage{way}{part}", "tres_usage", _tres_usage(f"{way}{part}"), width=wide
-            )
-    yield SlurmColumn("AveCPUFreq", "frequency", _known(_hertz), width=10)
+            yield _absent(f"TRESUsage{way}{part}", width + (4 if len(part) > 3 else 0))
+    yield _absent("AveCPUFreq", 10)
     for name, width in (("", 10), ("Min", 13), ("Max", 13), ("Gov", 13)):
-        yield SlurmColumn(f"ReqCPUFreq{name}", "job_id", constant(None), width=width)
-    yield SlurmColumn("ConsumedEnergy", "energy", _known(_energy), width=14)
-    yield SlurmColumn("ConsumedEnergyRaw", "energy", plain, width=17)
+        yield _absent(f"ReqCPUFreq{name}", width)
+    yield SlurmColumn("ConsumedEnergy", "job_id", constant("0"), width=14)
+    yield SlurmColumn("ConsumedEnergyRaw", "job_id", constant("0"), width=17)
     yield SlurmColumn("NTasks", "tasks", plain, width=8)
 
 
 def _sorted_tres(value: Written, notation: Notation) -> Written:
     """Return TRES in the order of their names, as slurmdbd gives them."""
     return ",".join(sorted(value.split(","))) if isinstance(value, str) else value
-
-
-def _tres_usage(name: str) -> Writer:
-    return lambda usage, notation: usage.get(name)
-
-
-def _absent(name: str, width: int) -> SlurmColumn:
-    """Return a column of something that Fairbank does not have."""
-    return SlurmColumn(name, "job_id", constant(None), width=width)
 
 
 _SACCT = (
@@ -325,7 +298,7 @@ _SACCT = (
     SlurmColumn("JobID", "full_label", plain, width=-12),
     SlurmColumn("JobIDRaw", "full_number", plain, width=-12),
     SlurmColumn("JobName", "name", plain, width=10),
-    SlurmColumn("Layout", "layout", plain, width=9),
+    _absent("Layout", 9),
     SlurmColumn("Licenses", "licenses", plain, width=10),
     _absent("McsLabel", 12),
     SlurmColumn("NCPUS", "cpus", plain, width=10),
@@ -337,7 +310,7 @@ _SACCT = (
     SlurmColumn("PlannedCPURAW", "planned_cpu", plain, width=13),
     SlurmColumn("Priority", "priority", plain, width=10),
     SlurmColumn("QOS", "qos", plain, width=10),
-    SlurmColumn("QOSRAW", "qos_id", plain, width=6),
+    _absent("QOSRAW", 6),
     SlurmColumn("QOSREQ", "requested_qos", plain, width=10),
     SlurmColumn("Reason", "reason", plain, width=22),
     SlurmColumn("ReqCPUS", "requested_cpus", plain, width=8),
@@ -365,7 +338,7 @@ _SACCT = (
     SlurmColumn("User", "user", plain, width=9),
     SlurmColumn("UserCPU", "user_cpu", _known(_processor_time), width=10),
     SlurmColumn("WCKey", "wckey", plain, width=10),
-    SlurmColumn("WCKeyID", "wckey_id", plain, width=10),
+    _absent("WCKeyID", 10),
     SlurmColumn("WorkDir", "work_dir", plain),
 )
 _SSTAT = (
@@ -379,6 +352,6 @@ def _by_name(column: SlurmColumn) -> str:
     return column.name.lower()
 
 
-SACCT = table(*sorted([*_SACCT, *_usage_columns(_mebibytes_of_disk, 14)], key=_by_name))
+SACCT = table(*sorted([*_SACCT, *_usage_columns(14)], key=_by_name))
 """By the names that --format takes in any case; a short form means the first that fits."""
-SSTAT = table(*sorted([*_SSTAT, *_usage_columns(count, 12)], key=_by_name))
+SSTAT = table(*sorted([*_SSTAT, *_usage_columns(12)], key=_by_name))

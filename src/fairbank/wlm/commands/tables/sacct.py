@@ -81,11 +81,11 @@ SSTAT_OPTIONS = (
     CommandOption("help", "h", "", "show this help"),
     CommandOption("pidformat", "i", "", "the processes"),
 )
-_USAGES = ("processor", "virtual", "resident", "pages", "disk_read", "disk_written")
-_OF_STEPS = (*_USAGES, "tasks", "tres_usage", "layout")
+_USAGES = ("processor", "virtual", "resident")
+_OF_STEPS = (*_USAGES, "tasks")
 _CPU_TIMES = ("user_cpu", "system_cpu", "total_cpu")
 _OF_RUNS = (
-    "user", "uid", "group", "gid", "partition", "qos", "qos_id", "requested_qos", "priority",
+    "user", "uid", "group", "gid", "partition", "qos", "requested_qos", "priority",
     "reason", "derived_exit_code", "cancelled_by", "planned", "limit", "requested_tres", "features",
     "licenses", "reservation", "comment", "admin_comment", "submit_line", "work_dir", "std_in",
     "std_out", "std_err", "wckey", "flags", "eligible", "restarts", "requested_memory",
@@ -293,7 +293,6 @@ def _step_state(row: Any) -> str:
 def _without_usage(row: Any, *, has_steps: bool = True) -> Any:
     """Return the row of a run. Without its steps its processor time is 0, as Slurm says."""
     values: dict[str, Any] = dict.fromkeys(_OF_STEPS)
-    values["tres_usage"] = {}
     if row.state not in _OWN_EXIT_CODE:
         values["exit_code"] = (0, 0)
     for name in set(_CPU_TIMES) & set(row._fields):
