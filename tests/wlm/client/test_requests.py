@@ -14,9 +14,9 @@ import pytest
 
 from fairbank.core.errors import Busy, Corrupt, FairbankError, Forbidden, NotFound, Unavailable
 from fairbank.wlm.client import requests
-from fairbank.wlm.client.connection import ANSWER, SOCKET, Controller, cluster_directory
+from fairbank.wlm.client.connection import SOCKET, Controller, cluster_directory
 from fairbank.wlm.protocol.commands import REQUESTS
-from fairbank.wlm.protocol.frames import Frame, encode_frame
+from fairbank.wlm.protocol.frames import ANSWER, Frame, encode_frame
 from tests.wlm.client.recording_controller import RecordingController
 
 JOB = requests.JobToSubmit(b"#!/bin/sh\n\xff", {"time": "5"}, "/tmp", [b"A=\xff", b"B=2"], ["x"])

@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.wlm.protocol.commands import (
-    ANSWER,
-    ERROR,
-    REQUEST,
     REQUESTS,
     SubmitRequest,
     decode_request,
     encode_answer,
     encode_error,
 )
-from fairbank.wlm.protocol.frames import Frame, FrameDecoder
+from fairbank.wlm.protocol.frames import ANSWER, ERROR, REQUEST, Frame, FrameDecoder
 
 SUBMIT = {
     "options": {"time": "10", "wrap": ""},

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from msgspec.inspect import type_info
 
 from fairbank.cluster.job import Run
-from fairbank.wlm.protocol.frames import Frame, FrameDecoder, FrameError
+from fairbank.wlm.protocol.frames import MESSAGE, Frame, FrameDecoder, FrameError
 from fairbank.wlm.protocol.messages import (
-    MESSAGE,
     AnyMessage,
     EndJob,
     ErrorMessage,

@@ -13,15 +13,15 @@ from fairbank.core import errors
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.wlm.protocol.frames import (
     BODY_MAX,
+    ERROR,
     NUMBER_MAX,
+    REQUEST,
     Frame,
     FrameDecoder,
     FrameError,
     encode_frame,
 )
 
-REQUEST, ANSWER, ERROR = 60, 61, 62
-"""Kinds of the frames between commands and controller."""
 SOCKET = "controller.sock"
 ANSWER_SECONDS = 60.0
 _CONNECT_TIMEOUT = struct.pack("@ll", int(ANSWER_SECONDS), 0)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time_zone import parse_zone
 from fairbank.wlm.core.effects import SetTimer
-from fairbank.wlm.core.events import TimerFired, TimerKind
+from fairbank.wlm.core.events import TimerFired
 from fairbank.wlm.core.jobs import Moment
 
 RECHECK_SECONDS = 10.0
@@ -81,6 +81,10 @@ def local_zone() -> tzinfo:
         return datetime.now(UTC).astimezone().tzinfo or UTC
 
 
+HeapEntry = tuple[int, str, int, SetTimer]
+"""Timer behind its time, kind and number, which can be compared."""
+
+
 class Timers:
     """Timers of the core; each fires once.
 
@@ -90,14 +94,14 @@ class Timers:
 
     def __init__(self, clock: ControllerClock, fire: Callable[[TimerFired], None]) -> None:
         self._clock, self._fire = clock, fire
-        self._heaps: dict[bool, list[tuple[int, str, int]]] = {True: [], False: []}
-        self._waiting: set[tuple[int, str, int]] = set()
+        self._heaps: dict[bool, list[HeapEntry]] = {True: [], False: []}
+        self._waiting: set[SetTimer] = set()
         self._wake_up: asyncio.TimerHandle | None = None
 
     def set(self, timer: SetTimer) -> None:
-        entry = (timer.at, timer.kind.value, timer.number)
-        if entry not in self._waiting:
-            self._waiting.add(entry)
+        if timer not in self._waiting:
+            self._waiting.add(timer)
+            entry = (timer.at, timer.kind.value, timer.number, timer)
             heapq.heappush(self._heaps[timer.kind.is_wall], entry)
             self._arm()
 
@@ -110,9 +114,8 @@ class Timers:
     def _arm(self) -> None:
         if self._wake_up is not None:
             self._wake_up.cancel()
-
         self._wake_up = None
-        first = [_timer(heap[0]) for heap in self._heaps.values() if heap]
+        first = [heap[0][-1] for heap in self._heaps.values() if heap]
         if first:
             delay = min(max(min(map(self._clock.seconds_until, first)), 0.0), RECHECK_SECONDS)
             self._wake_up = asyncio.get_running_loop().call_later(delay, self._run)
@@ -120,15 +123,9 @@ class Timers:
     def _run(self) -> None:
         due: list[SetTimer] = []
         for heap in self._heaps.values():
-            while heap and self._clock.seconds_until(_timer(heap[0])) <= 0:
-                entry = heapq.heappop(heap)
-                self._waiting.discard(entry)
-                due.append(_timer(entry))
+            while heap and self._clock.seconds_until(heap[0][-1]) <= 0:
+                due.append(heapq.heappop(heap)[-1])
+        self._waiting.difference_update(due)
         for timer in due:
             self._fire(TimerFired(timer.kind, timer.number))
         self._arm()
-
-
-def _timer(entry: tuple[int, str, int]) -> SetTimer:
-    at, kind, number = entry
-    return SetTimer(TimerKind(kind), number, at)

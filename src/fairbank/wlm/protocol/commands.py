@@ -13,11 +13,9 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.wlm.protocol.frames import Frame, encode_frame
+from fairbank.wlm.protocol.frames import ANSWER, ERROR, REQUEST, Frame, encode_frame
 from fairbank.wlm.protocol.messages import NOTICE_MAX, error_message
 
-REQUEST, ANSWER, ERROR = 60, 61, 62
-"""Kinds of frames."""
 VERSION = 1
 """Version of the requests."""
 PAGE = 1_000

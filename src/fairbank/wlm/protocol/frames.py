@@ -16,6 +16,8 @@ VERSION = 1
 BODY_MAX = 16 * 1024 * 1024
 BODY_MAX_BEFORE_HELLO = 64 * 1024
 NUMBER_MAX = 2**32 - 1
+MESSAGE, REQUEST, ANSWER, ERROR = 1, 60, 61, 62
+"""Kinds of frames: between daemons, and between a command and the controller."""
 
 _HEADER = struct.Struct("!IBI")
 

@@ -15,7 +15,7 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
-from fairbank.wlm.protocol.frames import VERSION, Frame, FrameError, encode_frame
+from fairbank.wlm.protocol.frames import MESSAGE, VERSION, Frame, FrameError, encode_frame
 
 Role = Literal["controller", "node", "command"]
 RunState = Literal["prolog", "starting", "running", "epilog", "finished"]
@@ -25,8 +25,6 @@ EndCause = Literal[
 NOTICE_MAX = 1_000
 TIME_LIMIT = "time limit"
 """Reason of an EndJob that sets a time limit."""
-MESSAGE = 1
-"""Kind of the frames."""
 # The bounds also refuse times that are no numbers or infinite.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]

@@ -21,8 +21,7 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import JobToSubmit
 from fairbank.wlm.controller.commands.command_server import CONNECTIONS_MAX
-from fairbank.wlm.protocol.commands import ERROR, REQUEST
-from fairbank.wlm.protocol.frames import BODY_MAX, Frame, FrameDecoder, encode_frame
+from fairbank.wlm.protocol.frames import BODY_MAX, ERROR, REQUEST, Frame, FrameDecoder, encode_frame
 from tests.support.conditions import wait_until
 from tests.wlm.controller.small_cluster import SmallCluster
 from tests.wlm.protocol.test_commands import BODIES

@@ -7,14 +7,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.submission import values as v
 from fairbank.core.time import LIMIT_MAX_SECONDS, MINUTE, parse_moment
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.scheduling.placement import constraint
 from fairbank.wlm.controller.commands.field_names import field_name
-from fairbank.wlm.controller.commands.submissions import check_licenses, check_text, known_qos
+from fairbank.wlm.controller.commands.submissions import (
+    check_licenses,
+    check_text,
+    known_qos,
+    no_partition,
+)
 from fairbank.wlm.core.events import UpdateJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
@@ -108,19 +113,11 @@ def _end(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     return {"limit": -(-seconds // MINUTE) * MINUTE}
 
 
-def _requeue(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
-    return {"may_requeue": v.zero_or_one(text, name)}
-
-
 def _partitions(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     names = tuple(dict.fromkeys(filter(None, text.split(","))))
-    unknown = [one for one in names if one not in context.state.partitions]
-    if unknown or not names:
-        raise NotFound(
-            f"there is no partition {(unknown or [text])[0][:40]!a}",
-            field="partition",
-            remedy=f"there are: {', '.join(sorted(context.state.partitions))}",
-        )
+    for one in names or (text,):
+        if one not in context.state.partitions:
+            raise no_partition(context.state, one)
     return {"partitions": names}
 
 
@@ -165,10 +162,6 @@ def _features(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]
     return {"constraint": text}
 
 
-def _contiguous(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
-    return {"contiguous": _is_yes(text, name)}
-
-
 def _sharing(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
     shares = _is_yes(text, name)
     return {"shared": shares, "exclusive": not shares}
@@ -190,7 +183,7 @@ _WANTED: Mapping[str, Change] = {
     "ReqNodeList": _hosts("required"),
     "ExcNodeList": _hosts("excluded"),
     "Features": _features,
-    "Contiguous": _contiguous,
+    "Contiguous": _value("contiguous", _is_yes),
     "OverSubscribe": _sharing,
 }
 _OF_REQUEST = frozenset(_WANTED.values())
@@ -214,7 +207,7 @@ FIELDS: Mapping[str, Change] = {
     "Partition": _partitions,
     "Priority": _value("priority", v.priority),
     "QOS": _qos,
-    "Requeue": _requeue,
+    "Requeue": _value("may_requeue", v.zero_or_one),
     "ReservationName": _word_or_none("reservation"),
     "SiteFactor": _value("site_factor", v.nice),
     "StartTime": _moment("eligible"),

@@ -20,7 +20,7 @@ from fairbank.wlm.config.entries import slurm_conf_keywords
 from fairbank.wlm.config.keyword import PARTITIONS, KeywordEffect
 from fairbank.wlm.controller.commands.field_names import find_field, required
 from fairbank.wlm.controller.commands.machine_lines import RESERVATION_FLAGS
-from fairbank.wlm.controller.commands.submissions import check_licenses
+from fairbank.wlm.controller.commands.submissions import check_licenses, no_partition
 from fairbank.wlm.core.events import UpdateNode, UpdatePartition
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeEvent
@@ -128,14 +128,6 @@ def _partition_values(fields: Mapping[str, str]) -> dict[str, Any]:
         several = value if len(keyword.targets) > 1 else (value,)
         values.update(zip(keyword.targets, several, strict=True))
     return values
-
-
-def no_partition(state: CoreState, name: str) -> NotFound:
-    return NotFound(
-        f"there is no partition {name[:40]!a}",
-        field="partition",
-        remedy=f"there are: {', '.join(sorted(state.partitions))}",
-    )
 
 
 # --- reservations ---

@@ -288,6 +288,14 @@ def known_qos(name: str, state: CoreState, field: str) -> str:
     )
 
 
+def no_partition(state: CoreState, name: str) -> NotFound:
+    return NotFound(
+        f"there is no partition {name[:40]!a}",
+        field="partition",
+        remedy=f"there are: {', '.join(sorted(state.partitions))}",
+    )
+
+
 def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> None:
     """Raise InvalidInput for licenses that the cluster does not have, or not so many."""
     known = state.settings.scheduling.licenses
