@@ -148,7 +148,7 @@ def run(context: Context, options: Namespace) -> int:
     form = context.format
     judged = [row for row in rows if row["state"] in ("active", "frozen")]
     short = [row for row in judged if least is not None and row["available"] < least]
-    warnings = [line for row in rows for line in row_warnings(row, context.bank_time, form)]
+    warnings = warnings_of(context, rows)
     warnings += [
         f"{_name(row)}: you may use {form.su_text(row['available'])}, less than"
         f" {form.for_sentences.su(least or 0)}"
@@ -190,6 +190,12 @@ def _one_su(rows: Sequence[Row]) -> list[str]:
 
 def _name(row: Row) -> str:
     return f"{row['account']}/{row['resource']}"
+
+
+def warnings_of(context: Context, rows: Sequence[Row]) -> list[str]:
+    """Return the warnings about the allocations of `/balance`."""
+    now, form = context.bank_time, context.format
+    return [line for row in rows for line in row_warnings(row, now, form)]
 
 
 def row_warnings(row: Row, now: int, form: DisplayFormat) -> list[str]:

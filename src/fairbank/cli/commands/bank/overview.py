@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.bank.balance import balances, row_warnings
+from fairbank.cli.commands.bank.balance import balances, row_warnings, warnings_of
 from fairbank.cli.commands.bank.balance import columns as balance_columns
 from fairbank.cli.commands.bank.job_rows import REFUSED, columns, jobs, refusals, with_units
 from fairbank.cli.framework.command import Command
@@ -42,7 +42,7 @@ def run(context: Context, options: Namespace) -> int:
     if options.form:
         parts = {"balances": rows, "running": running, "refused": refused}
         user = {name: me[name] for name in ("uid", "user")}
-        context.print_json("fairbank.overview/1", {**user, **parts})
+        context.print_json("fairbank.overview/1", {**user, **parts}, warnings_of(context, rows))
         return 0
     name = plain(str(me["user"] or me["uid"]))
     context.print_escaped(*folded(f"{caption(context)}   user {name}", context.width))
