@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.bank.entry import Kind
 from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import Detail, Reason, Refusal, longest_that_fits, remedies
+from fairbank.bank.rules.undo import cannot_undo
 from fairbank.core.time import parse_duration
 from fairbank.core.units import AMOUNT_MAX, parse_su
 from tests.bank.stories import play_story
 from tests.bank.story_setups import REFUSALS
+from tests.bank.test_entry import ENTRY
 
 
 def test_every_reason_has_a_remedy() -> None:
@@ -88,6 +92,7 @@ def test_advised_deposit_can_be_typed_and_suffices(requested: int, data: st.Data
     [
         ("refund 7 26m", "refund at most 0.42 SU"),
         ("withdraw physics/cpu:next 2", "withdraw at most 1.33 SU"),
+        ("transfer 2000 physics/cpu => physics/cpu:next", "transfer at most 94.58 SU"),
     ],
 )
 def test_advised_amount_is_exact_to_the_minute(line: str, advice: str) -> None:
@@ -102,7 +107,8 @@ def test_remedy_without_unused_credit_names_charges_and_holds() -> None:
     story.apply_line("withdraw physics/cpu:next 1m")
     assert isinstance(story.outcome, Refusal)
     assert remedies(story.outcome) == (
-        "nothing can be withdrawn now; check charges and holds: fairbank alloc show 2",
+        "nothing can be withdrawn or transferred now; check charges and holds: fairbank alloc show"
+        " 2",
     )
 
 
@@ -119,3 +125,11 @@ def test_unknown_cluster_gets_no_project_remedy() -> None:
             " report again"
         ),
     )
+
+
+@pytest.mark.parametrize("kind", [Kind.REFUSAL, Kind.DECLINED, Kind.NOTE])
+def test_entry_that_only_records_has_nothing_to_undo(kind: Kind) -> None:
+    """These kinds belong to no allocation, or changed none of it."""
+    refusal = cannot_undo(msgspec.structs.replace(ENTRY, kind=kind, allocation=0), None)
+    assert refusal is not None
+    assert remedies(refusal) == ("nothing is to undo: the entry changed nothing",)

@@ -106,6 +106,8 @@ def test_project_is_renamed_removed_and_restored(changing: Run) -> None:
         "an entry of this kind cannot be undone: project"
         in changing("undo", changed, "--reason", "x", "--yes").err
     )
+    unknown = output_of(changing("project", "set", "lab31", "--group", "nosuchgroup"), 3)
+    assert "field: --group try: name its number with --gid" in " ".join(unknown.split())
     again = changing("project", "set", "lab31", "--gid", 50_031)
     assert (again.out.startswith("project "), "carried out before" in again.err) == (True, True)
     assert "removed" not in changing("project", "show", "lab31").err

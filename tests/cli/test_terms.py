@@ -32,6 +32,9 @@ def test_overview_of_all_rows_has_the_state_of_each(changing: Run) -> None:
         output_of(changing("alloc", "create", *terms))
     assert changing().out.count(": planned, begins") == 7
     assert changing("--all").out.count(": planned, begins") == 9
+    warnings = json.loads(changing("--json").out)["warnings"]
+    assert warnings == json.loads(changing("balance", "--json").out)["warnings"]
+    assert sum(": planned, begins" in warning for warning in warnings) == 9
 
 
 def test_start_after_that_of_running_jobs_is_reported(changing: Run) -> None:
@@ -383,6 +386,11 @@ def test_several_allocations_are_refused_with_their_list(changing: Run) -> None:
     assert "(npu, active)" in both
     assert "(npu, planned)" in both
     assert both.endswith("field: ALLOC try: give the number bank: fairbank")
+    # A command that reads chooses among the active ones first, but -r may name any.
+    output_of(changing("alloc", "freeze", GPU, *X))
+    reading = " ".join(output_of(changing("statement", "-A", "bio_fold"), 2).split())
+    assert all(state in reading for state in ("(npu, active)", "(npu, planned)"))
+    output_of(changing("alloc", "thaw", GPU, *X))
     transfer = ("transfer", "-A", "bio_fold", "--to", "chem_qmc", "-r", "npu", 5, *X)
     moved = " ".join(output_of(changing(*transfer), 2).split())
     assert moved.endswith("field: FROM try: give the number bank: fairbank")
@@ -425,6 +433,11 @@ def test_wrong_grant_is_set_right_and_removed(changing: Run) -> None:
     assert f"jobs were charged to allocation {CPU}, or hold credit of it" in charged
     deposited = output_of(changing("alloc", "remove", GPU, "--yes"), 7)
     assert f"credit has moved in allocation {GPU}" in " ".join(deposited.split())
+    assert f"end it: fairbank alloc end {GPU}" in " ".join(deposited.split())
+    ended = entry_number(changing("alloc", "end", GPU, "--yes", *X))
+    over = " ".join(output_of(changing("alloc", "remove", GPU, "--yes"), 7).split())
+    assert "nothing is to do: it has ended, and its credit pays for no job" in over
+    output_of(changing("undo", ended, "--yes", *X))
     gone = changing("alloc", "remove", made, "--yes", "--reason", "it was & is wrong")
     entries = output_of(changing("statement", made, "-l", "-P", "-n", "-o", "REASON"))
     assert entries.endswith("it was & is wrong\n")

@@ -219,3 +219,8 @@ def test_jobs_of_several_clusters_are_refused(
     two_clusters: Run, words: tuple[str, ...], text: str
 ) -> None:
     assert text in failure(two_clusters(*words), 2)
+
+
+def test_partition_of_two_clusters_is_listed_once(two_clusters: Run) -> None:
+    unknown = failure(two_clusters("jobs", "-a", "--partition", "nope"), 3)
+    assert unknown.count("gpu-v100") == 1

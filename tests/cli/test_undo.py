@@ -279,7 +279,7 @@ def test_refused_undo_can_be_retried(changing: Run) -> None:
     output_of(changing("withdraw", GPU, f"{left}m", "--reason", "x", "--yes"))
     message = output_of(changing("undo", deposited, "--reason", "x", "--yes"), 5)
     assert "not enough unused credit" in message
-    assert "nothing can be withdrawn now" in " ".join(message.split())
+    assert "nothing can be withdrawn or transferred now" in " ".join(message.split())
     output_of(changing("deposit", GPU, f"{left}m", "--reason", "x"))
     assert "undo of entry" in output_of(changing("undo", deposited, "--reason", "x", "--yes"))
 

@@ -1084,6 +1084,8 @@ def test_invalid_job_id_is_reported(run: Run) -> None:
     result = run("render")
     assert result.code == 2
     assert "'render' is not a job id" in result.err
+    for zero in ("0", "00", "0_3"):
+        assert (run(zero).code, f"{zero!r} is not a job id" in run(zero).err) == (2, True)
     result = run("15_[2-x]")
     assert result.code == 2
     assert "'[2-x]' are no tasks of an array" in result.err

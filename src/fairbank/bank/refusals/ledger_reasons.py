@@ -27,9 +27,10 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         specific="requested {requested:su} SU, unused {available:su} SU, short by {short} SU",
         details={
             Detail.NOTHING_LEFT: Case(
-                remedy="nothing can be withdrawn now; check charges and holds: fairbank alloc show"
-                " {allocation}"
+                remedy="nothing can be withdrawn or transferred now; check charges and holds:"
+                " fairbank alloc show {allocation}"
             ),
+            Detail.TRANSFER: Case(remedy="transfer at most {most} SU"),
             Detail.WHOLE_ENTRY: Case(
                 remedy="an entry is undone whole; withdraw what is left of it: fairbank withdraw"
                 " {allocation} {most_typed} --reason '...'"
@@ -83,6 +84,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         "check what it did: {statement}",
         details={
             Detail.ENTRY: Case("{kind}"),
+            Detail.RECORD: Case("{kind}", "nothing is to undo: the entry changed nothing"),
             Detail.TRANSFER_IN: Case(
                 "{kind}",
                 "undo the entry that gave it: the one before, in the statement of the other"
@@ -196,8 +198,16 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
                 "credit has moved in allocation {allocation}",
                 "withdraw what is left and end it: fairbank alloc end {allocation} --reason '...'",
             ),
+            Detail.MOVED_AND_ENDED: Case(
+                "credit has moved in allocation {allocation}",
+                "nothing is to do: it has ended, and its credit pays for no job",
+            ),
             Detail.CHARGED_OR_HELD: Case(
                 "jobs were charged to allocation {allocation}, or hold credit of it"
+            ),
+            Detail.USED_AND_ENDED: Case(
+                "jobs were charged to allocation {allocation}, or hold credit of it",
+                "it has ended; open the right one: fairbank alloc create",
             ),
         },
     ),

@@ -38,6 +38,7 @@ class Detail(Enum):
     WRITTEN_OFF = "written-off"
     NOT_CHARGED = "not-charged"
     # credit
+    TRANSFER = "transfer"
     WHOLE_ENTRY = "whole-entry"
     WHOLE_REFUND = "whole-refund"
     NOTHING_LEFT = "nothing-left"
@@ -55,7 +56,9 @@ class Detail(Enum):
     HAS_ENDED = "has-ended"
     SWEPT = "swept"
     MOVED = "moved"
+    MOVED_AND_ENDED = "moved-and-ended"
     CHARGED_OR_HELD = "charged-or-held"
+    USED_AND_ENDED = "used-and-ended"
     # categories
     OTHER_CATEGORY = "other-category"
     NO_RESOURCE = "no-resource"
@@ -77,6 +80,7 @@ class Detail(Enum):
     RUN_OPEN = "run-open"
     # undo
     ENTRY = "entry"
+    RECORD = "record"
     UNDONE = "undone"
     CHANGED = "changed"
     TRANSFER_IN = "transfer-in"

@@ -125,7 +125,7 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
     new = _replace(old, state=state, terms=terms)
     is_new_grant = _is_relabelled(old.terms, terms)
     refusal = (
-        _used(context.data, old, new)
+        _used(context.data, old, new, now)
         or refuse_grant(context, new, None if is_new_grant else old)
         or _conflict(context.data, old, new)
         or _over(old, new, event, now)
@@ -138,7 +138,7 @@ def _is_relabelled(old: AllocationTerms, new: AllocationTerms) -> bool:
     return (new.category, new.resource) != (old.category, old.resource)
 
 
-def _used(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | None:
+def _used(data: TransactionData, old: Allocation, new: Allocation, now: int) -> Refusal | None:
     """Refuse to remove an allocation in which credit has moved, and to change category or resource
     of one that jobs were charged to or hold credit of.
     """
@@ -149,9 +149,12 @@ def _used(data: TransactionData, old: Allocation, new: Allocation) -> Refusal | 
     moved = data.kinds_moved(old.id)
     if not (moved if removes else old.held or Kind.CHARGE in moved):
         return None
+    detail = Detail.MOVED if removes else Detail.CHARGED_OR_HELD
+    if old.state_at(now) is _ENDED:
+        detail = Detail.MOVED_AND_ENDED if removes else Detail.USED_AND_ENDED
     return Refusal(
         Reason.ALLOCATION_USED,
-        Detail.MOVED if removes else Detail.CHARGED_OR_HELD,
+        detail,
         allocation=old.id,
         project=old.terms.project,
         resource=old.terms.resource,
@@ -194,7 +197,7 @@ def put_back(context: RuleContext, before: Entry) -> Outcome:
             Reason.CANNOT_UNDO, Detail.RESOURCE, allocation=old.id, facts=facts_of_refusal
         )
     new = _replace(old, terms=terms, state=AllocationState(facts_of(before)["state"]))
-    refusal = _used(context.data, old, new) or _conflict(context.data, old, new)
+    refusal = _used(context.data, old, new, context.at) or _conflict(context.data, old, new)
     return refusal if refusal is not None else _put_terms(context, new)
 
 

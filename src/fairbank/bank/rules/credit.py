@@ -74,7 +74,7 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
                 facts={"state": allocation.state_at(context.at).value},
             )
     if amount > source.withdrawable:
-        return _too_little(source, amount, _undo_detail(context))
+        return _too_little(source, amount, _undo_detail(context, Detail.TRANSFER))
     richer = _deposited(target, amount)
     if isinstance(richer, Refusal):
         return richer
@@ -159,8 +159,8 @@ def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
     return _replace(allocation, deposited=total)
 
 
-def _undo_detail(context: RuleContext) -> Detail:
-    return Detail.NONE if context.undoes is None else Detail.WHOLE_ENTRY
+def _undo_detail(context: RuleContext, of_movement: Detail = Detail.NONE) -> Detail:
+    return of_movement if context.undoes is None else Detail.WHOLE_ENTRY
 
 
 def _too_little(allocation: Allocation, amount: int, detail: Detail) -> Refusal:

@@ -110,6 +110,9 @@ _INSTEAD: Mapping[Kind, Detail] = {
     Kind.RELEASE: Detail.RELEASE,
     Kind.LAPSE: Detail.LAPSE,
     Kind.OPEN: Detail.OPENING,
+    Kind.REFUSAL: Detail.RECORD,
+    Kind.DECLINED: Detail.RECORD,
+    Kind.NOTE: Detail.RECORD,
     Kind.PROJECT: Detail.PROJECT,
     Kind.TOKEN: Detail.TOKEN,
 }

@@ -127,7 +127,7 @@ def _create(context: Context, options: Namespace) -> int:
     check_name(options.group, field="GROUP")
     body = {
         "gname": options.group,
-        "gid": _gid_of(options.group) if options.gid is None else options.gid,
+        "gid": _gid_of(options.group, "GROUP") if options.gid is None else options.gid,
         "account": options.group if options.account is None else options.account,
         "parent": _parent(context, options),
     }
@@ -168,7 +168,7 @@ def _set(context: Context, options: Namespace) -> int:
     project = find_project(context, options.project)
     gid = options.gid
     if gid is None and options.group is not None:
-        gid = _gid_of(options.group)
+        gid = _gid_of(options.group, "--group")
     values = {
         "gname": options.group,
         "gid": gid,
@@ -205,7 +205,7 @@ def _remove(context: Context, options: Namespace) -> int:
     return write(context, "fairbank.granted/1", request, sentence)
 
 
-def _gid_of(group: str) -> int:
+def _gid_of(group: str, field: str) -> int:
     from grp import getgrnam
 
     try:
@@ -213,7 +213,7 @@ def _gid_of(group: str) -> int:
     except (KeyError, ValueError) as bad:
         raise NotFound(
             f"there is no group {group[:64]!r} on this host",
-            field="GROUP",
+            field=field,
             remedy="name its number with --gid",
         ) from bad
 

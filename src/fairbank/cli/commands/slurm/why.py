@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fairbank.slurm.rankings import Priorities
 
 RUNS_MAX = 10_000
-_JOB = re.compile(r"\d{1,10}(_\d{1,7}|\+\d{1,4})?", re.ASCII)
+_JOB = re.compile(r"0*[1-9]\d{0,9}(_\d{1,7}|\+\d{1,4})?", re.ASCII)
 _REMEDY = "give one as squeue has it, such as 812345, 33_7 or 33_[1-5]"
 _NUMBER = re.compile(r"\d{1,12}", re.ASCII)
 _OF_TRACE = ("policy", "at", "procs", "runs", "seed")
