@@ -87,14 +87,15 @@ def find_allocation(
         )
     balances = context.rows("/balance", {"account": account, "resource": resource})
     if changes:  # not what a parent shares
-        rows = [row for row in balances if row["account"] == account]
+        rows = balances = [row for row in balances if row["account"] == account]
     else:
         rows = [row for row in balances if row["state"] == "active"] or balances
     if not rows:
         check_accounts(context, [account])
         raise _no_allocation(account, resource, words)
     if len(rows) > 1:
-        raise _several_allocations(account, resource, rows, words)
+        # Also those that are not active: -r may choose one.
+        raise _several_allocations(account, resource, balances, words)
     return int(rows[0]["id"])
 
 
@@ -267,7 +268,8 @@ def check_job_names(
     clusters = context.get("/cluster")["data"] if missing else []
     known = [str(cluster["name"]) for cluster in clusters]
     if what == "partition":
-        known = [str(part["name"]) for cluster in clusters for part in cluster["partitions"]]
+        parts = [part for cluster in clusters for part in cluster["partitions"]]
+        known = list(dict.fromkeys(str(part["name"]) for part in parts))
     # A refusal has no partition.
     paths = _OF_JOBS if what == "cluster" else ("/job",)
     for name in missing:
