@@ -226,6 +226,10 @@ def test_every_client_command_accepts_a_server(name: str) -> None:
     assert {"--server", "--as"} <= options_of(ALL[name])
 
 
+NUMBER_WITH_UNIT = re.compile(r"[\d.,]+[ /]+[A-Za-z]{1,2}")
+"""Cell that a script cannot read as a number: the unit belongs into the header."""
+
+
 @pytest.mark.parametrize("name", READING)
 def test_output_formats_for_scripts(fairbank: Run, name: str) -> None:
     words = (*name.split(), *READING[name])
@@ -244,6 +248,8 @@ def test_output_formats_for_scripts(fairbank: Run, name: str) -> None:
     exact = rows[0][len(there) :]
     assert rows[0] == [*there, *exact]
     assert all(head.endswith("-MINUTES") for head in exact)
+    cells = [cell for row in rows[1:] for cell in row]
+    assert [cell for cell in cells if NUMBER_WITH_UNIT.fullmatch(cell)] == []
     assert output("-P", "-l", "--delimiter", ";").splitlines()[0] == ";".join([*there, *exact])
     if len(rows) > 1:
         assert len(output("-P", "--noheader", "-l").splitlines()) == len(rows) - 1

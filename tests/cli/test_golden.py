@@ -28,7 +28,7 @@ STORIES = {
     "balance-json": "fairbank balance -A bio_fold --json",
     "balance-csv": "fairbank balance --csv --as 61002",
     "balance-parsable": "fairbank balance -P -n --units m --as 61002",
-    "balance-columns": "fairbank balance -o +ALLOC,+PACE --as 61001 -v",
+    "balance-columns": "fairbank balance -o +ALLOC,+PACE-PER-DAY --as 61001 -v",
     "usage": "fairbank usage -A chem_qmc -S 2026-07-01 --as 61001",
     "usage-by-month": "fairbank usage -A chem_qmc -r cpu -S 2026-07-01 --by month --csv",
     "usage-by-project": "fairbank usage -S 2026-07-01 --by project --limit 1",

@@ -69,10 +69,6 @@ def _runs_out(row: Row, form: DisplayFormat) -> str:
     return "frozen" if row["state"] == "frozen" else show_outlook(row, form)
 
 
-def _pace(row: Row, form: DisplayFormat) -> str:
-    return f"{form.su(row['pace'])}/d" if row["pace"] or form.exact else "-"
-
-
 def _used(row: Row) -> int | None:
     return in_permille(row["charged"], row["deposited"])
 
@@ -105,8 +101,8 @@ COLUMNS = (
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
-    Column("LEFT", lambda row, form: f"{row['days_left']} d", right=True, extra=True),
-    Column("PACE", _pace, right=True, extra=True),
+    Column("DAYS-LEFT", text("days_left"), right=True, extra=True),
+    Column("PACE-PER-DAY", su("pace"), right=True, extra=True),
     Column("MINE", su("my_charged"), right=True, extra=True),
 )
 _SHOWN_IF: Mapping[str, Callable[[Row], bool]] = {
