@@ -9,6 +9,29 @@ from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, CPU, DANA, FOLD, GPU, JORGE
 
 
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("deposit", "-A", "chem_qmc", "-r", "cpu", "-r", "gpu", 5, "--reason", "x"), "--resource"),
+        (("deposit", CPU, 5, "--reason", "x", "--reason", "y"), "--reason"),
+        (("alloc", "end", "-A", "chem_qmc", "--account=bio_fold", "--reason", "x"), "--account"),
+        (("refund", 812_301, "-M", "darwin", "--cluster", "wolf", "--reason", "x"), "--cluster"),
+    ],
+)
+def test_option_with_two_values_is_refused_where_credit_moves(
+    changing: Run, words: tuple[object, ...], field: str
+) -> None:
+    refused = changing(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert "given twice, with different values" in refused.err
+    assert f"field: {field}\n" in refused.err
+
+
+def test_option_repeated_with_one_value_is_accepted(changing: Run) -> None:
+    words = ("deposit", CPU, 5, "--reason", "x", "--dry-run")
+    assert changing(*words, "--reason", "x") == changing(*words)
+
+
 def test_missing_permission_is_reported(changing: Run) -> None:
     assert changing("deposit", CPU, 1, "--reason", "mine", "--as", AYLA).code == 4
     assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4

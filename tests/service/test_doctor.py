@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.cluster_settings import ClusterSettings, PartitionSettings
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.doctor import check_file_modes, check_store_and_settings
-from fairbank.service.settings import BankSettings, ServerSettings, StoreSettings
+from fairbank.service.settings import BankSettings, ServerSettings, StaffSettings, StoreSettings
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.support.clock import ManualClock
@@ -47,9 +48,32 @@ def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
     assert any("only observes" in check.what for check in checks)
 
 
+def test_granter_who_is_no_superuser_is_reported(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
+    migrate(url)
+    settings = BankSettings(
+        store=StoreSettings(url=url),
+        server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
+        secret_file=f"{tmp_path}/secret",
+        staff=StaffSettings(superusers=frozenset({7}), admins=frozenset({8})),
+        policy=Policy(
+            categories={"startup": GrantCategory(granters=frozenset({7, 8, os.getuid()}))}
+        ),
+    )
+    reported = [
+        check
+        for check in check_store_and_settings(settings, ManualClock(Instant(1_000)))
+        if "granter" in check.what
+    ]
+    assert [(check.what, check.ok) for check in reported] == [
+        ("granter 8 of category startup is no superuser, and cannot grant in it", False)
+    ]
+    assert "add uid 8 to staff.superusers" in (reported[0].remedy or "")
+
+
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
-    """A category of grants and the token of an agent are named too; none of them is an error,
-    because partitions and clusters may be added later.
+    """A category of grants and the token of an agent are named too; they are no errors, because
+    partitions and clusters may be added later. But cpuu is cpu, misspelt.
     """
     url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
@@ -59,7 +83,9 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         secret_file=f"{tmp_path}/secret",
         policy=Policy(
             categories={
-                "research": GrantCategory(resources={"cpu": GrantRange(), "cpuu": GrantRange()})
+                "research": GrantCategory(
+                    resources={"cpu": GrantRange(), "cpuu": GrantRange(), "tape": GrantRange()}
+                )
             }
         ),
         clusters={
@@ -94,9 +120,11 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         for check in check_store_and_settings(settings, ManualClock(Instant(1_000)))
         if "measured use" in check.what or "not a cluster of" in check.what
     ]
-    assert all(result.ok for result in output)
-    (grants, credit, agent) = (result.what for result in output)
-    assert grants.startswith("category research grants cpuu, which no partition bills")
+    assert [result.ok for result in output] == [False, True, True, True]
+    assert output[0].remedy == "if cpu is meant: policy.categories.research.resources.cpu"
+    (misspelt, grants, credit, agent) = (result.what for result in output)
+    assert misspelt.startswith("category research grants cpuu, which no partition bills")
+    assert grants.startswith("category research grants tape, which no partition bills")
     assert credit.startswith("allocation 2 is of cpuu")
     assert agent.startswith("token 2 is for the agent of darvin")
 

@@ -177,6 +177,7 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
         reason: "required" or "optional"; "none" adds no --reason.
         keyed: add --idempotency-key.
     """
+    parser.refuses_repeats = True
     group = parser.add_argument_group("Safety")
     if reason != "none":
         about = "reason, stored in the journal"

@@ -33,6 +33,10 @@ class Parser(argparse.ArgumentParser):
         )
         self.examples = examples
         self._greedy: set[str] = set()
+        self.refuses_repeats = False
+        """True for a command that writes: of two values of an option, one would be lost."""
+        self.register("action", None, _Store)
+        self.register("action", "store", _Store)
         # argparse takes -3 for a value, but -3weeks for an option; the value's own message is
         # better than "expected one argument".
         self._negative_number_matcher = re.compile(r"-\d")
@@ -177,6 +181,22 @@ def _set_cluster(options: argparse.Namespace) -> None:
 
 class HelpRequested(Exception):
     """Request for the help of the command that is being parsed."""
+
+
+class _Store(argparse.Action):
+    """Action of an option with a value. Raises ArgumentError if a parser refuses its repetition."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        is_new = getattr(namespace, self.dest, self.default) in (self.default, values)
+        if option_string and not is_new and getattr(parser, "refuses_repeats", False):
+            raise argparse.ArgumentError(self, "given twice, with different values")
+        setattr(namespace, self.dest, values)
 
 
 class HelpAction(argparse.Action):

@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 from fairbank.bank.allocation import Allocation, ShownState
@@ -24,6 +25,8 @@ from fairbank.store.urls import SQLITE, parse_url, path_of
 _DISK_FREE_PERCENT = 10
 _LATE_SECONDS = 600
 _DAMAGE_MAX = 20
+_LIKE = 0.7
+"""Similarity of names of which one is taken for the other misspelt; cpu and gpu have 0.67."""
 
 
 def check_store_and_settings(
@@ -96,6 +99,15 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
             bool(cluster.agents),
             f"agents = [UID] under [clusters.{name}]",
         )
+    superusers = settings.staff_members().superusers
+    for name, category in sorted(settings.policy.categories.items()):
+        for uid in sorted(category.granters - superusers):
+            yield HealthCheck(
+                f"granter {uid} of category {name} is no superuser, and cannot grant in it",
+                False,
+                f"add uid {uid} to staff.superusers, or remove it from"
+                f" policy.categories.{name}.granters",
+            )
     if not settings.policy.enforce:
         yield HealthCheck(
             "the bank only observes, as the settings want it: policy.enforce = false", True
@@ -189,16 +201,18 @@ def _check_ledger(store: Store, clock: Clock) -> Iterator[HealthCheck]:
 
 def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterator[HealthCheck]:
     """Report grants, allocations and agent tokens that no cluster of the settings uses. This is no
-    error.
+    error, unless a granted resource looks like one that is billed, misspelt.
     """
     clusters = settings.cluster_map()
     billed = {resource for cluster in clusters.values() for resource in cluster.resources}
     for name, category in sorted(settings.policy.categories.items()):
         for resource in sorted({*category.resources} - billed):
+            near = get_close_matches(resource, sorted(billed), n=1, cutoff=_LIKE)
             yield HealthCheck(
                 f"category {name} grants {resource}, which no partition bills: only measured use"
                 " can be charged to it (fairbank storage import)",
-                True,
+                not near,
+                f"if {''.join(near)} is meant: policy.categories.{name}.resources.{''.join(near)}",
             )
     now = clock.now()
     with store.reading() as reader:
