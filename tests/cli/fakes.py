@@ -46,6 +46,7 @@ class FakeServices:
                 "service.ops.audit_processes.verify": self._verify,
                 "service.ops.backup.Backups": self._backups,
                 "service.ops.backup_file.verify_file": self._check_backup,
+                "service.ops.backup_file.bank_of": lambda path: "fairbank",
                 "agent.control.agent_status": self._agent_status,
                 "slurm.agent_settings.read_agent_settings": self._agent_settings,
                 "agent.daemon.Agent": lambda settings, jobs: SimpleNamespace(run=_run_agent),
@@ -105,7 +106,7 @@ class FakeServices:
                 progress(done, 1_000)
         return AuditResult(1_000, 4, 300, self.findings)
 
-    def _backups(self, store: object, clock: object) -> SimpleNamespace:
+    def _backups(self, store: object, clock: object, bank: str | None = None) -> SimpleNamespace:
         return SimpleNamespace(create=self._backup, restore=self._restore)
 
     def _backup(

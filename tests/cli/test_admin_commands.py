@@ -99,19 +99,19 @@ def test_backup_and_restore(fairbank: Run) -> None:
     services = FakeServices()
     assert (
         fairbank("backup", "create", "a.fbk", "--config", "/c", services=services).out
-        == "a.fbk: 42 rows\n"
+        == "a.fbk: 42 rows\nbank fairbank\n"
     )
     assert fairbank("backup", "create", "a.fbk", "--force", services=services).code == 0
-    assert fairbank("backup", "verify", "a.fbk", services=services).out == "a.fbk: whole, 42 rows\n"
-    assert fairbank("restore", "a.fbk", services=services).out == "a.fbk: 42 rows restored\n"
+    whole = "a.fbk: whole, 42 rows\nbank fairbank\n"
+    assert fairbank("backup", "verify", "a.fbk", services=services).out == whole
+    restored = "a.fbk: 42 rows restored\nbank fairbank\n"
+    assert fairbank("restore", "a.fbk", services=services).out == restored
     assert fairbank("restore", "a.fbk", "--replace", "--yes", services=services).err.endswith(
         "fairbank audit verify\n"
     )
     result = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
     assert result.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
-    assert (
-        fairbank("restore", "a.fbk", "--check", services=services).out == "a.fbk: whole, 42 rows\n"
-    )
+    assert fairbank("restore", "a.fbk", "--check", services=services).out == whole
     assert [call[0] for call in services.calls] == [
         "backup",
         "backup",

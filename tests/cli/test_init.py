@@ -79,8 +79,7 @@ def test_json_of_a_new_bank_and_of_its_backups_names_bank_settings_and_store(
             assert {name: backup[name] for name in places} == places, words
             assert backup["data"] == {"file": file, "rows": 1}
         verified = json.loads(fairbank("backup", "verify", file, "--json").out)
-        # It reads only the file.
-        assert (verified["bank"], verified["data"]) == (None, backup["data"])
+        assert (verified["bank"], verified["data"]) == (bank, backup["data"])
 
 
 def test_empty_directory_makes_no_bank_elsewhere(

@@ -25,13 +25,20 @@ from fairbank.store.migration import migrate
 from tests.support.clock import ManualClock
 
 
-def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
+def settings_with_store(folder: Path, **more: Any) -> BankSettings:
+    url = f"sqlite:///{folder}/fairbank.sqlite"
     migrate(url)
-    settings = BankSettings(
+    return BankSettings(
         store=StoreSettings(url=url),
-        server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
-        secret_file=f"{tmp_path}/secret",
+        server=ServerSettings(socket=f"{folder}/fairbank.sock"),
+        secret_file=f"{folder}/secret",
+        **more,
+    )
+
+
+def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
+    settings = settings_with_store(
+        tmp_path,
         policy=Policy(enforce=False),
         clusters={
             "darwin": ClusterSettings(
@@ -49,12 +56,8 @@ def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
 
 
 def test_granter_who_is_no_superuser_is_reported(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
-    migrate(url)
-    settings = BankSettings(
-        store=StoreSettings(url=url),
-        server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
-        secret_file=f"{tmp_path}/secret",
+    settings = settings_with_store(
+        tmp_path,
         staff=StaffSettings(superusers=frozenset({7}), admins=frozenset({8})),
         policy=Policy(
             categories={"startup": GrantCategory(granters=frozenset({7, 8, os.getuid()}))}
@@ -75,12 +78,8 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """A category of grants and the token of an agent are named too; they are no errors, because
     partitions and clusters may be added later. But cpuu is cpu, misspelt.
     """
-    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
-    migrate(url)
-    settings = BankSettings(
-        store=StoreSettings(url=url),
-        server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
-        secret_file=f"{tmp_path}/secret",
+    settings = settings_with_store(
+        tmp_path,
         policy=Policy(
             categories={
                 "research": GrantCategory(
@@ -111,7 +110,7 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
             for cluster in ("darwin", "darvin")
         ),
     ]
-    with closing(open_store(url)) as store:
+    with closing(open_store(settings.store.url)) as store:
         Ledger(store, settings.policy).apply(
             [SubmittedRequest(request, Instant(10), 0) for request in requests]
         )

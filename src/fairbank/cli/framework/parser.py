@@ -202,13 +202,7 @@ class _Store(argparse.Action):
 class HelpAction(argparse.Action):
     """Action of `-h`: raises HelpRequested."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
+    def __call__(self, *_: Any, **__: Any) -> None:
         raise HelpRequested
 
 

@@ -25,10 +25,10 @@ from fairbank.store.contract import ProgressCallback, RestoreTarget, Store
 
 
 class Backups:
-    """Backup and restore of one store."""
+    """Backup and restore of one store, whose backups name the bank."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, bank: str | None = None) -> None:
+        self._store, self._clock, self._bank = store, clock, bank
 
     def create(
         self,
@@ -85,7 +85,7 @@ class Backups:
                 gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0) as out,
             ):
                 with self._store.reading() as reader:
-                    rows = write(out, reader, self._clock.now(), progress)
+                    rows = write(out, reader, self._clock.now(), progress, self._bank)
                 out.close()
                 raw.flush()
                 os.fsync(raw.fileno())

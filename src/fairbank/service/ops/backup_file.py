@@ -1,7 +1,8 @@
 """Backup file: gzip of JSON lines.
 
-The first line names the format, then come the rows of each table, and last a line with their number
-and SHA-256, so that a truncated file is noticed. Tokens are stored as digests, without their key.
+The first line names the format and the bank, then come the rows of each table, and last a line
+with their number and SHA-256, so that a truncated file is noticed. Tokens are stored as digests,
+without their key.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ _KINDS: dict[str, type] = {
 }
 
 
-def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | None) -> int:
+def write(
+    out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | None, bank: str | None
+) -> int:
     """Write all rows of the reader, with the time of the backup. Returns the number of rows.
 
     Args:
@@ -60,10 +63,11 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
         at: the time of the backup.
         progress: called now and then with the number of entries written, and of all entries; None
             saves counting them.
+        bank: the name of the bank; None if it is not known.
     """
     digest, rows, entries, of = hashlib.sha256(), 0, 0, reader.count_entries() if progress else 0
     encode = msgspec.json.Encoder().encode
-    out.write(encode({"format": FORMAT, "at": iso(at)}) + b"\n")
+    out.write(encode({"format": FORMAT, "at": iso(at), "bank": bank}) + b"\n")
     for name, kind in _KINDS.items():
         for row in [reader.registry()] if kind is RegistryHead else reader.scan(kind):
             line = encode([name, row]) + b"\n"
@@ -87,6 +91,13 @@ def verify_file(path: Path, progress: Progress | None = None) -> int:
     return sum(1 for _ in _lines(path, progress))
 
 
+def bank_of(path: Path) -> str | None:
+    """Return the name of the bank in a backup, None if it has none. Raises as `verify_file`."""
+    with _opened(path) as stream:
+        name = _read_header(stream, path).get("bank")
+    return name if isinstance(name, str) else None
+
+
 def chunks(path: Path) -> Iterator[tuple[type, list[Any]]]:
     """Yield the rows of a backup, some thousands of one kind at a time. Raises as `verify_file`."""
     for name, group in groupby(_lines(path), key=itemgetter(0)):
@@ -98,7 +109,7 @@ def chunks(path: Path) -> Iterator[tuple[type, list[Any]]]:
 def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, msgspec.Raw]]:
     """Yield the rows with their kinds. Raises Corrupt, for a truncated file at its end."""
     with _opened(path) as stream:
-        _check_form(stream, path)
+        _read_header(stream, path)
         if progress is None:
             yield from _rows(stream, path)
             return
@@ -127,8 +138,9 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         ) from error
 
 
-def _check_form(stream: gzip.GzipFile, path: Path) -> None:
-    form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
+def _read_header(stream: gzip.GzipFile, path: Path) -> dict[str, Any]:
+    header = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1)
+    form = header.get("format")
     if form in _OLDER_FORMATS:
         raise InvalidInput(
             f"{path} was written by an older version, from before the first release: its form is"
@@ -142,6 +154,7 @@ def _check_form(stream: gzip.GzipFile, path: Path) -> None:
             field="file",
             remedy="name a file made by: fairbank backup create",
         )
+    return header
 
 
 def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]]:

@@ -39,7 +39,7 @@ def _create(context: Context, options: Namespace) -> int:
     _note_bank(context, settings.server.name, places)
     with ProgressBar("backup", options) as progress, opened_store(config, settings) as store:
         first = partial(progress.wait, "first whether the store's file is sound")
-        rows = Backups(store, SystemClock()).create(
+        rows = Backups(store, SystemClock(), settings.server.name).create(
             Path(options.file), progress, at_work=first, replace=options.force
         )
     _print(context, rows, counted(rows, "row"), places)
@@ -48,8 +48,7 @@ def _create(context: Context, options: Namespace) -> int:
 
 def _note_bank(context: Context, bank: str, places: Mapping[str, str]) -> None:
     context.note_places(places)
-    # The text has no further line for it: settings and store say more than its name.
-    context.bank, context.bank_is_named = bank, True
+    context.bank = bank
 
 
 def _print(
@@ -70,10 +69,12 @@ def _add_verify(parser: Parser) -> None:
 
 
 def _verify(context: Context, options: Namespace) -> int:
-    from fairbank.service.ops.backup_file import verify_file
+    from fairbank.service.ops.backup_file import bank_of, verify_file
 
+    file = Path(options.file)
     with ProgressBar("backup", options) as progress:
-        rows = verify_file(Path(options.file), progress)
+        rows = verify_file(file, progress)
+    context.bank = bank_of(file)
     _print(context, rows, f"whole, {counted(rows, 'row')}")
     return 0
 
