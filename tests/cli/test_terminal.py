@@ -197,6 +197,17 @@ def test_withdrawal_asks_on_a_terminal(
     assert any(line.startswith(message) for line in lines)
 
 
+def test_warning_of_a_declined_charge_is_not_repeated(own_bank: Bank) -> None:
+    job = ("-A", "chem_qmc", "-p", "idle-std")
+    held, _ = Terminal(own_bank, "hold", "33", "-t", "60", *job, "--amount", "4").end()
+    terminal = Terminal(own_bank, "charge", "33", "--amount", "9")
+    wait_until(lambda: "[y/N]" in terminal.read(), "the question")
+    terminal.type("n\n")
+    code, lines = terminal.end()
+    assert (held, code, lines[-1]) == (0, 1, "Nothing was changed.")
+    assert " ".join(lines).count("the job holds 4 SU, 5 SU less") == 1
+
+
 def test_line_typed_before_the_question_is_no_answer(own_bank: Bank) -> None:
     terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
     terminal.type("y\nfairbank balance\n")  # pasted together with the command

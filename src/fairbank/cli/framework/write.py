@@ -128,8 +128,10 @@ def show_result(
         warnings: notes to print after those of the answer.
     """
     if answer is None:
+        if not context.options.dry_run:
+            return NOT_DONE  # nothing has happened that they could be about
         context.note(*warnings)
-        return 0 if context.options.dry_run else NOT_DONE
+        return 0
     warnings = [*warnings, *map(with_user_names, answer.get("warnings", ()))]
     if context.options.form == "json":
         context.print_json(schema, answer, warnings)
