@@ -84,7 +84,7 @@ def _await_controller(directory: ClusterDirectory) -> None:
 def _busy_jobs(controller: Controller) -> dict[str, str]:
     """Return id and name of the jobs with processes."""
     answer = controller.request(
-        "rows", of="jobs", columns=["job_id", "name"], filter={"states": _BUSY, "all": True}
+        "rows", of="jobs", columns=["job_id", "name"], filter={"states": _BUSY}
     )
     return {str(number): name for number, name in answer["rows"]}
 

@@ -71,7 +71,7 @@ def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
             while True:
                 page = controller.request(
                     "rows", seconds=_ANSWER_SECONDS, of=of, columns=[names, "state"],
-                    filter={"all": True, "tasks": of == "jobs"}, after=after,
+                    filter={"tasks": of == "jobs"}, after=after,
                 )  # fmt: skip
                 states.update(str(state) for _, state in page["rows"])
                 if (after := page.get("after")) is None:
