@@ -13,7 +13,7 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.pricing import Quote, bill, quote, remarks
 from fairbank.bank.project import Project
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.quoted_partitions import (
+from fairbank.bank.quote import (
     CheaperRequest,
     cheaper_partition,
     cheapest_first,

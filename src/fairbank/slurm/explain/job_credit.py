@@ -11,7 +11,7 @@ from typing import Any
 
 from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.report import BANK_REASONS
-from fairbank.bank.quoted_partitions import decision_order
+from fairbank.bank.quote import decision_order
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS

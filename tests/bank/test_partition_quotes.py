@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.pricing import Quote, bill
-from fairbank.bank.quoted_partitions import (
+from fairbank.bank.quote import (
     CheaperRequest,
     cheaper_partition,
     cheapest_first,
