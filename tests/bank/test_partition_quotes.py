@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.pricing import Quote, bill
+from fairbank.bank.pricing import bill
 from fairbank.bank.quote import (
     CheaperRequest,
+    Quote,
     cheaper_partition,
     cheapest_first,
     deciding,

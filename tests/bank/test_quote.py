@@ -8,16 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.bank.pricing import (
-    OBSERVED,
-    Bill,
-    Quote,
-    cost,
-    longest_paid,
-    quote,
-    remarks,
-    unpriced_qos,
-)
+from fairbank.bank.pricing import Bill, cost, longest_paid, remarks, unpriced_qos
+from fairbank.bank.quote import OBSERVED, Quote, quote
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition

@@ -12,7 +12,7 @@ from shutil import copytree
 
 import pytest
 
-from fairbank.bank.pricing import OBSERVED
+from fairbank.bank.quote import OBSERVED
 from fairbank.cli import main
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.quote import COLUMNS, bill_rows

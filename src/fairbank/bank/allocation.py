@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+
+if TYPE_CHECKING:
+    from fairbank.bank.run import UserSums
 
 
 class IdentityEnum(Enum):
@@ -154,6 +158,28 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
         Only the period counts, unless staff ended the allocation by its start or removed it.
         """
         return self.is_in_period(start) and self.state not in (_S.CANCELLED, _S.REMOVED)
+
+    def may_pay(self, project: int, start: int) -> bool:
+        """Return whether it may pay for a run if it has credit. It may have ended since.
+
+        Args:
+            project: project of the run. The allocation is its own, or a parent's.
+            start: start of the run.
+        """
+        return self.is_open_at(start) and (self.terms.project == project or self.terms.shared)
+
+    def available_credit(self, sums: UserSums) -> int:
+        """Return the credit available to a user: what remains, within the cap; 0 if frozen."""
+        return 0 if self.state is AllocationState.FROZEN else sums.within(self.remaining)
+
+    def available_now(self, sums: UserSums, now: int) -> int:
+        """Return the credit available to a user now; 0 outside of the period.
+
+        Args:
+            sums: charges, holds and cap of the user in it.
+            now: time in seconds since 1970.
+        """
+        return self.available_credit(sums) if self.is_open_at(now) else 0
 
     def state_at(self, now: int) -> AllocationState:
         """Return the state that events start from: ended after its end, recorded or not."""

@@ -1,4 +1,4 @@
-"""Price of a job, and its quote: whether an allocation can pay it. Nothing is written."""
+"""Price of a job, and notes on what it leaves out."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.policy import Policy
-from fairbank.bank.run import UserSums
 from fairbank.cluster.allocated_tres import allocated_tres
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, unpriced_tres, weigh
 from fairbank.core.units import SuMinutes, round_up
-
-OBSERVED = (
-    "the bank only observes: it would let this job through, and keep why it would have refused it"
-)
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -102,72 +95,6 @@ def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
     return tuple(
         Line(name, counts[name], weights[name], value, name in chosen)
         for name, value in weighted.items()
-    )
-
-
-# --- quotes ---
-
-
-class Quote(msgspec.Struct, frozen=True):
-    """Bill with the allocation that would pay it, and whether the bank accepts the job now.
-
-    The bill is that of one task; `available` must pay all `tasks` of an array.
-    """
-
-    bill: Bill
-    allocation: int | None
-    available: int
-    fits: bool
-    notes: tuple[str, ...] = ()
-    tasks: int = 1
-
-    @property
-    def total(self) -> int:
-        """Highest cost of all tasks, each rounded up by itself."""
-        return self.bill.amount * self.tasks
-
-    @property
-    def after(self) -> int:
-        """Available credit while all tasks hold their highest cost."""
-        return self.available - self.total
-
-    @property
-    def longest_seconds(self) -> int:
-        """Longest time limit that fits now, in whole minutes; 0 if none fits."""
-        return longest_paid(self.bill.billing * self.bill.factor, self.available // self.tasks)
-
-
-def quote(
-    bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy, tasks: int = 1
-) -> Quote:
-    """Return the first allocation that can pay all tasks, otherwise the first one, or none.
-
-    If the bank only observes, every job fits, with a note.
-
-    Args:
-        bill: price of the job.
-        candidates: allocations that may pay, with the sums of the user.
-        policy: rules of the bank.
-        tasks: number of tasks of an array; 1 for another job.
-    """
-    for allocation, sums in candidates:
-        if _can_pay(allocation, sums, bill.amount * tasks):
-            left = available_credit(allocation, sums)
-            return Quote(bill, allocation.id, left, fits=True, tasks=tasks)
-    notes = () if policy.enforce else (OBSERVED,)
-    number, left = None, 0
-    if candidates:
-        first, sums = candidates[0]
-        number, left = first.id, available_credit(first, sums)
-    return Quote(bill, number, left, fits=not policy.enforce, notes=notes, tasks=tasks)
-
-
-def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
-    """Return whether the ledger would accept a hold. Above a cap it accepts none, not even of 0."""
-    return (
-        allocation.state is AllocationState.ACTIVE
-        and amount <= allocation.remaining
-        and (sums.left is None or amount <= sums.left)
     )
 
 
@@ -255,19 +182,3 @@ def _unknown_memory(request: JobRequest, partition: Partition) -> str:
         f" the bank's settings lack clusters.{request.cluster}.partitions.{request.partition}"
         f".{settings}"
     )
-
-
-def available_credit(allocation: Allocation, sums: UserSums) -> int:
-    """Return the available credit: what remains, within the cap of the user; 0 if frozen."""
-    return sums.within(allocation.remaining) if allocation.state is AllocationState.ACTIVE else 0
-
-
-def available_now(allocation: Allocation, sums: UserSums, now: int) -> int:
-    """Return the available credit of a user now; 0 if the allocation is not active.
-
-    Args:
-        allocation: allocation with its term and state.
-        sums: charges, holds and cap of the user in it.
-        now: time in seconds, which must be in the term.
-    """
-    return available_credit(allocation, sums) if allocation.is_in_period(now) else 0

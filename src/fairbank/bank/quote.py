@@ -1,4 +1,6 @@
-"""Quotes of a job in each partition that it names, and cheaper requests that would do."""
+"""Quote of a job: whether an allocation can pay its price, in each partition that it names, and
+cheaper requests that would do. Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,74 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from fairbank.bank.pricing import Quote, cost
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import Bill, cost, longest_paid
+from fairbank.bank.rules.context import obstacle
+from fairbank.bank.run import UserSums
 from fairbank.cluster.partition import Cluster
 from fairbank.core.time import show_duration
 from fairbank.core.tres import BillingRule, is_max_candidate
+
+OBSERVED = (
+    "the bank only observes: it would let this job through, and keep why it would have refused it"
+)
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """Bill with the allocation that would pay it, and whether the bank accepts the job now.
+
+    The bill is that of one task; `available` must pay all `tasks` of an array.
+    """
+
+    bill: Bill
+    allocation: int | None
+    available: int
+    fits: bool
+    notes: tuple[str, ...] = ()
+    tasks: int = 1
+
+    @property
+    def total(self) -> int:
+        """Highest cost of all tasks, each rounded up by itself."""
+        return self.bill.amount * self.tasks
+
+    @property
+    def after(self) -> int:
+        """Available credit while all tasks hold their highest cost."""
+        return self.available - self.total
+
+    @property
+    def longest_seconds(self) -> int:
+        """Longest time limit that fits now, in whole minutes; 0 if none fits."""
+        return longest_paid(self.bill.billing * self.bill.factor, self.available // self.tasks)
+
+
+def quote(
+    bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy, tasks: int = 1
+) -> Quote:
+    """Return the first allocation that can pay all tasks, otherwise the first one, or none.
+
+    If the bank only observes, every job fits, with a note.
+
+    Args:
+        bill: price of the job.
+        candidates: allocations that may pay, with the sums of the user.
+        policy: rules of the bank.
+        tasks: number of tasks of an array; 1 for another job.
+    """
+    for allocation, sums in candidates:
+        if obstacle(allocation, sums, bill.amount * tasks) is None:
+            left = allocation.available_credit(sums)
+            return Quote(bill, allocation.id, left, fits=True, tasks=tasks)
+    notes = () if policy.enforce else (OBSERVED,)
+    number, left = None, 0
+    if candidates:
+        first, sums = candidates[0]
+        number, left = first.id, first.available_credit(sums)
+    return Quote(bill, number, left, fits=not policy.enforce, notes=notes, tasks=tasks)
 
 
 class CheaperRequest(NamedTuple):

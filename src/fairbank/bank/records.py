@@ -93,7 +93,7 @@ class BankFunds:
             allocation
             for lender in self.chains[project]
             for allocation in self.own(lender, resource)
-            if allocation.is_in_period(at) and (allocation.terms.shared or lender == project)
+            if allocation.may_pay(project, at)
         ]
 
     def beyond_credit(self, charges: Iterable[PlannedCharge]) -> list[int]:

@@ -162,9 +162,6 @@ class TransactionData:
     def candidates(self, chain: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
         """Return the allocations that may pay for a run: the project's own, then shared of parents.
 
-        The state does not matter: an allocation that has ended since pays for a run that started in
-        time and is reported late.
-
         Args:
             chain: project of the run, then its parents.
             resource: resource that the partition bills.
@@ -174,7 +171,7 @@ class TransactionData:
             allocation
             for project in chain
             for allocation in self.allocations_of(project, resource)
-            if allocation.is_open_at(at) and (project == chain[0] or allocation.terms.shared)
+            if allocation.may_pay(chain[0], at)
         ]
 
     def projects_of(self, numbers: Iterable[int]) -> list[Project]:

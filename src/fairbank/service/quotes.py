@@ -10,20 +10,22 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.pricing import Quote, bill, quote, remarks
+from fairbank.bank.pricing import bill, remarks
 from fairbank.bank.project import Project
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.quote import (
     CheaperRequest,
+    Quote,
     cheaper_partition,
     cheapest_first,
     deciding,
     less_memory,
+    quote,
     smaller_requests,
 )
 from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
-from fairbank.bank.rules.run_refusals import credit_at_refusal, credit_facts
+from fairbank.bank.rules.run_refusals import credit_facts
 from fairbank.bank.rules.short_term import JobPlace, RequestedPlace, place_job, short_terms
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
@@ -168,7 +170,7 @@ class Quotes(UseCases):
         refusal = reason and Refusal(
             reason,
             requested=offer.total,
-            available=0 if payer is None else credit_at_refusal(*payer, reason),
+            available=0 if payer is None else payer[0].available_credit(payer[1]),
             facts=None if payer is None else credit_facts(*payer, reason),
             allocation=offer.allocation,
             project=project.id,

@@ -9,7 +9,6 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, ShownState
 from fairbank.bank.entry import Entry
-from fairbank.bank.pricing import available_credit
 from fairbank.bank.query import (
     PAGE_MAX,
     AllocationQuery,
@@ -35,7 +34,6 @@ from fairbank.bank.refusals import (
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.rules.context import obstacle
-from fairbank.bank.rules.run_refusals import credit_at_refusal
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import price_groups
@@ -309,7 +307,7 @@ def _present_refusal(
     requested = max(refusal.requested, 1)
     reason = obstacle(payer, user, requested)
     if reason is None:
-        available = user.within(payer.remaining)
+        available = payer.available_credit(user)
         return msgspec.structs.replace(refusal, detail=Detail.PAID_NOW, available=available)
     short, of_cap = requested - payer.remaining, 0 if user.left is None else requested - user.left
     detail = Detail.CREDIT_AND_CAP if short > 0 and of_cap > 0 else Detail.NONE
@@ -317,7 +315,7 @@ def _present_refusal(
         refusal,
         reason=reason,
         detail=Detail.NONE if reason is Reason.FROZEN else detail,
-        available=credit_at_refusal(payer, user, reason),
+        available=payer.available_credit(user),
         facts=Facts(
             remaining=payer.remaining, missing_credit=short, needed_cap=(user.cap or 0) + of_cap
         ),
@@ -367,5 +365,10 @@ def _first_sufficient(offers: Offers, amount: int) -> int | None:
     could.
     """
     return next(
-        (left for left in (available_credit(*offer) for offer in offers) if left >= amount), None
+        (
+            left
+            for left in (allocation.available_credit(sums) for allocation, sums in offers)
+            if left >= amount
+        ),
+        None,
     )

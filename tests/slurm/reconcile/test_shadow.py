@@ -57,6 +57,12 @@ def test_run_holds_its_limit_and_costs_its_time() -> None:
     assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
 
 
+@pytest.mark.parametrize("state", [AllocationState.CANCELLED, AllocationState.REMOVED])
+def test_cancelled_and_removed_allocations_pay_nothing(state: AllocationState) -> None:
+    result = shadow_of([a_job(1)], an_allocation(1, 2, 1_000, state=state))
+    assert reasons(result) == [ShadowReason.NO_ALLOCATION]
+
+
 def test_credit_of_a_frozen_allocation_is_not_left() -> None:
     frozen = an_allocation(1, 2, 1_000, state=AllocationState.FROZEN)
     result = shadow_of([a_job(1)], frozen)

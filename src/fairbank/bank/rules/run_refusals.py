@@ -111,7 +111,7 @@ def refuse_report(
         detail,
         facts=facts or None,
         requested=0 if isinstance(request, Release | Unpriced) else request.amount,
-        available=_available(context.data, allocation, request.owner, reason),
+        available=_available(context.data, allocation, request.owner),
         allocation=allocation.id if allocation else None,
         project=request.reported.project or None,
         account=request.account,
@@ -157,7 +157,7 @@ def refuse_change(
         detail,
         facts=facts,
         requested=amount,
-        available=_available(context.data, allocation, known.owner, reason),
+        available=allocation.available_credit(sums),
         allocation=allocation.id,
         project=known.reported.project,
         resource=allocation.terms.resource,
@@ -180,25 +180,10 @@ def observed_only(refusal: Refusal) -> Done:
     return Done(entry=refusal.entry or 0)
 
 
-def _available(
-    data: TransactionData, allocation: Allocation | None, owner: int, reason: Reason
-) -> int:
+def _available(data: TransactionData, allocation: Allocation | None, owner: int) -> int:
     if allocation is None:
         return 0
-    return credit_at_refusal(allocation, data.sums_of(allocation.id, owner), reason)
-
-
-def credit_at_refusal(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
-    """Return what the user can use in SU-minutes: the rest of the allocation, within the cap.
-
-    Args:
-        allocation: allocation that cannot pay.
-        sums: charges, holds and cap of the user in it.
-        reason: reason of the refusal; of a frozen allocation the user can use 0.
-    """
-    if reason is Reason.FROZEN:
-        return 0
-    return sums.within(allocation.remaining)
+    return allocation.available_credit(data.sums_of(allocation.id, owner))
 
 
 def credit_facts(allocation: Allocation, sums: UserSums, reason: Reason) -> Facts | None:

@@ -9,7 +9,6 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, AllocationTerms
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
-from fairbank.bank.pricing import available_now
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance, ListedMember, UserRow
 from fairbank.cluster.partition import Cluster, one_su
@@ -114,7 +113,7 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         allocation,
         **(structs.asdict(terms) | period),
         remaining=allocation.remaining,
-        available=available_now(allocation, sums, now),
+        available=allocation.available_now(sums, now),
         my_charged=sums.charged,
         my_held=sums.held,
         my_cap=sums.cap,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from fairbank.bank.efficiency import efficiency
 from fairbank.bank.entry import Entry
-from fairbank.bank.pricing import Quote
+from fairbank.bank.quote import Quote
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.bank.run import ReportedRun, RunEnd, RunRecord, RunState
 from fairbank.cluster.job import NO_DETAILS, JobDetails, Run, join_status, split_status

@@ -14,7 +14,6 @@ from enum import Enum
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.pricing import available_now
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankRun
 from fairbank.bank.run import UserSums
@@ -191,7 +190,7 @@ class _ShadowBank:
         self._world, self._prices = world, ClusterPrices(world.cluster)
         self._funds = BankFunds(world.projects, world.allocations)
         self._left = {
-            allocation.id: available_now(allocation, UserSums(), world.now)
+            allocation.id: allocation.available_now(UserSums(), world.now)
             for allocation in world.allocations
         }
         self._holds: dict[AccountingJob, tuple[int, int]] = {}
