@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of, term_changes
-from fairbank.bank.query import EntryQuery, Page
+from fairbank.bank.entry import Entry, Kind, facts_of, term_changes
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.service.ledger import Ledger
-from fairbank.store.contract import Reader, Store
+from fairbank.service.statement import last_terms
+from fairbank.store.contract import Store
 
 
 class DryRunEntry(NamedTuple):
@@ -90,16 +90,3 @@ def _current_terms(store: Store, entries: list[Entry]) -> Entry | None:
         return None
     with store.reading() as reader:
         return last_terms(reader, allocation)
-
-
-def last_terms(reader: Reader, allocation: int, *, before: int | None = None) -> Entry | None:
-    """Return an allocation's last entry with terms, if any.
-
-    Args:
-        reader: reads the journal.
-        allocation: the allocation, by number.
-        before: the id of an entry: only earlier ones count; None: all.
-    """
-    query = EntryQuery(allocation=allocation, kinds=OF_TERMS)
-    page = reader.entries(query, Page(1, after=before, newest_first=True))
-    return next(iter(page), None)

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.bank.entry import EFFECTS, OF_RUNS, OF_TERMS, Entry, Kind, term_changes
-from fairbank.bank.query import Balance, Page
+from fairbank.bank.query import Balance, EntryQuery, Page
 from fairbank.bank.refusals import CREDIT_REASONS, refusal_of
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.service.access.identity import Identity
-from fairbank.service.dry_run import last_terms
 from fairbank.store.contract import Reader
 
 _OF_CREDIT = OF_TERMS | frozenset(EFFECTS)
@@ -122,3 +121,16 @@ def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
         if first is None or first.seq == 1
         else last_terms(reader, first.allocation, before=first.id)
     )
+
+
+def last_terms(reader: Reader, allocation: int, *, before: int | None = None) -> Entry | None:
+    """Return an allocation's last entry with terms, if any.
+
+    Args:
+        reader: reads the journal.
+        allocation: the allocation, by number.
+        before: the id of an entry: only earlier ones count; None: all.
+    """
+    query = EntryQuery(allocation=allocation, kinds=OF_TERMS)
+    page = reader.entries(query, Page(1, after=before, newest_first=True))
+    return next(iter(page), None)
