@@ -23,12 +23,12 @@ from fairbank.bank.pricing import known_qos
 from fairbank.cli import main
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.cli.framework.host import Local
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import iso
 from fairbank.csv_import.jobs import JOB_FIELDS, JobFileRules, parse_job_table
 from fairbank.csv_import.table import CsvRow, CsvTable
-from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Run, runner
 from tests.cli.output_values import available, fold, output_of
 from tests.cli.served_site import serve_site

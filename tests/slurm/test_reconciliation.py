@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.run_report import HoldReport
 from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.client.bank_client import BankClient, ReportAmounts
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.history_import import HistoryResult, import_history
-from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.people_import import import_people
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.reconcile.compare import Category

@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
-from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.resized import join_resized
 from tests.slurm.accounting_audit import slurm_time

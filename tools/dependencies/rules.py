@@ -24,15 +24,15 @@ PURE: Mapping[str, str] = {
     "report.plots.simulations": "simulator report",
     "report.plots.site_factor": "priority report",
     "slurm.parsers": "core core.submission cluster priority report.slurm",
-    "slurm.parsers.traces": "core simulator slurm.parsers",
+    "slurm.parsers.traces": "core cluster simulator slurm.parsers",
     "slurm.reconcile": "core cluster bank slurm.parsers",
     "slurm.health": "core cluster slurm.parsers slurm.reconcile",
     "slurm.fairshare_view": "core core.submission cluster priority jobqueue report report.slurm "
     "slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling jobqueue slurm.parsers "
     "slurm.parsers.traces",
-    "csv_import": "core slurm.parsers",
     "wlm.protocol.messages": "core cluster wlm.protocol.frames",
+    "csv_import": "core cluster",
     "wlm.config": "core core.submission cluster priority scheduling slurm.parsers wlm.core",
 }
 SHELLS: Mapping[str, str] = {
@@ -70,7 +70,7 @@ SHELLS: Mapping[str, str] = {
     "csv_import.storage": "core cluster bank rest.client.bank_client csv_import",
     "slurm.reconcile.repair": "core cluster bank rest.client.bank_client slurm.parsers "
     "slurm.reconcile",
-    "slurm.reconcile.reconciler": "core bank rest.client.bank_client slurm slurm.parsers "
+    "slurm.reconcile.reconciler": "core cluster bank rest.client.bank_client slurm slurm.parsers "
     "slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client rest.client.bank_client slurm slurm.parsers "
     "slurm.reconcile slurm.health",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, final_state
@@ -17,7 +18,6 @@ from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS, Instant, only_instant, parse_clock_time
 from fairbank.core.tres import parse_counts, parse_job_tres
 from fairbank.csv_import.table import CsvRow, CsvTable, TableFields
-from fairbank.slurm.parsers.values import AccountingJob
 
 JOB_FIELDS = TableFields(
     required=("job_id", "user", "account", "start"),

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition import Cluster
 from fairbank.core.tres import billing
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.machine import read_hosts, read_nodes
-from fairbank.slurm.parsers.values import UnreadableLine
 
 
 def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dict[str, Fraction]:

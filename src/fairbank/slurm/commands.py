@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
@@ -25,14 +26,7 @@ from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, sh
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
-from fairbank.slurm.parsers.values import (
-    AccountingJob,
-    JobEnd,
-    JobGroup,
-    ParsedRows,
-    QueuedJob,
-    SlurmAssociation,
-)
+from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows, QueuedJob, SlurmAssociation
 
 TIMEOUT_SECONDS = 300.0
 """Time limit of a command: sacct for a month of a busy cluster can take minutes."""

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankRun, PlannedCharge
+from fairbank.cluster.accounting_job import AccountingJob, UnreadableLine
 from fairbank.core.errors import InvalidInput
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX, show_minutes
 from fairbank.rest.client.bank_client import BankClient, ReportAmounts
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_RELEASE,
     Category,

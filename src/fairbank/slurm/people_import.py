@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import NotFound
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.rest.client import Refused
@@ -17,7 +18,6 @@ from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
-from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.reconcile.import_plan import (
     ImportPlan,
     PlannedProject,

@@ -14,16 +14,10 @@ from enum import Enum
 import msgspec
 
 from fairbank.bank.records import BankCluster, BankProject
+from fairbank.cluster.accounting_job import LIMIT_CELL, AccountingJob, UnreadableLine
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers.machine import ANY_GPU
-from fairbank.slurm.parsers.values import (
-    LIMIT_CELL,
-    AccountingJob,
-    ParsedRows,
-    SlurmNode,
-    SlurmPartition,
-    UnreadableLine,
-)
+from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction
 from fairbank.slurm.reconcile.node_sizes import default_partition

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli import main
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.sacct import JOBS
-from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
 from tests.slurm.reconcile.jobs import a_job, sacct_row

@@ -14,13 +14,13 @@ import pytest
 from fairbank.agent.reports.report import ReportKind, report_body
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import AgentRunState
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.job import Run
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.rest.client.response import Refused
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler
 from tests.agent.plugin import epilog_event

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
@@ -23,7 +24,7 @@ from fairbank.slurm.held_jobs import (
     affordable_jobs,
 )
 from fairbank.slurm.parsers.squeue import HELD_FORMAT, HeldJob, read_held_jobs
-from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.values import ParsedRows
 from tests.agent.conftest import SU, Site
 from tests.support.server import run_bank
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from fairbank.slurm.parsers.values import UNFINISHED_STATES
+from fairbank.cluster.accounting_job import UNFINISHED_STATES
 
 DELIMITER = "\x1f"
 

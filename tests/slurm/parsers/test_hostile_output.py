@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
-from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.reconcile.jobs import a_job, sacct_row
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)

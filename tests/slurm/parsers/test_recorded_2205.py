@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.config import Version, read_version, support_note
-from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
+from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.reconcile.restarts import restart_count
 from tests.slurm.lab.recorder import SACCT
 from tests.support.recorded_slurm import line

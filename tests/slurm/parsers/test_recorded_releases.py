@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import config, job_lines, jobs, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.config import COMPLETE_JSON, RECORDED, read_version, support_note
-from fairbank.slurm.parsers.values import AccountingJob
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NEWER = sorted(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.slurm.parsers import sacct
-from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.reconcile.jobs import a_job, sacct_json, sacct_row
 
 JOBS = st.builds(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairbank.bank.records import BankRun
-from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
+from fairbank.cluster.accounting_job import AccountingJob
+from fairbank.slurm.parsers.values import QueuedJob
 from fairbank.slurm.reconcile.compare import (
     Category,
     ReconcileComparison,

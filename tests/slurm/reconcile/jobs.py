@@ -11,11 +11,11 @@ from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.policy import Policy
 from fairbank.bank.records import BankCluster, BankProject, BankRun
 from fairbank.bank.run import ReportedRun, RunEnd, RunState
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Partition
 from fairbank.core.time import Instant, iso
 from fairbank.core.tres import parse_weights
-from fairbank.slurm.parsers.values import AccountingJob
 from tests.support.recorded_slurm import line
 
 NOW = 1_795_300_000

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.job import JobDetails
-from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
+from fairbank.slurm.parsers.values import QueuedJob
 from fairbank.slurm.reconcile.compare import Category, ReconcileComparison
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.repair import charge_report

@@ -9,10 +9,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.run_report import RunPiece
 from fairbank.core.units import round_up
 from fairbank.slurm.parsers import sacct
-from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.repair import charge_report

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.records import BankCluster, BankRun
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.allocated_tres import NodeSize
 from fairbank.cluster.partition import Partition
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers.machine import read_partitions
-from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, SlurmPartition
+from fairbank.slurm.parsers.values import ParsedRows, SlurmPartition
 from fairbank.slurm.reconcile.shadow import (
     ShadowAccount,
     ShadowInput,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation
@@ -36,7 +37,6 @@ from fairbank.slurm.explain.queue_input import read_queue
 from fairbank.slurm.explain.waiting_job import find_pending, not_waiting
 from fairbank.slurm.output import cluster_missing
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
-from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.run_times import (
     ACCOUNTING_TIMEOUT_SECONDS,

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import FairbankError
 from fairbank.priority.associations import own_association
@@ -19,7 +20,6 @@ from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.config import Version
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 from fairbank.slurm.queue_snapshot.settings import usage_thresholds
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.parsers.job_lines import COMMAND as JOB_COMMAND
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.queue_snapshot.snapshot import LiveQueue
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
@@ -38,7 +39,6 @@ from fairbank.slurm.parsers.values import (
     SlurmNode,
     SlurmPartition,
     SlurmQos,
-    UnreadableLine,
 )
 
 _NAMES = {

@@ -12,9 +12,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import InvalidInput
 from fairbank.report.slurm import notation
-from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.parsers.words import Reader, quote_unknown
 from fairbank.slurm.parsers.words import job_id as job_number
 

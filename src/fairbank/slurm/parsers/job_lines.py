@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
+from fairbank.cluster.accounting_job import UNFINISHED_STATES, UnreadableLine
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.report.slurm.scontrol import NO_JOBS
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, pairs_of, read_rows
-from fairbank.slurm.parsers.values import UNFINISHED_STATES, ListedJob, ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.values import ListedJob, ParsedRows
 
 COMMAND = "scontrol show job"
 _LINE_START = re.compile(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from fairbank.cluster.accounting_job import STATES_WITH_NODES
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.cluster.job import squeue_name
 from fairbank.cluster.node import Gpus
@@ -24,7 +25,7 @@ from fairbank.report.slurm.notation import ANY, NO, NONE, NOT_APPLICABLE, NULL, 
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, read_rows
 from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, listed_fields
-from fairbank.slurm.parsers.values import STATES_WITH_NODES, ListedJob, ParsedRows
+from fairbank.slurm.parsers.values import ListedJob, ParsedRows
 
 _NOTHING = frozenset({"", NULL, NOT_APPLICABLE, NONE, ANY})
 _ON_NODES = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)

@@ -12,6 +12,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairbank.cluster.accounting_job import (
+    EMPTY,
+    RESIZING,
+    UNFINISHED_STATES,
+    AccountingJob,
+    UnreadableLine,
+)
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED, final_state
@@ -20,16 +27,7 @@ from fairbank.report.slurm.notation import PARTITION_LIMIT
 from fairbank.report.slurm.sacct import SACCT
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
-from fairbank.slurm.parsers.values import (
-    EMPTY,
-    RESIZING,
-    UNFINISHED_STATES,
-    AccountingJob,
-    JobEnd,
-    JobGroup,
-    ParsedRows,
-    UnreadableLine,
-)
+from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows
 from fairbank.slurm.parsers.words import Reader
 
 V = TypeVar("V")

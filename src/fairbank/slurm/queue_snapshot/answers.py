@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.cluster.license import License
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
@@ -27,7 +28,7 @@ from fairbank.slurm.parsers.machine import (
     read_partition_rules,
     read_reservations,
 )
-from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.values import ParsedRows
 
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,10 +15,11 @@ import msgspec
 
 from fairbank.bank.records import BankCluster, BankRun
 from fairbank.bank.run import RunState
+from fairbank.cluster.accounting_job import RESIZING, UNFINISHED_STATES, AccountingJob
 from fairbank.cluster.job import NO_DETAILS
 from fairbank.core.errors import NotFound
 from fairbank.core.final_state import LOST, REQUEUED
-from fairbank.slurm.parsers.values import RESIZING, UNFINISHED_STATES, AccountingJob, QueuedJob
+from fairbank.slurm.parsers.values import QueuedJob
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 START_TOLERANCE_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds

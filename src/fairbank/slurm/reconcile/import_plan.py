@@ -12,10 +12,11 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankProject
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.ids import UID_MAX
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.slurm.parsers.values import AccountingJob, SlurmAssociation
+from fairbank.slurm.parsers.values import SlurmAssociation
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 ROOT = "root"

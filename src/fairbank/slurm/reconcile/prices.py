@@ -9,19 +9,14 @@ import msgspec
 
 from fairbank.bank.pricing import cost
 from fairbank.bank.records import BankCluster
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.allocated_tres import Memory, count_only_types
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.settings_file import toml_key, toml_string
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
 from fairbank.slurm.parsers.config import read_billing_rule
-from fairbank.slurm.parsers.values import (
-    AccountingJob,
-    SlurmAssociation,
-    SlurmNode,
-    SlurmPartition,
-    SlurmQos,
-)
+from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
 from fairbank.slurm.reconcile.node_sizes import default_partition, size_settings
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1

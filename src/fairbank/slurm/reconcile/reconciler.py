@@ -12,18 +12,13 @@ import msgspec
 
 from fairbank.bank.records import BankCluster, BankFunds, BankRun
 from fairbank.bank.refusals import Reason
+from fairbank.cluster.accounting_job import AccountingJob, UnreadableLine
 from fairbank.core.errors import InvalidInput
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import DAY
 from fairbank.rest.client.bank_client import BankClient, StoredRefusal
 from fairbank.slurm.commands import IDS_PER_COMMAND, SlurmCommands
-from fairbank.slurm.parsers.values import (
-    AccountingJob,
-    JobEnd,
-    JobGroup,
-    ParsedRows,
-    UnreadableLine,
-)
+from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
     REPAIRED_BY_RELEASE,

@@ -9,6 +9,7 @@ from functools import cached_property
 import msgspec
 
 from fairbank.bank.records import BankFunds, BankRun
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import CompleteReport, check_report, outcome_of
 from fairbank.core.errors import InvalidInput
@@ -16,7 +17,7 @@ from fairbank.core.final_state import LOST
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.progress import StageProgress, no_progress
 from fairbank.rest.client.bank_client import BankClient, ReportAmounts, ReportRefusal
-from fairbank.slurm.parsers.values import AccountingJob, JobEnd
+from fairbank.slurm.parsers.values import JobEnd
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
     REPAIRED_BY_RELEASE,

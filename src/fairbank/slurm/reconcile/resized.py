@@ -11,14 +11,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairbank.cluster.accounting_job import RESIZING, AccountingJob
 from fairbank.cluster.run_report import RunPiece
 from fairbank.core.time import LAST_INSTANT
-from fairbank.slurm.parsers.values import (
-    RESIZING,
-    AccountingJob,
-    is_next_record,
-    seconds_since_change,
-)
+from fairbank.slurm.parsers.values import is_next_record, seconds_since_change
 
 
 def join_resized(jobs: Iterable[AccountingJob]) -> list[AccountingJob]:

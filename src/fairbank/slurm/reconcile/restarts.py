@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core.final_state import REQUEUED
-from fairbank.slurm.parsers.values import AccountingJob
 
 REQUEUE_SECONDS = 3_600  # a requeued job is submitted again when its epilogs are done
 

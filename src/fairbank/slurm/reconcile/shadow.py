@@ -17,15 +17,9 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankRun
 from fairbank.bank.run import UserSums
+from fairbank.cluster.accounting_job import LIMIT_CELL, PRICE_CELLS, AccountingJob, UnreadableLine
 from fairbank.core.units import SuMinutes
-from fairbank.slurm.parsers.values import (
-    LIMIT_CELL,
-    PRICE_CELLS,
-    AccountingJob,
-    ParsedRows,
-    SlurmPartition,
-    UnreadableLine,
-)
+from fairbank.slurm.parsers.values import ParsedRows, SlurmPartition
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from fairbank.cluster.accounting_job import RESIZING, UNFINISHED_STATES
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, LOST
@@ -14,12 +15,7 @@ from fairbank.core.slurm_numbers import CPUS_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.values import (
-    RESIZING,
-    UNFINISHED_STATES,
-    is_next_record,
-    seconds_since_change,
-)
+from fairbank.slurm.parsers.values import is_next_record, seconds_since_change
 
 Cells = Mapping[str, str]
 

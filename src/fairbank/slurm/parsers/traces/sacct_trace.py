@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import (
     FastLine,
@@ -30,7 +31,6 @@ from fairbank.slurm.parsers.traces.execution import (
     missing_information,
     read_execution,
 )
-from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.parsers.words import quote_unknown
 
 WINDOW = 1 << 15
