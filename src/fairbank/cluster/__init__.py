@@ -1,1 +1,1 @@
-"""Machine and jobs: runs, job requests, lines of accounting, partitions, nodes, reservations, dependencies."""
+"""Machine and jobs: runs, requests, accounting, partitions, nodes, reservations, dependencies."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.admin.csv_options import add_table, file_columns, read_csv
-from fairbank.cli.commands.slurm.history import (
+from fairbank.cli.commands.admin.import_result import (
     COVER_ABOUT,
     exceeds_credit,
     of_resources,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.admin.csv_options import add_table, file_columns, read_csv
-from fairbank.cli.commands.slurm.history import charged_amounts
+from fairbank.cli.commands.admin.import_result import charged_amounts
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_option, add_writing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.history import of_resources
+from fairbank.cli.commands.admin.import_result import of_resources
 from fairbank.cli.commands.slurm.slurm_options import GRACE_MINUTES, period_of, slurm_and_bank
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND

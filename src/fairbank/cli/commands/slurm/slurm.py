@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.history import (
+from fairbank.cli.commands.admin.import_result import (
     COVER_ABOUT,
     history_row,
     history_warnings,
