@@ -36,11 +36,12 @@ PURE: Mapping[str, str] = {
     "wlm.config": "core core.submission cluster priority scheduling slurm.parsers wlm.core",
 }
 SHELLS: Mapping[str, str] = {
+    "unix_users": "",
     "store": "core cluster bank",
     "service": "core cluster bank simulator store",
-    "rest": "core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
+    "rest": "unix_users core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
     "rest.schemas": "core cluster bank",
-    "rest.client": "core rest.auth",
+    "rest.client": "unix_users core rest.auth",
     "rest.client.bulk_reports": "core rest.client rest.schemas",
     "rest.client.bank_client": "core cluster bank rest.schemas rest.client "
     "rest.client.bulk_reports",
@@ -55,18 +56,18 @@ SHELLS: Mapping[str, str] = {
     "wlm.protocol": "core wlm.protocol.frames wlm.protocol.messages",
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks wlm.protocol wlm.protocol.messages wlm.stepd",
-    "wlm.controller": "core core.submission agent cluster priority scheduling jobqueue statefile "
-    "rest.auth rest.client rest.client.bank_client rest.server rest.server.unix_socket "
+    "wlm.controller": "unix_users core core.submission agent cluster priority scheduling jobqueue "
+    "statefile rest.auth rest.client rest.client.bank_client rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks report.slurm "
     "wlm.config wlm.core wlm.protocol wlm.protocol.frames wlm.protocol.messages",
     "wlm.client": "core wlm.protocol.frames",
     "wlm.protocol.frames": "",
-    "wlm.commands": "core core.submission report.slurm wlm.client",
+    "wlm.commands": "unix_users core core.submission report.slurm wlm.client",
     "wlm.stepd": "",  # and of the standard library only what a test lists
-    "slurm": "core core.submission cluster bank priority agent scheduling report report.slurm "
-    "rest.schemas rest.client rest.client.bank_client rest.client.bulk_reports slurm.parsers "
-    "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
-    "slurm.reconcile.reconciler",
+    "slurm": "unix_users core core.submission cluster bank priority agent scheduling report "
+    "report.slurm rest.schemas rest.client rest.client.bank_client rest.client.bulk_reports "
+    "slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "
+    "slurm.reconcile.repair slurm.reconcile.reconciler",
     "csv_import.storage": "core cluster bank rest.client.bank_client csv_import",
     "slurm.reconcile.repair": "core cluster bank rest.client.bank_client slurm.parsers "
     "slurm.reconcile",

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from pwd import getpwuid
 from urllib.parse import quote
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput
@@ -20,6 +19,7 @@ from fairbank.service.settings import read_settings
 from fairbank.setup.bank_settings import default_directory
 from fairbank.store.migration import migrate
 from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
+from fairbank.unix_users import user_name
 
 SETTINGS = "fairbank.toml"
 
@@ -56,7 +56,7 @@ def init(
     if settings.exists():
         return _complete_bank(settings, store)
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
-    name = name or (folder.resolve().name if directory else _user_name())
+    name = name or (folder.resolve().name if directory else user_name(os.getuid()))
     text = settings_text(folder.resolve(), url, name, clusters)
     with _nothing_left_behind(_files(folder, url), folder, new=new):
         migrate(url)
@@ -94,13 +94,6 @@ def _complete_bank(settings: Path, store: str | None) -> list[str]:
             remedy=remedy,
         )
     return done
-
-
-def _user_name() -> str:
-    try:
-        return getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def _make_directory(folder: Path) -> None:

@@ -20,13 +20,13 @@ from fairbank.cluster.accounting_job import AccountingJob
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
-from fairbank.slurm.host.slurm_conf import conf_path, conf_settings
-from fairbank.slurm.host.users import find_uid
 from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, show_command
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
 from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows, QueuedJob, SlurmAssociation
+from fairbank.slurm.slurm_conf import conf_path, conf_settings
+from fairbank.unix_users import find_uid
 
 TIMEOUT_SECONDS = 300.0
 """Time limit of a command: sacct for a month of a busy cluster can take minutes."""

@@ -16,7 +16,6 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.rest.client import Refused
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
 from fairbank.slurm.reconcile.import_plan import (
     ImportPlan,
@@ -26,6 +25,7 @@ from fairbank.slurm.reconcile.import_plan import (
     plan_import,
 )
 from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
+from fairbank.unix_users import find_gid, find_uid
 
 
 class ImportResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,6 @@ from fairbank.core.progress import StageProgress, no_progress
 from fairbank.core.time import iso
 from fairbank.rest.client.bank_client import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.host.users import find_user, groups_of
 from fairbank.slurm.parsers.values import ParsedRows, SlurmPartition
 from fairbank.slurm.policy import SiteRules, build_policy
 from fairbank.slurm.policy_file import SubmissionPolicy, render
@@ -26,6 +25,7 @@ from fairbank.slurm.reconcile.accounts import (
     TargetAccounts,
     plan_changes,
 )
+from fairbank.unix_users import find_user, groups_of
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from fairbank.rest.auth.peers import Peer, groups_of, members_of, peer_of, user_name
+from fairbank.rest.auth.peers import Peer, groups_of, members_of, peer_of
+from fairbank.unix_users import user_name
 from tests.rest.server.echo_server import (
     EchoServer,
     as_user,

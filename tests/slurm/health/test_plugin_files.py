@@ -14,9 +14,9 @@ from fairbank.core.errors import NotFound
 from fairbank.slurm.health import plugin_files
 from fairbank.slurm.health.doctor import find_scripts, find_table
 from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
-from fairbank.slurm.host.slurm_conf import conf_path, conf_settings
 from fairbank.slurm.parsers.config import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
+from fairbank.slurm.slurm_conf import conf_path, conf_settings
 from tests.slurm.health.recorded_health import CONFIG, failed_checks
 
 SITE_FACTOR_CONFIG = {"prioritysitefactorplugin": "site_factor/fairbank"}

@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 from fairbank.slurm.health import doctor, plugin_files, slurm_checks
-from fairbank.slurm.host.slurm_conf import SHOWN_SETTINGS
 from fairbank.slurm.parsers import config
 from fairbank.slurm.parsers.conf_lines import conf_lines
 from fairbank.slurm.parsers.config import split_list, split_parameters
+from fairbank.slurm.slurm_conf import SHOWN_SETTINGS
 from tests.slurm.health.recorded_health import CONFIG
 
 

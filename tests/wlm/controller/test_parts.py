@@ -16,7 +16,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Corrupt
 from fairbank.core.tres import parse_weights
 from fairbank.priority.limits.usage import LimitRecord
-from fairbank.rest.auth.peers import user_name
+from fairbank.unix_users import user_name
 from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
 from fairbank.wlm.controller.commands.account_lines import shown_accounts
 from fairbank.wlm.controller.configuration import dropped_rows, read_settings, stored_state

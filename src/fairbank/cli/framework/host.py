@@ -81,12 +81,9 @@ def user_name(uid: object) -> str:
 
 @cache
 def _name(uid: int) -> str:
-    from pwd import getpwuid
+    from fairbank import unix_users
 
-    try:
-        return getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        return str(uid)
+    return unix_users.user_name(uid)
 
 
 def with_user_names(sentence: str) -> str:

@@ -41,14 +41,6 @@ def peer_of(scope: Mapping[str, Any]) -> Peer | None:
     return peer if isinstance(peer, Peer) else None
 
 
-def user_name(uid: int) -> str:
-    """Return the name of a user, or the number if they have none on this host."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        return str(uid)
-
-
 def groups_of(uid: int) -> frozenset[int]:
     """Return all groups of a user, the primary one included; none for an unknown uid.
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from grp import getgrgid
 from pathlib import Path
-from pwd import getpwuid
 from stat import S_IMODE, S_ISDIR
 
 from fairbank.core.errors import FairbankError, Forbidden, Unavailable
 from fairbank.rest.client.address import HTTP, HTTPS, UNIX, Address
 from fairbank.rest.client.response import CHECK, NotABank
+from fairbank.unix_users import user_name
 
 _PROBE_SECONDS = 5
 
@@ -91,14 +90,14 @@ def _not_permitted(address: Address) -> Forbidden:
     ]
     # The outermost directory counts. A socket is opened by writing, a directory by searching.
     place, bits = (closed[-1], 0o010) if closed else (socket_path, 0o020)
-    user = _name(lambda: getpwuid(os.geteuid()).pw_name, os.geteuid())
+    user = user_name(os.geteuid())
     text = f"user {user} may not connect to {address}"
     try:
         status = place.stat()
     except OSError:  # changed meanwhile
         return Forbidden(text, field="server", remedy="ask the bank's staff")
-    owner = _name(lambda: getpwuid(status.st_uid).pw_name, status.st_uid)
-    group = _name(lambda: getgrgid(status.st_gid).gr_name, status.st_gid)
+    owner = user_name(status.st_uid)
+    group = _group_name(status.st_gid)
     what = f"the directory {place}" if S_ISDIR(status.st_mode) else "the socket"
     joining = f"have user {user} added to the group {group}, or " if status.st_mode & bits else ""
     return Forbidden(
@@ -109,11 +108,11 @@ def _not_permitted(address: Address) -> Forbidden:
     )
 
 
-def _name(look_up: Callable[[], str], number: int) -> str:
+def _group_name(gid: int) -> str:
     try:
-        return look_up()
+        return getgrgid(gid).gr_name
     except KeyError:
-        return str(number)
+        return str(gid)
 
 
 # --- TLS ---

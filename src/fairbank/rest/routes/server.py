@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pwd
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -41,6 +40,7 @@ from fairbank.rest.schemas.server import (
 )
 from fairbank.service.access.identity import Action, check_allowed
 from fairbank.service.access.tokens import unknown_cluster_warnings
+from fairbank.unix_users import find_user
 
 
 @open_route("/health", sync_to_thread=False)
@@ -53,14 +53,7 @@ def show_health(request: ApiRequest) -> Health:
 def show_myself(request: ApiRequest) -> ItemResponse[Myself]:
     """Return the authenticated user and the user's permissions."""
     identity = request.identity
-    return item_response("whoami", request.context, myself(identity, _user_name(identity.uid)))
-
-
-def _user_name(uid: int) -> str | None:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return None
+    return item_response("whoami", request.context, myself(identity, find_user(identity.uid)))
 
 
 @read_route("/metrics", media_type="text/plain")

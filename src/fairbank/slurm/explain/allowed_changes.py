@@ -19,13 +19,13 @@ from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.admission_rules import AdmissionRules, read_admission_rules
 from fairbank.slurm.explain.job_credit import QuoteRequest, quotes
-from fairbank.slurm.host.slurm_conf import conf_path
 from fairbank.slurm.output import require_regular, show_command
 from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.values import AssociationQos
 from fairbank.slurm.policy_file import POLICY_FILE, POLICY_SIZE_MAX
+from fairbank.slurm.slurm_conf import conf_path
 
 RECORDED_POLICY_FILE = "policy"
 """Submission policy in a directory of earlier output."""

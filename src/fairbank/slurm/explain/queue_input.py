@@ -16,12 +16,12 @@ from fairbank.core.errors import FairbankError
 from fairbank.priority.associations import own_association
 from fairbank.priority.fairshare.regimes import classic_factor
 from fairbank.slurm.commands import TIMEOUT_SECONDS, output_of
-from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.config import Version
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 from fairbank.slurm.queue_snapshot.settings import usage_thresholds
+from fairbank.unix_users import groups_of
 
 OWN_FACTOR_SINCE = Version(25, 11, 0)
 """Release from which the factor of Fair Tree counts where the weighted one is 0. Before, it is the

@@ -26,7 +26,6 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
-from fairbank.slurm.host.slurm_conf import assumed_config, conf_path, conf_settings, read_text
 from fairbank.slurm.parsers.config import (
     read_default_memory,
     slurm_uid,
@@ -38,6 +37,7 @@ from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
 from fairbank.slurm.reconcile.prices import SlurmMachine
 from fairbank.slurm.site_factor import TABLE_SIZE_MAX, decode
+from fairbank.slurm.slurm_conf import assumed_config, conf_path, conf_settings, read_text
 
 T = TypeVar("T")
 

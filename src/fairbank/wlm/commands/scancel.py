@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm.job_rows import JobLine
+from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
 from fairbank.wlm.commands.slurm_errors import print_failure
-from fairbank.wlm.commands.tables.rows import fetch, user_name
+from fairbank.wlm.commands.tables.rows import fetch
 
 _CODES = {Forbidden: 210, Conflict: 228}
 """Exit codes: of the numbers of Slurm's errors, 2002 and 2020, the shell sees one byte."""

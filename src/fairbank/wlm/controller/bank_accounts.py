@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Mapping
 
 from fairbank.core.errors import FairbankError
-from fairbank.rest.auth.peers import user_name
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.client.bank_client import BankClient
+from fairbank.unix_users import user_name
 from fairbank.wlm.core.accounts import BankAccount
 
 PERIOD_SECONDS = 30.0

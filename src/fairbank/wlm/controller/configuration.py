@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
-from fairbank.rest.auth.peers import user_name
+from fairbank.unix_users import user_name
 from fairbank.wlm.config.comparison import InUse, compare
 from fairbank.wlm.config.loader import LoadedSettings, load_settings
 from fairbank.wlm.controller.clock import local_zone

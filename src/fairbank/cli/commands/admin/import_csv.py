@@ -91,7 +91,7 @@ def _job_rules(context: Context, cluster: BankCluster, now: int) -> JobFileRules
     """Return what a file of jobs may say of a cluster and of time."""
     from fairbank.bank.pricing import known_qos
     from fairbank.csv_import.jobs import JobFileRules
-    from fairbank.slurm.host.users import find_uid
+    from fairbank.unix_users import find_uid
 
     check_qos = partial(
         known_qos, qos_factors=cluster.qos_factors, qos_resources=cluster.qos_resources, field="qos"

@@ -12,6 +12,7 @@ from fairbank.report.slurm import sprio, sshare
 from fairbank.report.slurm.layout import SlurmColumn
 from fairbank.report.slurm.notation import NULL, PARENT
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
+from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
@@ -20,7 +21,6 @@ from fairbank.wlm.commands.tables.rows import (
     fetch,
     read_fields,
     separators,
-    user_name,
     users_of,
 )
 

@@ -21,6 +21,7 @@ from fairbank.report.slurm.layout import (
     parse_fields,
 )
 from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, PIPE, Notation, date_line
+from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine
@@ -103,14 +104,6 @@ def users_of(line: CommandLine) -> list[str]:
     if "me" in line.options:
         return [user_name(os.getuid())]
     return [user_name(int(item)) if item.isdigit() else _user(item) for item in line.items("user")]
-
-
-def user_name(uid: int) -> str:
-    """Return the name of a user, or the number if they have none here."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _user(name: str) -> str:

@@ -14,6 +14,7 @@ from fairbank.report.slurm import accounting_json, sacct
 from fairbank.report.slurm.layout import SlurmColumn, field_list
 from fairbank.report.slurm.notation import UNITS, Notation
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
+from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
@@ -30,7 +31,6 @@ from fairbank.wlm.commands.tables.rows import (
     print_fields,
     read_fields,
     states_of,
-    user_name,
     users_of,
 )
 from fairbank.wlm.commands.times import parse_time

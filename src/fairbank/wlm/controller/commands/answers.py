@@ -15,8 +15,8 @@ from fairbank.core import hostlist
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.slurm_numbers import parse_debug_level
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
-from fairbank.rest.auth.peers import user_name
 from fairbank.rest.server.log import set_debug_level
+from fairbank.unix_users import user_name
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
 from fairbank.wlm.controller.commands.accounting_rows import NodeRequests
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
-from fairbank.rest.auth.peers import Peer, groups_of, peer_at, user_name
+from fairbank.rest.auth.peers import Peer, groups_of, peer_at
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.unix_users import user_name
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.protocol.commands import AnyRequest, decode_request, encode_answer, encode_error

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.core.errors import NotFound
-from fairbank.slurm.host.users import find_uid
 from fairbank.slurm.parsers import config
+from fairbank.unix_users import find_uid
 
 DEFAULT_PATH = "/etc/slurm/slurm.conf"
 

@@ -22,8 +22,13 @@ def find_user(uid: int) -> str | None:
     """Return the name of a user, or None."""
     try:
         return pwd.getpwuid(uid).pw_name
-    except KeyError:
+    except (KeyError, OverflowError):
         return None
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user, or the number if they have none on this host."""
+    return find_user(uid) or str(uid)
 
 
 def find_gid(group: str) -> int | None:

@@ -1,1 +1,0 @@
-"""This host: its users and groups, and its slurm.conf."""
