@@ -63,7 +63,7 @@ WITHOUT_JOBS = {
     *("show_health", "show_myself", "show_metrics", "list_clusters", "show_document", "show_docs"),
     *("show_asset", "list_projects", "show_project", "list_members", "list_allocations"),
     *("list_balances", "show_allocation", "list_credits", "show_centre", "show_heads"),
-    "list_tokens",
+    *("list_tokens", "show_series"),
 }
 """Routes that read, and show no jobs and no usage of a single user but the one who asks."""
 ROWS = [re.split(r"\s{2,}", line) for line in TABLE.strip().splitlines()[1:]]
