@@ -13,7 +13,13 @@ from fairbank.wlm.commands.program import MODULES
 from tests.wlm.commands.conftest import RunCommand
 
 # Nothing else of Fairbank, and none of what makes a start slow.
-ALLOWED = ("fairbank.core", "fairbank.report", "fairbank.wlm.client", "fairbank.wlm.commands")
+ALLOWED = (
+    "fairbank.core",
+    "fairbank.report",
+    "fairbank.unix_users",
+    "fairbank.wlm.client",
+    "fairbank.wlm.commands",
+)
 FRAMES = {"fairbank", "fairbank.wlm", "fairbank.wlm.protocol", "fairbank.wlm.protocol.frames"}
 SLOW = {"argparse", "asyncio", "inspect", "msgspec", "numpy", "pathlib", "subprocess"}
 MODULES_MAX = 95
