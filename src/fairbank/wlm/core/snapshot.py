@@ -71,29 +71,6 @@ def _snapshot(state: CoreState, now: Moment, pending: list[PendingJob]) -> OnNod
     return node_snapshot(nodes, pending=pending, running=running)
 
 
-def queue_limits(state: CoreState, now: Moment) -> QueueLimits:
-    """Return the limits with their usage."""
-    return QueueLimits(_limit_inputs(state, now))
-
-
-def refusing_limit(
-    state: CoreState, request: PendingJob, tasks: int, now: Moment
-) -> LimitTest | None:
-    """Return the limit that refuses a new job, or None.
-
-    Args:
-        state: the state without the job.
-        request: the job.
-        tasks: number of tasks of an array; 1 for another job.
-        now: current time.
-    """
-    if not state.settings.accounting.enforced.limits:
-        return None
-    submitted = [(CountedJob(*key, {}), count) for key, count in state.submitted.items() if count]
-    inputs = msgspec.structs.replace(_limit_inputs(state, now), submitted=submitted)
-    return QueueLimits(inputs).refusing_limit(request, request.partitions[0], tasks)
-
-
 def ending_limits(state: CoreState, now: Moment) -> list[tuple[WlmJob, LimitTest]]:
     """Return the running jobs that a limit of accounting ends, each with the limit."""
     if not state.settings.accounting.enforced.limits:
@@ -156,8 +133,8 @@ def _active(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> Active:
     return RunningJob(ends, job.number, placement, job.request, started)
 
 
-def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
-    """Return the limits, and what the runs count against them. Runs that are ending do not."""
+def queue_limits(state: CoreState, now: Moment) -> QueueLimits:
+    """Return the limits with their usage. Runs that are ending count no more."""
     accounting = state.settings.accounting
     counted: dict[int, CountedJob] = {}
     licenses = Counter[str]()
@@ -166,7 +143,7 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
         if run is not None:
             counted[job.number] = _counted(job, run, state, now)
             licenses.update(job.request.licenses)
-    return LimitInputs(
+    inputs = LimitInputs(
         enforced=accounting.enforced,
         running=counted,
         associations=used_associations(state),
@@ -178,7 +155,11 @@ def _limit_inputs(state: CoreState, now: Moment) -> LimitInputs:
             for name, total in state.settings.scheduling.licenses.items()
         },
         nodes=tuple(state.configured),
+        submitted=[
+            (CountedJob(*key, {}), count) for key, count in state.submitted.items() if count
+        ],
     )
+    return QueueLimits(inputs)
 
 
 def _counted(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> CountedJob:

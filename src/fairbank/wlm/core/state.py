@@ -164,7 +164,7 @@ class CoreState:
         """
         other = copy(self)
         other._accounts, other._table = self.accounts, self.table
-        other.jobs = self.jobs.copy()
+        other.jobs, other.submitted = self.jobs.copy(), self.submitted.copy()
         other.usage, other.qos_usage = self.usage.copy(), self.qos_usage.copy()
         other.nodes, other.configured = self.nodes.copy(), self.configured.copy()
         other.partitions, other.reservations = self.partitions.copy(), self.reservations.copy()

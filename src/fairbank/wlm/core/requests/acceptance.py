@@ -16,7 +16,7 @@ from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.machines.partition_access import PartitionTest, Subject, partition_tests
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.jobs import Moment
-from fairbank.wlm.core.snapshot import refusing_limit
+from fairbank.wlm.core.snapshot import queue_limits
 from fairbank.wlm.core.state import CoreState
 
 _ACCESS = {Subject.RESERVATION, Subject.USER, Subject.HOST, Subject.GROUPS}
@@ -69,7 +69,9 @@ def check_limits(state: CoreState, request: PendingJob, tasks: int, now: Moment)
         tasks: number of tasks of an array; 1 for another job.
         now: current time.
     """
-    test = refusing_limit(state, request, tasks, now)
+    if not state.settings.accounting.enforced.limits:
+        return
+    test = queue_limits(state, now).refusing_limit(request, request.partitions[0], tasks)
     if test is not None:
         raise Forbidden(
             f"{test.reason}: {test}",
