@@ -79,4 +79,5 @@ def test_change_of_a_run_and_registration_say_the_same(case: str) -> None:
 def test_run_that_was_lost_with_the_boot_of_its_node_is_not_there() -> None:
     lost = status("finished", "node_failure", None)
     assert is_lost(lost)
-    assert registration_event(registration(lost)).runs == ()
+    registered = registration_event(registration(lost))
+    assert (registered.runs, registered.lost) == ((), (RUN,))

@@ -204,11 +204,14 @@ class RunChanged(NamedTuple):
 
 
 class NodeRegistered(NamedTuple):
-    """Registration: real resources, boot id, and the runs that the node knows."""
+    """Registration: real resources, boot id, and the runs that the node knows; also those that it
+    has lost with a boot.
+    """
 
     resources: Node
     boot: str
     runs: tuple[RunOnNode, ...] = ()
+    lost: tuple[Run, ...] = ()
 
 
 class NodeDisconnected(NamedTuple):

@@ -62,6 +62,8 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     event = NodeEvent.LACKING if lacking else _registration(condition, tx)
     real = _real_resources(tx, message.resources)
     change_condition(tx, name, event, lacking, boot=message.boot, strays=(*strays,), real=real)
+    for lost in message.lost:
+        tx.send(name, ForgetRun(run=lost))
     for job in tx.state.jobs_on(name) if is_new else ():
         run = job.active_run
         if run is not None and run.started is not None:

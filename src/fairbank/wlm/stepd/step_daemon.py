@@ -308,7 +308,6 @@ class StepDaemon:
     def _state(self, now: float) -> Mapping[str, Any]:
         return {
             "script": self._script,
-            "elapsed_seconds": now - self._started,
             "seconds_left": None if self._end_at is None else self._end_at - now,
             "ends": self._kill_at is not None,
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,

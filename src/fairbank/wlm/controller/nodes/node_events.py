@@ -23,6 +23,7 @@ def registration_event(message: Registration) -> NodeRegistered:
         ),
         message.boot_id,
         tuple(run_on_node(status) for status in message.runs if not is_lost(status)),
+        tuple(status.run for status in message.runs if is_lost(status)),
     )
 
 

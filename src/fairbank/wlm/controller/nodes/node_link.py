@@ -151,15 +151,6 @@ class NodeLink:
         for status in message.runs:
             self._record_outcome(status)
         self._runner.handle(registration_event(message))
-        self._start_task(self._forget_lost(message))
-
-    async def _forget_lost(self, message: wire.Registration) -> None:
-        """Let the node forget runs that were lost with its boot, when the core has stored that."""
-        lost = [status.run for status in message.runs if is_lost(status)]
-        if lost:
-            await self._runner.committed()
-            for run in lost:
-                self.send(wire.ForgetRun(run=run))
 
     def _record_outcome(self, status: wire.RunStatus) -> None:
         job = self._runner.state.job_of(status.run)
