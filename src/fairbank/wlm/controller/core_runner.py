@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
@@ -64,20 +64,6 @@ RunnerEffect = CoreEffect | Callable[[], None]
 T = TypeVar("T")
 
 
-class NodeReceiver(Protocol):
-    """Receiver of the messages to nodes."""
-
-    def send(self, node: str, message: Message) -> None: ...
-
-
-class AgentReceiver(Protocol):
-    """Receiver of the messages to the agent. Those that it has not acknowledged are in
-    `CoreRunner.stored_messages`, for a connection that is new.
-    """
-
-    def send(self, message: AgentMessage) -> None: ...
-
-
 class CoreRunner:
     """Core with its state file, timers and planner.
 
@@ -90,8 +76,8 @@ class CoreRunner:
 
     def __init__(self, settings: WlmSettings, store: StateStore) -> None:
         """Load the state. Raises FairbankError."""
-        self.nodes: NodeReceiver | None = None
-        self.agent: AgentReceiver | None = None
+        self.send_to_node: Callable[[str, Message], None] = lambda node, message: None
+        self.send_to_agent: Callable[[AgentMessage], None] = lambda message: None
         self.failure: str | None = None
         self.started = time.time()
         self.totals = Totals()
@@ -295,11 +281,9 @@ class CoreRunner:
                 if not future.done():
                     future.set_result(answer)
             case Send(node="", message=AgentMessage() as message):
-                if self.agent is not None:
-                    self.agent.send(message)
+                self.send_to_agent(message)
             case Send(node=node, message=message):
-                if self.nodes is not None:
-                    self.nodes.send(node, message)
+                self.send_to_node(node, message)
             case RequestPlan():
                 self.planner.request()
             case SetTimer():

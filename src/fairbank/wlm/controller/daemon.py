@@ -66,10 +66,10 @@ class ControllerDaemon:
             store.close()
             raise
         self.nodes = NodeLinks(directory / "nodes", self.runner, self.tasks.start)
-        self.runner.nodes = self.nodes
+        self.runner.send_to_node = self.nodes.send
         bank = loaded.settings.bank
         if bank.socket:
-            self.runner.agent = self._agent = AgentLink(
+            self._agent = AgentLink(
                 bank.socket,
                 state=lambda: self.runner.state,
                 stored=lambda: self.runner.stored_messages,
@@ -77,6 +77,7 @@ class ControllerDaemon:
                 now=lambda: self.runner.now().mono,
                 holds_without_agent=bank.holds_without_agent,
             )
+            self.runner.send_to_agent = self._agent.send
         self._reader: BankReader | None = None
         if bank.server:
             self._reader = BankReader(

@@ -32,7 +32,6 @@ from fairbank.core.errors import InvalidInput
 AGENT_BODY_MAX = 4_096
 """Size of the plug-in's buffer for a message of the agent."""
 
-_ACTIONS: tuple[Action, ...] = get_args(Action)
 _WORD = re.compile(r"[A-Za-z0-9_:.-]*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -47,43 +46,24 @@ def decode_agent_message(body: bytes) -> FromAgent:
     if word != "verdict":
         raise unknown_kind(word, "an agent")
     values = read_values(fields, {"number", "action"}, {"reason", "text"})
-    return Verdict(
-        number=values["number"],
-        action=decode_action(values["action"]),
-        reason=check_reason(values.get("reason", "")),
-        text=check_text(values.get("text", "")),
-    )
+    action, reason, text = values["action"], values.get("reason", ""), values.get("text", "")
+    if action not in get_args(Action):
+        remedy = ", ".join(get_args(Action))
+        raise InvalidInput(f"{action[:40]!r} is not a verdict", field="action", remedy=remedy)
+    _check_line(reason, "reason", REASON_MAX)
+    _check_line(text, "text", TEXT_MAX)
+    return Verdict(number=values["number"], action=action, reason=reason, text=text)
 
 
-def decode_action(word: str) -> Action:
-    for action in _ACTIONS:
-        if action == word:
-            return action
-    raise InvalidInput(
-        f"{word[:40]!r} is not a verdict", field="action", remedy=", ".join(_ACTIONS)
-    )
-
-
-def check_reason(text: str) -> str:
-    """Return the text if a verdict can carry it as its reason, or raise InvalidInput."""
-    if not _WORD.fullmatch(text):
-        raise _unfit(text, "reason", REASON_MAX)
-    return check_text(text, "reason", REASON_MAX)
-
-
-def check_text(text: str, field: str = "text", max_bytes: int = TEXT_MAX) -> str:
-    """Return the text if a verdict can carry it, or raise InvalidInput."""
-    if len(text.encode("utf-8", "replace")) > max_bytes or _CONTROL.search(text):
-        raise _unfit(text, field, max_bytes)
-    return text
-
-
-def _unfit(text: str, field: str, max_bytes: int) -> InvalidInput:
-    return InvalidInput(
-        f"{text[:40]!r} is no {field} for a verdict",
-        field=field,
-        remedy=f"one line of at most {max_bytes} bytes",
-    )
+def _check_line(text: str, field: str, max_bytes: int) -> None:
+    """Raise InvalidInput for a text that a verdict cannot carry; a reason is one word."""
+    has_form = _WORD.fullmatch(text) if field == "reason" else not _CONTROL.search(text)
+    if len(text.encode("utf-8", "replace")) > max_bytes or not has_form:
+        raise InvalidInput(
+            f"{text[:40]!r} is no {field} for a verdict",
+            field=field,
+            remedy=f"one line of at most {max_bytes} bytes",
+        )
 
 
 def encode_plugin_message(message: FromPlugin) -> bytes:

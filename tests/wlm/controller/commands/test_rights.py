@@ -36,8 +36,6 @@ Answer = Callable[..., Awaitable[dict[str, Any]]]
 class NoNodes:
     """Nodes of which none is connected."""
 
-    def send(self, node: str, message: object) -> None: ...
-
     @property
     def registrations(self) -> dict[str, Any]:
         return {}
@@ -50,7 +48,6 @@ class NoNodes:
 async def controller(directory: Path, settings: WlmSettings) -> AsyncIterator[Answer]:
     """Run a controller without nodes, and yield a function that makes requests of users."""
     runner = CoreRunner(settings, StateStore(directory / "state.sqlite"))
-    runner.nodes = NoNodes()
     runner.handle(NodeRegistered(NODES[0], "boot"))
     task = asyncio.create_task(runner.run())
     answers = CommandAnswers(

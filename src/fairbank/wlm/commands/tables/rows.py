@@ -99,11 +99,15 @@ def check_cluster(line: CommandLine, cluster: str) -> None:
             )
 
 
-def users_of(line: CommandLine) -> list[str]:
-    """Return the names of the users that are asked for; none for all. Raises InvalidInput."""
+def users_of(line: CommandLine, *options: str) -> list[str]:
+    """Return the names of the users in options, or with --me one's own; none for all.
+
+    Raises InvalidInput.
+    """
     if "me" in line.options:
         return [user_name(os.getuid())]
-    return [user_name(int(item)) if item.isdigit() else _user(item) for item in line.items("user")]
+    items = [item for option in options or ("user",) for item in line.items(option)]
+    return [user_name(int(item)) if item.isdigit() else _user(item) for item in items]
 
 
 def _user(name: str) -> str:
@@ -113,13 +117,13 @@ def _user(name: str) -> str:
         raise InvalidInput(f"Invalid user: {name}") from None
 
 
-def states_of(line: CommandLine, default: Sequence[str] = ()) -> list[str]:
-    """Return the states of --states, else the default; none for all. Raises InvalidInput."""
-    if "states" not in line.options:
+def states_of(text: str | None, default: Sequence[str] = ()) -> list[str]:
+    """Return the states of an option, without it the default; none for all. Raises InvalidInput."""
+    if text is None:
         return list(default)
     long = {short: name for name, short in (JOB_STATES | JOB_FLAGS).items()}
     states: list[str] = []
-    for item in line.items("states"):
+    for item in filter(None, text.split(",")):
         word = item.upper()
         if word == "ALL":
             return []

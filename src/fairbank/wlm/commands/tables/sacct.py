@@ -194,19 +194,16 @@ def _place(row: Any) -> tuple[int, int, int]:
 def _users(line: CommandLine) -> list[str]:
     """Return the users whose jobs are shown: without a selection, the caller."""
     options = line.options
-    if "uid" in options and "user" not in options:
-        line = line._replace(options={**options, "user": options["uid"]})
-    if "user" in line.options:
-        return users_of(line)
+    if {"user", "uid"} & options.keys():
+        return users_of(line, "user", "uid")
     if "allusers" in options or "jobs" in options or os.getuid() == 0:
         return []
     return [user_name(os.getuid())]
 
 
 def _states(line: CommandLine) -> list[str]:
-    options = {"states": line.options["state"]} if "state" in line.options else {}
     try:
-        return states_of(line._replace(options=options))
+        return states_of(line.options.get("state"))
     except InvalidInput as bad:
         raise InvalidInput("unrecognized job state value", remedy=bad.remedy) from bad
 

@@ -120,7 +120,7 @@ def _jobs(controller: Controller, line: CommandLine, fields: Sequence[str]) -> S
     matching: dict[str, Any] = {option: line.items(name) for name, option in _LISTS.items()}
     matching["jobs"] = split_jobs(line.options.get("jobs", ""))
     default = ("PENDING",) if "start" in line.options else ACTIVE_STATES
-    states = states_of(line, default)
+    states = states_of(line.options.get("states"), default)
     # Of a single job it must be known whether it exists in another state.
     is_single = len(matching["jobs"]) == 1
     matching |= {
