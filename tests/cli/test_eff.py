@@ -17,7 +17,7 @@ def test_efficiency_of_a_job_and_the_cost_of_its_waste(fairbank: Run) -> None:
     (row,) = json.loads(fairbank("eff", "812301", "--json").out)["data"]
     figures = ("cpus", "elapsed", "cpu_used", "cpu_given", "charged", "wasted")
     assert [row[name] for name in figures] == [42, 19_560, 747_583, 821_520, 18_060, 1_625]
-    cells = ("eff", "812301", "-n", "-P", "-o", "JOBID,USER,CPUS,USED,GIVEN,EFF%,SU,WASTED")
+    cells = ("eff", "812301", "-n", "-P", "-o", "JOBID,USER,CPUS,CPU-USED,GIVEN,EFF%,SU,WASTED")
     assert fairbank(*cells).out == (f"812301|{AYLA}|42|8-15:39:43|9-12:12:00|91%|301|27.08\n")
 
 

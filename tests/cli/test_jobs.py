@@ -115,7 +115,7 @@ def test_written_off_column(fairbank: Run) -> None:
 
 
 def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:
-    columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
+    columns = "NAME,TIME-LIMIT,NODES,QOS,TRES,EXIT"
     output = fairbank(
         "jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns
     ).out.splitlines()

@@ -57,8 +57,8 @@ def test_table_has_size_limit_age_reason_and_start(run: Run) -> None:
     assert "START is what slurmctld expects" in result.err
     assert max(map(len, lines)) <= 80
     by_job = {line.split()[0]: line.split()[1:] for line in lines[2:]}
-    assert by_job["JOBID"] == ["USER", "PART", "NODES", "CPUS", "GPUS", "LIMIT", "AGE", "REASON",
-                               "START"]  # fmt: skip
+    heads = "USER PART NODES CPUS GPUS TIME-LIMIT AGE REASON START"
+    assert by_job["JOBID"] == heads.split()
     assert by_job["5"] == "alice cpu 6 6 0 02:00:00 2 s Resources in 3 h".split()
     assert by_job["16"] == "carol gpu,gpu+ 2 2 8 01:00:00 2 s Resources in 30 min".split()
     assert by_job["12"][-2:] == ["JobHeldUser", "-"]

@@ -175,7 +175,7 @@ TOTAL cpu 2 100 100.0% 60% 40
 TOTAL gpu 1 40 100.0% 25% 30
 cannot be added
 $ fairbank usage -A story_b {FEBRUARY} --json > usage.json
-$ fairbank eff 303 -o JOBID,CPUS,USED,GIVEN,EFF%,SU,WASTED
+$ fairbank eff 303 -o JOBID,CPUS,CPU-USED,GIVEN,EFF%,SU,WASTED
 303 4 20:00:00 3-08:00:00 25% 40 30
 # February has 28 x 24 = 672 hours: 10 CPUs give 6,720 SU, of which 4,000 are granted, 59.5 %, and
 # 100 used, 1.5 %. 2 GPUs give 1,344 SU: 1,500 are 111.6 % and too many; 40 used are 3.0 %.

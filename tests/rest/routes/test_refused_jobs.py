@@ -222,5 +222,6 @@ def test_remedies_of_a_refusal_are_those_of_the_present_credit(world: World) -> 
     assert remedies() == [f"have it thawed, by staff: fairbank alloc thaw {number} --reason '...'"]
     change("end")
     assert remedies() == [
-        f"allocation {number} is ended now; list what may pay: fairbank alloc list -A chem --active"
+        f"allocation {number} is ended now; list what may pay: fairbank alloc list -A chem"
+        " --state active"
     ]

@@ -20,7 +20,7 @@ _PRESENT = {
     ),
     Detail.NOT_ACTIVE: Case(
         remedy="allocation {allocation} is {state} now; list what may pay: fairbank alloc list -A"
-        " {payer} --active"
+        " {payer} --state active"
     ),
 }
 """Cases of exhausted credit as it is now. The credit may have changed since the refusal."""

@@ -67,7 +67,7 @@ USER_COLUMNS = (
         Amount(lambda row, form: "none" if row["cap"] is None else form.su(row["cap"])),
         right=True,
     ),
-    Column("LEFT", su("left"), right=True),
+    Column("CAP-LEFT", su("left"), right=True),
 )
 
 
@@ -77,8 +77,8 @@ def _add_filters(parser: Parser) -> None:
     add_option(parser, "--category NAME", "only this category", type=printable)
     states = ("planned", "active", "frozen", "ended", "removed")
     add_option(parser, "--state", "only in this state", choices=states)
-    add_option(parser, "--active", "only those whose period is running now")
-    add_option(parser, "--active-at TIME", "only those whose period holds this time")
+    add_option(parser, "--current", "only those whose period is running now, frozen ones too")
+    add_option(parser, "--current-at TIME", "only those whose period holds this time")
 
 
 def _list(context: Context, options: Namespace) -> int:
@@ -87,7 +87,9 @@ def _list(context: Context, options: Namespace) -> int:
         "resource": options.resource,
         "category": options.category,
         "state": options.state,
-        "active-at": "now" if options.active else context.moment(options.active_at, "--active-at"),
+        "active-at": (
+            "now" if options.current else context.moment(options.current_at, "--current-at")
+        ),
         **group_query(options.group),
     }
     rows = rows_of_each(context, "/alloc", query)
@@ -161,7 +163,7 @@ COMMAND = Noun(
     {
         "list": Command(
             "list the allocations that you may see",
-            ("{}", "{} -A chem_qmc --active", "{} --state frozen --csv"),
+            ("{}", "{} -A chem_qmc --current", "{} --state frozen --csv"),
             _add_filters,
             _list,
             watch=True,

@@ -30,7 +30,7 @@ COLUMNS = (
     Column("STATE", text("word"), drop=1),
     Column("ELAPSED", duration("ran"), right=True, drop=3),
     Column("CPUS", text("cpus"), right=True, drop=2),
-    Column("USED", duration("cpu_used"), right=True, drop=6),
+    Column("CPU-USED", duration("cpu_used"), right=True, drop=6),
     Column("GIVEN", duration("cpu_given"), right=True, drop=7),
     Column("EFF%", efficiency, right=True),
     Column("SU", su("cost"), right=True),
@@ -39,8 +39,8 @@ COLUMNS = (
     Column("RESTART", text("restart"), right=True, extra=True),
 )
 MEANING = (
-    "EFF% = processor time used (USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED = what"
-    " the idle rest cost. Memory and GPUs are not measured, nor resized jobs."
+    "EFF% = processor time used (CPU-USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED ="
+    " what the idle rest cost. Memory and GPUs are not measured, nor resized jobs."
 )
 
 

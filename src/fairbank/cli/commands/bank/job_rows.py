@@ -54,7 +54,7 @@ COLUMNS = (
     Column("RESOURCE", text("resource"), extra=True),
     Column("STATE", text("word")),
     Column("ELAPSED", duration("ran"), right=True, drop=1),
-    Column("LIMIT", duration("time_limit"), right=True, drop=2),
+    Column("TIME-LIMIT", duration("time_limit"), right=True, drop=2),
     Column("SU", su("cost"), right=True),
     Column("HELD", su("held"), right=True, drop=8),
     Column("EFF%", efficiency, right=True, drop=7),
@@ -88,7 +88,7 @@ def columns(context: Context, rows: Sequence[Row], *, mine: bool) -> Sequence[Co
     shown = with_units(context, COLUMNS, rows)
     if any(column.head == "RESOURCE" and not column.extra for column in shown):
         # On a narrow terminal the resource takes the place of the partition, not of the reason.
-        drops |= {"PART": 5, "LIMIT": 4, "ELAPSED": 3, "REASON": 2, "RESOURCE": 1}
+        drops |= {"PART": 5, "TIME-LIMIT": 4, "ELAPSED": 3, "REASON": 2, "RESOURCE": 1}
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in shown)
 
 

@@ -152,7 +152,7 @@ class View(NamedTuple):
     """List of one verb.
 
     `detail` are its columns with --detail, `by_user` those with --by-user, if it has that; `empty`
-    is its text without rows, `active` is the help of --active. `owned`: its rows have a user.
+    is its text without rows, `active` the option -a with its help. `owned`: its rows have a user.
     """
 
     about: str
@@ -162,7 +162,10 @@ class View(NamedTuple):
     detail: tuple[Column, ...]
     rows: Callable[[Context, Namespace], Sequence[Row]]
     empty: str
-    active: str = "only of allocations that are now in their period, frozen ones too"
+    active: tuple[str, str] = (
+        "-a, --current",
+        "only of allocations that are now in their period, frozen ones too",
+    )
     owned: bool = False
     by_user: tuple[Column, ...] = ()
 
@@ -182,7 +185,7 @@ class View(NamedTuple):
         add_option(parser, "-r, --resource NAME", about, type=printable)
         about = "only of allocations of this category"
         add_option(parser, "--category NAME", about, type=printable)
-        add_option(parser, "-a, --active", self.active)
+        add_option(parser, *self.active, dest="active")
         if self.by_user:
             about = "what each user was charged, with -S and -E only for jobs that ended then"
             add_option(parser, "--by-user", about)
@@ -330,7 +333,7 @@ VIEWS = {
         (RESOURCE, *DETAIL),
         _projects,
         "There is no such project that you may see.",
-        "only those with an allocation that is active",
+        ("-a, --active", "only those with an allocation that is active"),
     ),
     "allocations": View(
         "list their allocations, present and past",
@@ -340,7 +343,7 @@ VIEWS = {
         DETAIL,
         _allocations_or_users,
         "There is no such allocation that you may see.",
-        "only those that are active: now in their period, and not frozen",
+        ("-a, --active", "only those that are active: now in their period, and not frozen"),
         by_user=BY_USER,
     ),
     "jobs": View(

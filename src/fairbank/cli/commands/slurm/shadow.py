@@ -34,7 +34,7 @@ COLUMNS = (
     Column("HELD", su("held"), right=True, drop=1),
     Column("REFUSED", text("refused"), right=True),
     Column("REQUEST", su("refused_requested"), right=True, drop=2),
-    Column("LEFT", su("left"), right=True),
+    Column("REMAINING", su("left"), right=True),
 )
 REFUSED_COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
