@@ -87,7 +87,7 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     )
     answer = post(context, request)
     # Staff may deposit all the same: to cover a late charge, or before they reopen it.
-    warnings = _unusable(context, row) if sign > 0 and (answer or options.dry_run) else []
+    warnings = _unusable(context, row) if sign > 0 else []
     return show_result(
         context, "fairbank.granted/1", answer, partial(_moved, context, what), warnings
     )
