@@ -97,7 +97,7 @@ def test_usage_of_two_resources_has_two_totals(fairbank: Run) -> None:
         "TOTAL cpu 6 36240 100.0%",
         "TOTAL gpu 3 4920 100.0%",
     ]
-    assert "cannot be added" in fairbank(*query).err
+    assert "SU of cpu and gpu cannot be added." in fairbank(*query).err
     assert "cannot be added" not in fairbank(*query, "-r", "cpu").err
     answer = json.loads(fairbank(*query, "--json").out)
     assert [(row["resource_name"], row["charged"]) for row in answer["totals"]] == [
@@ -247,3 +247,14 @@ def test_lines_for_programs_name_the_unit_of_their_amounts(
     (first, *_) = csv.DictReader(fairbank(*words, "--csv").out.splitlines())
     assert (header in first, int(first["SU-MINUTES"]) > 0) == (True, True)
     assert header in fairbank(*words, "-P").out.splitlines()[0].split("|")
+
+
+def test_units_that_cannot_be_added_are_named_with_the_reason() -> None:
+    """Two prices of one resource make two units, as two resources do."""
+    names = ("cpu@alpha", "cpu@beta", "debug")
+    rows = [{"resource_name": name, "cpu_given": 0} for name in names]
+    assert remarks(rows, "project") == [
+        "SU of cpu@alpha, cpu@beta and debug cannot be added: the clusters have different prices of"
+        " cpu."
+    ]
+    assert remarks(rows[2:], "project") == []

@@ -37,7 +37,6 @@ EARLY_LEAST = 3
 """Minimum number of jobs that failed early for a remark; most of a user's jobs must have too."""
 
 WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
-UNITS_DIFFER = "SU of different units, such as cpu and gpu, cannot be added."
 
 
 def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
@@ -148,7 +147,7 @@ def _read_usage(
 
 def remarks(rows: Sequence[Row], by: str) -> list[str]:
     """Return notes: units, the meaning of WASTED, and users whose jobs mostly fail early."""
-    notes = [UNITS_DIFFER] if len({row["resource_name"] for row in rows}) > 1 else []
+    notes = _of_units(rows)
     notes += [WASTED] if any(row["cpu_given"] for row in rows) else []
     return notes + [
         _early(row)
@@ -157,6 +156,20 @@ def remarks(rows: Sequence[Row], by: str) -> list[str]:
         and row["group"] is not None
         and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)
     ]
+
+
+def _of_units(rows: Sequence[Row]) -> list[str]:
+    """Return a note that names the units of the rows, if there are several, and why a resource has
+    two.
+    """
+    units = sorted({str(row["resource_name"]) for row in rows})
+    if len(units) < 2:
+        return []
+    *first, last = units
+    resources = [unit.partition("@")[0] for unit in units]  # cpu of cpu@alpha
+    priced = sorted({name for name in resources if resources.count(name) > 1})
+    why = f": the clusters have different prices of {' and '.join(priced)}" if priced else ""
+    return [plain(f"SU of {', '.join(first)} and {last} cannot be added{why}.")]
 
 
 def _early(row: Row) -> str:
