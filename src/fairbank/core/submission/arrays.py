@@ -33,15 +33,9 @@ class ArrayTasks(NamedTuple):
 
 
 def parse_array(text: str, *, field: str, remedy: str = _REMEDY) -> ArrayTasks:
-    """Parse the tasks of an array.
+    """Parse `1-5,7,10-20:2%3`; brackets around it or its tasks are allowed.
 
-    Args:
-        text: such as `1-5,7,10-20:2%3`; brackets around it or its tasks are allowed.
-        field: name for the error.
-        remedy: accepted form or advice for the error.
-
-    Raises:
-        InvalidInput: the text is invalid or has too many tasks.
+    Raises InvalidInput, with this remedy, if the text is invalid or has too many tasks.
     """
     bracketed = _BRACKETS.fullmatch(text)
     match = _FORM.fullmatch(bracketed[1] + (bracketed[2] or "") if bracketed else text)

@@ -239,13 +239,9 @@ def parse_options(words: Iterator[str], command: str) -> tuple[list[GivenOption]
 
 
 def read_values(texts: Mapping[str, str], command: str) -> dict[str, Any]:
-    """Return the values of options of a command.
+    """Return the values of options of a command, from texts by name.
 
-    Args:
-        texts: the options by name, as they were written.
-
-    Raises:
-        InvalidInput: the command has no such option, or it does not take this value.
+    Raises InvalidInput if the command has no such option, or it does not take this value.
     """
     options, values = options_by_flag(command), {}
     for name, text in texts.items():

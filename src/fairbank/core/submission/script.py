@@ -33,12 +33,7 @@ class ScriptOptions(NamedTuple):
 def parse_script(lines: Iterable[str], *, field: str) -> ScriptOptions:
     """Parse the options of a script; of a heterogeneous job, those of the first component.
 
-    Args:
-        lines: the script.
-        field: name of the script for errors about a line.
-
-    Raises:
-        InvalidInput: a line has an open quote, or the last option lacks its value.
+    Raises InvalidInput if a line has an open quote, or the last option lacks its value.
     """
     words: list[str] = []
     next_part = ""

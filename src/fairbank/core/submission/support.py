@@ -38,11 +38,7 @@ _REFUSED_VALUES = {("exclusive", "mcs"), ("exclusive", "topo")}
 
 
 def check_supported(options: Mapping[str, str]) -> None:
-    """Raise InvalidInput for the first option that is refused.
-
-    Args:
-        options: the options of a job by their long names, as they were written.
-    """
+    """Raise InvalidInput for the first option that is refused, of those by long name."""
     for name, text in options.items():
         reason = REFUSED.get(name)
         if (name, text.lower()) in _REFUSED_VALUES:

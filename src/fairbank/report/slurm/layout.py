@@ -212,12 +212,8 @@ _FIELD = re.compile(r"([^%]*)(?:%(-?\d{1,6})?.*)?", re.DOTALL)
 def parse_fields(form: str, columns: Columns) -> list[SlurmColumn]:
     """Parse `jobid,state%30,node%-12`: names, which may be cut short, and widths. `ALL` is all.
 
-    Args:
-        form: the argument of --format.
-        columns: the command's columns. The first that begins with a name is meant.
-
-    Raises:
-        InvalidInput: there is no such column. sacct and sstat exit with 1.
+    The first column that begins with a name is meant. Raises InvalidInput if there is none: sacct
+    and sstat exit with 1.
     """
     fields: list[SlurmColumn] = []
     for wanted in filter(None, form.split(",")):
@@ -248,14 +244,9 @@ def field_lines(
     is_ended: bool = False,
     header: bool = True,
 ) -> Iterator[str]:
-    """Yield the lines without line ends.
+    """Yield the lines of cells without line ends, padded, or whole with a delimiter between them.
 
-    Args:
-        rows: cells of the rows, in order.
-        fields: columns.
-        delimiter: text between whole cells; empty for padded columns.
-        is_ended: put the delimiter after the last cell too, as with --parsable.
-        header: begin with the header.
+    `is_ended` puts the delimiter after the last cell too, as with --parsable.
     """
     heads: list[Written] = [Unmarked(field.head or field.name) for field in fields]
     for texts in chain([heads] if header else [], rows):

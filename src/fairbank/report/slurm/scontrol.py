@@ -179,12 +179,7 @@ def show(
 ) -> str:
     """Return the text of a row, with its line ends.
 
-    Args:
-        row: row of the kind that the template shows.
-        template: JOB, NODE, PARTITION or RESERVATION.
-        notation: how times are written.
-        is_one_line: as with --oneliner.
-        has_details: as with --details.
+    The template is JOB, NODE, PARTITION or RESERVATION.
     """
     lines = _lines(row, template, notation, has_details=has_details)
     return (" " if is_one_line else "\n   ").join(lines) + ("\n" if is_one_line else "\n\n")

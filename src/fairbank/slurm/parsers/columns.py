@@ -40,10 +40,7 @@ class Cells(dict[str, str]):
     def read(self, field: str, reader: Reader[V], default: str | None = None) -> V:
         """Read a cell. Raises InvalidInput, naming the column.
 
-        Args:
-            field: name of the column.
-            reader: the function that reads the text.
-            default: text if there is no such cell; None if there must be one.
+        The default is the text if there is no such cell; None if there must be one.
         """
         text = self.get(field, default)
         if text is None:
@@ -83,13 +80,7 @@ _ENTITY_COLUMNS = ("NodeName", "PartitionName")
 
 
 def unreadable_line(command: str, cells: Cells, error: InvalidInput) -> UnreadableLine:
-    """Return the report of a line that could not be read, with its job, node or partition if known.
-
-    Args:
-        command: the command that printed it.
-        cells: cells of the line by column. A column with the job id, if any, names the job.
-        error: why it could not be read.
-    """
+    """Return the report of a line that could not be read, with its job, node or partition."""
     text = next((cells[name] for name in _JOB_COLUMNS if name in cells), "")
     try:
         job_id = job_number(text, "") if text else None
@@ -121,11 +112,7 @@ def table_of(
 ) -> Table[T]:
     """Return the table whose columns are the fields of a record.
 
-    Args:
-        command: the command that prints it.
-        record: takes the values of all columns.
-        readers: the readers of the columns, in the order of the fields.
-        delimiter: between the cells.
+    The readers of the columns are in the order of the fields.
     """
 
     def read(cells: Cells) -> T:
@@ -168,14 +155,7 @@ def split_records(
 def split_record(
     command: str, number: int, line: str, columns: Sequence[str], delimiter: str
 ) -> Cells | UnreadableLine:
-    """Split one line.
-
-    Args:
-        command: the command that printed it, for the error.
-        line: its text.
-        columns: the columns, in their order.
-        delimiter: between the cells.
-    """
+    """Split one line with these columns, in their order."""
     texts = line.split(delimiter)
     if len(texts) == len(columns):
         return Cells(number, dict(zip(columns, texts, strict=True)))
@@ -222,13 +202,7 @@ def pairs_of(text: str) -> dict[str, str]:
 
 
 def key_value_records(command: str, text: str, key: str) -> Records:
-    """Yield records of `Key=value Key=value`.
-
-    Args:
-        command: the command that printed them, for errors.
-        text: its output.
-        key: the key that each line must have.
-    """
+    """Yield records of `Key=value Key=value`; each line must have the key."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

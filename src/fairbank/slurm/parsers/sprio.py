@@ -95,11 +95,6 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
 
     If none does, since the weights have changed, return the one nearest to the normalised column
     among those that round to the weighted column.
-
-    Args:
-        weighted: the column of whole numbers.
-        normal: the normalised column.
-        digits: decimals of the normalised column.
     """
     if not weight or f"{weighted / weight:.{digits}f}" == f"{normal:.{digits}f}":
         return float(weighted)

@@ -34,9 +34,7 @@ NEXT_RECORD_SECONDS = 2  # slurmctld and slurmdbd each cut their times to second
 def is_next_record(ended: int, submitted: int, start: int) -> bool:
     """Return True if a record of a job continues the one that ended with a change of resources.
 
-    Args:
-        ended: end of the record in the state RESIZING.
-        submitted: submission of the other record.
+    The latter has the state RESIZING.
     """
     return min(abs(submitted - ended), abs(start - ended)) <= NEXT_RECORD_SECONDS
 
@@ -44,10 +42,7 @@ def is_next_record(ended: int, submitted: int, start: int) -> bool:
 def seconds_since_change(ended: int, start: int, elapsed: int) -> int:
     """Return the run time of a next record alone: it may be counted from the start of the job.
 
-    Args:
-        ended: end of the record in the state RESIZING.
-        start: start of the next record.
-        elapsed: its run time.
+    `ended` is the end of the record in the state RESIZING.
     """
     return max(0, elapsed - max(0, ended - start))
 

@@ -112,11 +112,7 @@ def names_or_none(text: str, field: str) -> tuple[str, ...]:
 def match_cell(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
     """Match a whole cell. Raises InvalidInput if it has another form.
 
-    Args:
-        form: the pattern.
-        text: the cell.
-        field: name of the column, for the error.
-        fault: the message after the quoted cell, such as "is not a size".
+    The fault is the message after the quoted cell, such as "is not a size".
     """
     match = form.fullmatch(text)
     if match is None:
@@ -132,10 +128,7 @@ def user(text: str, field: str) -> str:
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
     """Return a whole number from 0. Raises InvalidInput.
 
-    Args:
-        text: the cell.
-        field: name of the column, for the error.
-        most: the largest number; default: the largest that a float holds with all smaller ones.
+    By default the largest is that which a float holds with all smaller ones.
     """
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
@@ -268,13 +261,7 @@ def decimal(text: str, field: str) -> float:
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
-    """Return a number from 0, which may have decimals. Raises InvalidInput.
-
-    Args:
-        text: the cell.
-        field: name of the column, for the error.
-        most: the largest number.
-    """
+    """Return a number from 0, which may have decimals. Raises InvalidInput."""
     if 0 <= (number := decimal(text, field)) <= most:
         return number
     raise InvalidInput(

@@ -16,12 +16,9 @@ from fairbank.slurm.parsers.jobs import SlurmJob
 def open_dependencies(
     job: PendingJob, slurm_jobs: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
 ) -> OpenDependencies:
-    """Return the dependencies of a job.
+    """Return the dependencies of a pending job.
 
-    Args:
-        job: the job that is pending.
-        slurm_jobs: by number, each pending task of an array among them.
-        ended: jobs that are over, as far as they are known.
+    `slurm_jobs` has each pending task of an array; `ended` are jobs that are known to be over.
     """
     slurm_job, ended_jobs = slurm_jobs[job.number], tuple(ended)
     jobs = tuple({other.job_id: other for other in slurm_jobs.values()}.values())

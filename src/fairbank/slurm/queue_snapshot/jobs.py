@@ -123,15 +123,7 @@ def running_job(
 ) -> Active:
     """Return a running job, on the nodes that could be read.
 
-    Args:
-        slurm_job: the job as slurmctld has it.
-        cluster: nodes and partitions.
-        settings: rules for nodes.
-        unread_nodes: nodes whose lines could not be read.
-
-    Raises:
-        InvalidInput: its allocation is not printed.
-        NotFound: it runs on a node that does not exist.
+    Raises InvalidInput if its allocation is not printed, NotFound for a node that does not exist.
     """
     if not slurm_job.allocated:
         raise InvalidInput(

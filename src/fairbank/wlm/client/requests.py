@@ -80,11 +80,7 @@ def change_jobs(
 ) -> list[JobResult]:
     """Make a request about several jobs, and return the result of each.
 
-    Args:
-        controller: the connection.
-        request: cancel, hold, uhold, release, requeue, top, notify or update-job.
-        jobs: the jobs.
-        fields: further fields of the request.
+    The requests are cancel, hold, uhold, release, requeue, top, notify and update-job.
     """
     return [
         JobResult(item["job"], None if item["error"] is None else error_of(item["error"]))

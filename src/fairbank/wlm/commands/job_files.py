@@ -11,7 +11,8 @@ from fairbank.core.errors import InvalidInput
 SCRIPT_MAX = 4 * 1024 * 1024
 _HOSTS_MAX = 1024 * 1024
 _WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
-_PROGRAM = b'#!/bin/sh\nexec "$@"\n'
+PROGRAM_SCRIPT = b'#!/bin/sh\nexec "$@"\n'
+"""Script that runs the program which is its first argument."""
 
 
 def batch_script(name: str | None, command: str | None) -> bytes:
@@ -36,11 +37,6 @@ def script_or_program(name: str) -> bytes | None:
     path = script_path(name)
     script = _read(path, SCRIPT_MAX + 1)
     return _checked(script) if script.startswith(b"#!") else None
-
-
-def program_script() -> bytes:
-    """Return a script that runs the program which is its first argument."""
-    return _PROGRAM
 
 
 def hosts_in_file(path: str) -> str:

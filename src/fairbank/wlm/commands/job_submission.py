@@ -110,7 +110,7 @@ def _script(name: str, line: SubmissionWords) -> tuple[bytes, Sequence[str]]:
             raise InvalidInput("No command given to execute.", field="program")
         script = job_files.script_or_program(line.script)
         if script is None:
-            return job_files.program_script(), [line.script, *line.arguments]
+            return job_files.PROGRAM_SCRIPT, [line.script, *line.arguments]
         return script, line.arguments
     wrapped = line.options.get("wrap")
     if wrapped is not None and line.script is not None:

@@ -20,7 +20,7 @@ from tests.wlm.core.world import ALICE, OPERATOR, START, World, named, submissio
 
 
 def shown_job(world: World, number: int) -> ShownJob:
-    return ShownJob(world.core.state, world.job(number), world.now, lambda gid: f"group{gid}")
+    return ShownJob(world.core.state, world.job(number), world.now)
 
 
 def job_line(shown: ShownJob) -> JobLine:

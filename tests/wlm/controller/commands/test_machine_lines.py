@@ -148,7 +148,7 @@ def test_reservation_is_read_back_and_marks_its_nodes() -> None:
 
 
 def accounting_line(record: EndedRun, world: World, job: WlmJob | None = None) -> AccountingLine:
-    shown = ShownRun(world.core.state, record, world.now, str, job=job)
+    shown = ShownRun(world.core.state, record, world.now, job=job)
     return AccountingLine(*shown.cells(AccountingLine._fields))
 
 

@@ -81,17 +81,18 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
         print(f"too many arguments for keyword:show:{kind}", file=sys.stderr)
         return 1
     which = names[0] if names else ""
-    simple: Mapping[str, Callable[[str], int]] = {
-        "config": _show_config,
-        "daemons": _show_daemons,
-        "hostlistsorted": partial(_show_hostlist, is_sorted=True),
-        "hostlist": _show_hostlist,
-        "hostnames": _show_hostnames,
-        "licenses": partial(_show_licenses, line),
-    }
+    # By the fewest characters of a word, which others may begin like.
+    simple: Sequence[tuple[str, int, Callable[[str], int]]] = (
+        ("config", 1, _show_config),
+        ("daemons", 1, _show_daemons),
+        ("hostlistsorted", len("hostlists"), partial(_show_hostlist, is_sorted=True)),
+        ("hostlist", 5, _show_hostlist),
+        ("hostnames", 5, _show_hostnames),
+        ("licenses", 1, partial(_show_licenses, line)),
+    )
     word = kind.lower()
-    for full, run_simple in simple.items():
-        if word and full.startswith(word) and len(word) >= _SHORTEST.get(full, 1):
+    for full, shortest, run_simple in simple:
+        if full.startswith(word) and len(word) >= shortest:
             return run_simple(which)
     for full in ENTITIES:
         if word and f"{full}s".startswith(word):
@@ -100,10 +101,6 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
         return _show_rows(line, named, which)
     print(f"invalid entity:{kind} for keyword:show", file=sys.stderr)
     return 1
-
-
-_SHORTEST = {"hostlistsorted": len("hostlists"), "hostlist": 5, "hostnames": 5}
-"""Fewest characters of a word that others begin like."""
 
 
 def _show_rows(line: CommandLine, kind: str, which: str) -> int:

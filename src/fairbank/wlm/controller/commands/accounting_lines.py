@@ -1,4 +1,4 @@
-"""Runs of jobs, ended or not, as sacct shows them. Pure."""
+"""Runs of jobs, ended or not, as sacct shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
 from fairbank.wlm.controller.commands.job_lines import (
     COMMON_FIELDS,
     Fields,
-    GroupName,
     ShownRequest,
     cells_of,
     exit_code,
@@ -58,13 +57,12 @@ class ShownRun(ShownRequest):
         state: CoreState,
         record: EndedRun,
         now: Moment,
-        group: GroupName,
         *,
         job: WlmJob | None = None,
         usage: RunUsage | None = None,
         status: int | None = None,
     ) -> None:
-        super().__init__(state, record.request, record.submission, record.run, group)
+        super().__init__(state, record.request, record.submission, record.run)
         self.record, self.now, self.job, self.is_over = record, now, job, job is None
         self.usage, self.status = usage, status
         self.allocated = {} if self.allocation is None else self.allocation.tres

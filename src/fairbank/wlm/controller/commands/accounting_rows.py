@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import grp
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -75,7 +73,7 @@ async def accounting_page(
             is_last = last.get(run.request.number, restart) == restart
             if is_last and _is_chosen(run, selections, wanted):
                 usage, status = (outcome.usage, outcome.status) if outcome else (None, None)
-                runs.append(ShownRun(state, run, now, group_name, usage=usage, status=status))
+                runs.append(ShownRun(state, run, now, usage=usage, status=status))
         return RowPage(runs, str(ended[-1].number if len(ended) == PAGE else _LIVE))
     has_usage = not _USAGE.isdisjoint(request.columns)
     usages = await _live_usage(runner, nodes) if has_usage else {}
@@ -84,7 +82,7 @@ async def accounting_page(
         run = live_record(job, state.settings.cluster.cluster_name)
         if not job.state.has_ended and _is_chosen(run, selections, wanted):
             usage = usages.get(run.identity)
-            shown = ShownRun(state, run, now, group_name, job=job, usage=usage)
+            shown = ShownRun(state, run, now, job=job, usage=usage)
             lines.append(((_LIVE + job.number,), shown))
     return page_of(lines, after)
 
@@ -123,12 +121,3 @@ def _is_chosen(run: EndedRun, selections: Sequence[JobSelection], wanted: RowFil
         and fits(facts, wanted)
         and (wanted.end is None or run.identity.submitted < wanted.end)
     )
-
-
-@lru_cache(maxsize=1_000)
-def group_name(gid: int) -> str:
-    """Return the name of a group, or its number."""
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)

@@ -1,11 +1,12 @@
-"""Jobs of the core as squeue and scontrol show them. Pure."""
+"""Jobs of the core as squeue and scontrol show them."""
 
 from __future__ import annotations
 
+import grp
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from signal import strsignal
 from typing import Any, NamedTuple, TypeVar
@@ -39,8 +40,6 @@ from fairbank.wlm.core.state import CoreState
 
 DEFAULT_QOS = "normal"
 """QOS of a job that names none."""
-GroupName = Callable[[int], str]
-"""Function from a gid to the name of the group."""
 T = TypeVar("T")
 Fields = Mapping[str, Callable[[T], Any]]
 """Functions that compute fields, by name."""
@@ -61,15 +60,10 @@ class ShownRequest:
     """
 
     def __init__(
-        self,
-        state: CoreState,
-        request: PendingJob,
-        submission: Submission,
-        run: WlmRun | None,
-        group: GroupName,
+        self, state: CoreState, request: PendingJob, submission: Submission, run: WlmRun | None
     ) -> None:
         self.state, self.request, self.submission = state, request, submission
-        self.run, self.group, self.user = run, group, request.user
+        self.run, self.user = run, request.user
         self.allocation = None if run is None else run.allocation
         self.nodes = () if self.allocation is None else self.allocation.nodes
 
@@ -123,12 +117,10 @@ def cells_of(
 class ShownJob(ShownRequest):
     """Job, tasks of an array that have not started, or with `task` one of these."""
 
-    def __init__(
-        self, state: CoreState, job: WlmJob, now: Moment, group: GroupName, task: int | None = None
-    ) -> None:
+    def __init__(self, state: CoreState, job: WlmJob, now: Moment, task: int | None = None) -> None:
         self.waits = job.state.base == "PENDING"
         run = None if self.waits else job.run
-        super().__init__(state, job.request, job.submission, run, group)
+        super().__init__(state, job.request, job.submission, run)
         self.job, self.now = job, now
         self.is_record = bool(job.tasks) and task is None
         self.task = task if task is not None else job.request.task
@@ -192,7 +184,7 @@ def shown_tasks(job: ShownJob) -> Iterator[ShownJob]:
     if not job.job.tasks:
         yield job
     for task in job.job.tasks:
-        yield ShownJob(job.state, job.job, job.now, job.group, task)
+        yield ShownJob(job.state, job.job, job.now, task)
 
 
 def _description(shown: ShownJob) -> str:
@@ -206,11 +198,20 @@ def _description(shown: ShownJob) -> str:
     return "job requeued in held state" if is_requeued else ""
 
 
+@lru_cache(maxsize=1_000)
+def group_name(gid: int) -> str:
+    """Return the name of a group, or its number."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
 COMMON_FIELDS: Fields[ShownRequest] = {
     "name": lambda s: s.submission.name,
     "user": lambda s: s.user,
     "uid": lambda s: s.submission.uid,
-    "group": lambda s: s.group(s.submission.gid),
+    "group": lambda s: group_name(s.submission.gid),
     "gid": lambda s: s.submission.gid,
     "account": lambda s: s.request.account or None,
     "partition": lambda s: (

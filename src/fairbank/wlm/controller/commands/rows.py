@@ -26,7 +26,6 @@ from fairbank.wlm.controller.commands.accounting_rows import (
     Keyed,
     NodeRequests,
     accounting_page,
-    group_name,
     page_of,
 )
 from fairbank.wlm.controller.commands.job_filter import has, selected_jobs
@@ -137,7 +136,7 @@ def _job_lines(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) ->
     first = after[0] if after else 0
     tasks = _tasks(wanted)
     for job in selected_jobs(state, wanted, first):
-        shown = ShownJob(state, job, now, group_name)
+        shown = ShownJob(state, job, now)
         for place, one in enumerate(shown_tasks(shown) if wanted.tasks else [shown]):
             array = one.request.array
             if not wanted.tasks or tasks is None or array is None or one.task in tasks[array]:
