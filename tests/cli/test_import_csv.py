@@ -110,7 +110,7 @@ def test_used_processor_time_of_a_file_counts(changing: Run, directory: Path) ->
     header = "job_id,user,account,partition,start,elapsed,cpus,cpu_time"
     (directory / "jobs.csv").write_text(f"{header}\n271,{cells},3:00:00\n272,{cells},\n")
     output_of(changing("import", "csv", "jobs.csv"))
-    shown = changing("eff", "271,272", "-n", "-P", "-o", "JOBID,USED,GIVEN,EFF%")
+    shown = changing("eff", "271,272", "-n", "-P", "-o", "JOBID,CPU-USED,GIVEN,EFF%")
     assert output_of(shown).splitlines() == ["271|03:00:00|04:00:00|75%", "272|||"]
     # The bank does not know whether Slurm ran a job.
     assert (
