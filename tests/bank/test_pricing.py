@@ -59,8 +59,8 @@ def test_bill_marks_the_lines_that_set_the_price() -> None:
     drawn = bill(job("standard", "cpu=1,mem=64G", "1-0", "urgent"), DARWIN)
     assert drawn.resource == "cpu"
     assert drawn.lines == (
-        Line("cpu", Fraction(1), Fraction(1), Fraction(1), counts=False),
-        Line("mem", Fraction(65_536), Fraction(1, 2_048), Fraction(32), counts=True),
+        Line("cpu", Fraction(1), Fraction(1), Fraction(1), sets_price=False),
+        Line("mem", Fraction(65_536), Fraction(1, 2_048), Fraction(32), sets_price=True),
     )
     assert (drawn.factor, drawn.amount) == (Fraction(3, 2), 32 * 24 * 60 * 3 // 2)
 
@@ -112,6 +112,6 @@ def test_price_is_the_sum_of_counted_lines(request: JobRequest, qos: str | None)
         JobRequest(request.cluster, request.partition, request.counts, request.limit_seconds, qos),
         DARWIN,
     )
-    assert sum(line.weighted for line in drawn.lines if line.counts) == drawn.billing
+    assert sum(line.weighted for line in drawn.lines if line.sets_price) == drawn.billing
     assert all(line.weighted == line.count * line.weight for line in drawn.lines)
     assert 0 <= drawn.amount - drawn.billing * drawn.factor * drawn.seconds / 60 < 1

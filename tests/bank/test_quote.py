@@ -148,7 +148,7 @@ def test_longest_time_limit_is_exact_to_the_minute(per_hour: Fraction, available
         assert available <= 0 or per_hour == 0 or cost(per_hour, Fraction(1), 60) > available
 
 
-deeds = st.sampled_from(
+requests = st.sampled_from(
     [
         "freeze physics/cpu",
         "freeze college/cpu",
@@ -161,7 +161,7 @@ deeds = st.sampled_from(
 
 @pytest.mark.parametrize("rule", ["enforce", "observe"])
 @given(
-    st.lists(deeds, unique=True),
+    st.lists(requests, unique=True),
     st.integers(0, 110 * 60),
     st.sampled_from(["alice", "bob", "carol"]),
 )
@@ -173,8 +173,8 @@ def test_quote_agrees_with_the_ledger(
     rule: str, before: list[str], minutes: int, user: str
 ) -> None:
     story = play_story(f"{FAMILY}policy {rule}")
-    for deed in before:
-        story.apply_line(deed)
+    for request in before:
+        story.apply_line(request)
     offer = quoted(story, minutes, user)
     story.apply_line(f"hold 1 {user} physics/cpu {minutes}m")
     assert offer.fits == isinstance(story.outcome, Done)
@@ -189,5 +189,5 @@ def test_quote_of_observing_bank_mentions_missing_credit() -> None:
         for offer in (quoted(story, hours * 60, "alice") for hours in (50, 101))
     ] == [(True, ()), (True, (OBSERVED,))]
     story.now = type(story.now)(5_000)
-    homeless = quoted(story, 1, "alice")
-    assert (homeless.allocation, homeless.fits, homeless.notes) == (None, True, (OBSERVED,))
+    unpaid = quoted(story, 1, "alice")
+    assert (unpaid.allocation, unpaid.fits, unpaid.notes) == (None, True, (OBSERVED,))

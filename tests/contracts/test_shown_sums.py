@@ -33,7 +33,7 @@ from tests.contracts.databases import Place
 from tests.contracts.test_memory_twin import batches, emptied, play
 from tests.support.clock import ManualClock
 
-BOOKS = """
+CREDIT = """
 SELECT allocation,
   sum(CASE WHEN kind IN ('deposit', 'transfer-in') THEN amount
            WHEN kind IN ('withdraw', 'transfer-out') THEN -amount ELSE 0 END),
@@ -204,7 +204,7 @@ def test_rows_of_balance_and_statement_add_up_and_equal_the_sums_in_sql(
     bank = bank_of(store, {})
     runs = place.run(RUNS)
     rows = {uid: balances(bank, uid) for uid in (1, 2)}
-    for number, granted, used in place.run(BOOKS):
+    for number, granted, used in place.run(CREDIT):
         row = rows[1][number]
         held = sum(run[3] for run in runs if run[0] == number)
         assert (row["deposited"], row["charged"], row["held"]) == (granted, used, held)

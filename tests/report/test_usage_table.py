@@ -60,7 +60,7 @@ def test_rows_and_percentages_of_each_unit_add_up(
     """As the bank sends them: the largest groups, or the latest days, and what is left over."""
     wholes = totals_of(groups)
     largest = page_of_groups(groups, by, GroupPage(limit, largest=True))
-    others = [rest for whole in wholes if (rest := whole.left_over(largest))]
+    others = [rest for whole in wholes if (rest := whole.others(largest))]
     table = usage_table(
         [as_sent(usage) for usage in (*largest, *others)],
         by.value,

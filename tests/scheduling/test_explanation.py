@@ -254,11 +254,11 @@ def with_conditions(**changes: Any) -> Explanation:
     return explain(scene, 3, **changes)
 
 
-RICH = JobCredit(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60)
+RICH = JobCredit(project="chem_qmc", resource="cpu", requested=384 * 60, available=59_408 * 60)
 POOR = JobCredit(
     project="chem_qmc",
     resource="gpu",
-    wanted=384 * 60,
+    requested=384 * 60,
     available=262 * 60,
     reason="INSUFFICIENT_CREDIT",
     detail="not enough credit: requested 384 SU, available 262 SU, short by 122 SU.",
@@ -297,7 +297,7 @@ def test_credit_check_names_another_reason_than_too_little_credit() -> None:
     """Even a job that costs nothing does not start with a frozen allocation."""
     frozen = replace(
         POOR,
-        wanted=0,
+        requested=0,
         available=0,
         reason="FROZEN",
         detail="the allocation is frozen: requested 0 SU, available 262 SU.",

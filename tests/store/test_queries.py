@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Select, make_url, select
 
-from fairbank.bank.entry import LOOKED_THROUGH, Kind
+from fairbank.bank.entry import READ_BY_UNDO, Kind
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, UsageQuery, Visibility
 from fairbank.core.time import Instant
 from fairbank.core.usage_groups import UsageBy
@@ -94,7 +94,7 @@ def test_undo_query_is_the_same_in_all_stores(file_place: Place, name: str) -> N
     """SQLite uses the index only if the condition is the same text. A kind missing in one of them
     could be undone repeatedly.
     """
-    kinds = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
+    kinds = f"kind IN ({', '.join(repr(kind.value) for kind in READ_BY_UNDO)})"
     assert f"journal.{kinds}" in SQLITE[name]
     assert f"journal.{kinds}" in POSTGRES[name]
     store = SqliteStore(path_of(make_url(file_place.url)))

@@ -152,7 +152,7 @@ UNDOING: Mapping[Kind, Kind] = {
 and `undoes` is the last field of the details.
 """
 
-LOOKED_THROUGH = (*UNDOING, Kind.OPEN)
+READ_BY_UNDO = (*UNDOING, Kind.OPEN)
 """Kinds of entries that an undo reads: what has undone an entry, and later changes of the same."""
 
 
@@ -294,12 +294,12 @@ def _terms(entry: Entry) -> dict[str, Any]:
 
 _encode = msgspec.msgpack.Encoder().encode
 # Only copied: a copy takes two thirds of the time of a new object.
-_UNBEGUN = blake2b(digest_size=32)
+_EMPTY_HASH = blake2b(digest_size=32)
 
 
 def link_of(entry: Entry, before: bytes) -> bytes:
     """Return the link: blake2b of the fields, with the previous link in place of its own."""
-    link = _UNBEGUN.copy()
+    link = _EMPTY_HASH.copy()
     link.update(
         _encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before))
     )

@@ -16,13 +16,13 @@ from fairbank.core.units import SuMinutes, round_up
 
 
 class Line(msgspec.Struct, frozen=True):
-    """TRES of a bill: `count` * `weight` = `weighted`; `counts` if it sets the price."""
+    """TRES of a bill: `count` * `weight` = `weighted`; `sets_price` if it does."""
 
     what: str
     count: Fraction
     weight: Fraction
     weighted: Fraction
-    counts: bool
+    sets_price: bool
 
 
 class Bill(msgspec.Struct, frozen=True):

@@ -276,7 +276,7 @@ class Usage(msgspec.Struct, frozen=True):
         """Group and unit, the order of all rows."""
         return self.group, self.resource, self.clusters
 
-    def left_over(self, parts: Iterable[Usage]) -> Usage | None:
+    def others(self, parts: Iterable[Usage]) -> Usage | None:
         """Return what the parts of this usage lack of it, as group OTHERS; None: nothing."""
         mine = [part for part in parts if part.key[1:] == self.key[1:]]
         rest = {
@@ -319,7 +319,7 @@ class Balance(msgspec.Struct, frozen=True):
 
     allocation: Allocation
     sums: UserSums
-    since: StateSince | None
+    inactive_since: StateSince | None
 
 
 class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):

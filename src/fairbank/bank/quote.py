@@ -136,7 +136,7 @@ def less_memory(quote: Quote, rule: BillingRule) -> CheaperRequest | None:
     None if memory does not set it, and if the job would not fit with that either.
     """
     bill = quote.bill
-    memory = next((line for line in bill.lines if line.what == "mem" and line.counts), None)
+    memory = next((line for line in bill.lines if line.what == "mem" and line.sets_price), None)
     others = [
         line.weighted
         for line in bill.lines

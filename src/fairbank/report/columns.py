@@ -171,7 +171,7 @@ class Summand(Amount):
         return "" if sums is None else str(getattr(sums, self._name))
 
 
-class Steady:
+class SameWhenShort:
     """Shows a cell that is no shorter on a narrow terminal, so that it is made only once."""
 
     def __init__(self, show: Show) -> None:
@@ -181,7 +181,7 @@ class Steady:
         return self._of_row(row, form)
 
 
-class PlainField(Steady):
+class PlainField(SameWhenShort):
     """Shows a field of the row, empty if it is missing, in the same way in every format."""
 
     def __init__(self, key: str, show: Callable[[Any], str] = str) -> None:

@@ -13,7 +13,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.units import with_texts
 from fairbank.report.cells import csv_line, cut, padded, plain, without, wrapped
 from fairbank.report.cells import width as width_of
-from fairbank.report.columns import UNITS, Column, DisplayFormat, Row, Steady
+from fairbank.report.columns import UNITS, Column, DisplayFormat, Row, SameWhenShort
 
 UNBOUND = 1_000_000
 """Width that every table fits, with its extra columns."""
@@ -121,13 +121,13 @@ def _fitting(
     """
     chosen = [column for column in columns if not column.extra or width >= WIDE]
     # Extra columns are dropped first, then those with the highest `drop`.
-    going = sorted(
+    droppable = sorted(
         (column for column in chosen if column.extra or column.drop),
         key=lambda column: (column.extra, column.drop),
     )
 
     def cells(column: Column, short: bool) -> _ColumnCells:
-        return all_cells(column, short and not isinstance(column.show, Steady))
+        return all_cells(column, short and not isinstance(column.show, SameWhenShort))
 
     @cache  # the cells of a column are the same in each attempt
     def all_cells(column: Column, short: bool) -> _ColumnCells:
@@ -143,14 +143,14 @@ def _fitting(
             grid = _Grid(chosen, [cells(column, short) for column in chosen], gap)
             if grid.total() <= width or any(column.extra for column in chosen):
                 break
-        if grid.total(least=True) <= width or not going:
+        if grid.total(least=True) <= width or not droppable:
             return grid, [
                 column.head
                 for column in columns
                 if column not in chosen and (width >= WIDE or not column.extra)
             ]
-        gone = going.pop()
-        chosen = [column for column in chosen if column is not gone]
+        dropped = droppable.pop()
+        chosen = [column for column in chosen if column is not dropped]
 
 
 def _shrunk(grid: _Grid, width: int) -> list[int]:

@@ -27,7 +27,7 @@ from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.ids import user_uid
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Action, Identity, check_allowed
-from fairbank.service.statement import JournalOfUser, Statement, entry_before
+from fairbank.service.statement import Statement, VisibleJournal, entry_before
 from fairbank.service.use_cases import UseCases, only
 from fairbank.store.contract import Reader
 
@@ -161,7 +161,7 @@ class Allocations(UseCases):
             if not allocations:
                 raise self._not_visible(identity, number)
             _check_journal(identity, allocations[0])
-            journal = JournalOfUser(reader, number, period, identity, every)
+            journal = VisibleJournal(reader, number, period, identity, every)
             shown, changes = journal.read(page)
             rows = shown[: page.limit]
             next_ = rows[-1].seq if len(shown) > page.limit else None

@@ -180,7 +180,7 @@ class Runs(UseCases):
                     else None
                 ),
                 nearest=(nearest := None if job is None else near.get(job)),
-                since=since.get(refusal.allocation if nearest is None else nearest.id),
+                inactive_since=since.get(refusal.allocation if nearest is None else nearest.id),
                 active=refusal.allocation in active,
                 present=_present_refusal(refusal, payers, sums, now),
                 holds=(

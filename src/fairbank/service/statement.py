@@ -15,9 +15,9 @@ from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.service.access.identity import Identity
 from fairbank.store.contract import Reader
 
-_OF_CREDIT = OF_TERMS | frozenset(EFFECTS)
+_MOVES_CREDIT = OF_TERMS | frozenset(EFFECTS)
 """Kinds of entries that may move credit: new terms may have another credit limit."""
-_EVER = Instant(0), LAST_INSTANT
+_ALL_TIME = Instant(0), LAST_INSTANT
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Statement(msgspec.Struct, frozen=True):
     next: int | None
 
 
-class JournalOfUser(NamedTuple):
+class VisibleJournal(NamedTuple):
     """Entries of an allocation in a period, as a user may see them."""
 
     reader: Reader
@@ -49,7 +49,7 @@ class JournalOfUser(NamedTuple):
         """Return the entries of a page and one more, if there is one, and all changed terms."""
         shown: list[Entry] = []
         changes: dict[int, dict[str, Any]] = {}
-        after, kinds = page.after, None if self.every else _OF_CREDIT
+        after, kinds = page.after, None if self.every else _MOVES_CREDIT
         # Few entries are hidden, so a second read is rare.
         while len(shown) <= page.limit:
             read = Page(page.limit + 1, after=after, newest_first=page.newest_first)
@@ -107,7 +107,7 @@ def _without_movement(reader: Reader, entries: Sequence[Entry]) -> set[int]:
 def entry_before(reader: Reader, entry: Entry) -> Entry | None:
     """Return the entry of the same journal before this one, if any."""
     page = Page(1, after=entry.seq - 2)
-    before = [] if entry.seq == 1 else reader.statement(entry.allocation, *_EVER, page)
+    before = [] if entry.seq == 1 else reader.statement(entry.allocation, *_ALL_TIME, page)
     return next(iter(before), None)
 
 

@@ -34,7 +34,7 @@ _PERMISSIONS: Mapping[Kind, Action] = {
 
 
 _UNDONE = frozenset(UNDOING.values()) | {Kind.TRANSFER_IN, Kind.CHARGE}
-_REACH = 8
+_APART = 8
 """Largest distance of the ids of a transfer's two entries. They are consecutive, unless PostgreSQL
 draws ids for other batches in between.
 """
@@ -190,7 +190,7 @@ def _second_halves(
     ids = frozenset(
         near
         for number, entry in reversed_.items()
-        for near in (*range(number, number + _REACH + 1), *range(entry.id - _REACH, entry.id))
+        for near in (*range(number, number + _APART + 1), *range(entry.id - _APART, entry.id))
     )
     query = EntryQuery(ids=ids, kinds=TRANSFER_KINDS)
     halves = [(entry, transfer_of(entry)) for entry in reader.entries(query, Page(len(ids)))]

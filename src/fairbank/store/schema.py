@@ -22,12 +22,12 @@ from sqlalchemy import (
     text,
 )
 
-from fairbank.bank.entry import LOOKED_THROUGH
+from fairbank.bank.entry import READ_BY_UNDO
 
 REVISIONS = ("0001",)
 """Names of the migrations, in order."""
 
-LOOKED_THROUGH_ONLY = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
+IS_READ_BY_UNDO = f"kind IN ({', '.join(repr(kind.value) for kind in READ_BY_UNDO)})"
 """Condition of the index `journal_undoing`."""
 
 metadata = MetaData()
@@ -216,7 +216,7 @@ journal = Table(
     # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
     _partial_index("journal_refused", "id", where="kind = 'refusal'"),
     # Few in each journal, and looked through whenever an entry is undone.
-    _partial_index("journal_undoing", "allocation", "seq", where=LOOKED_THROUGH_ONLY),
+    _partial_index("journal_undoing", "allocation", "seq", where=IS_READ_BY_UNDO),
 )
 
 registry = Table(

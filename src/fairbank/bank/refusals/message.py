@@ -49,14 +49,14 @@ def _why_stopped(refusal: Refusal, known: RemedyFacts) -> str:
     """Return since when the allocation is not active, and the reason that staff gave, if known, or
     that of the grant if the allocation begins later.
     """
-    if known.since is None:
+    if known.inactive_since is None:
         return ""
-    reason = known.since.reason
+    reason = known.inactive_since.reason
     if known.nearest is not None:  # the message has its period
         is_planned = _detail(refusal, known) is Detail.STARTED_TOO_EARLY
         about = "Reason of the grant" if is_planned else "Reason given by staff"
         return f". {about}: {reason}" if reason else ""
-    return f". Frozen since {iso(known.since.at)}{f': {reason}' if reason else ''}"
+    return f". Frozen since {iso(known.inactive_since.at)}{f': {reason}' if reason else ''}"
 
 
 def _what_is_held(refusal: Refusal, known: RemedyFacts) -> str:

@@ -208,8 +208,8 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of the bank that remedies name: other projects that could pay, the account of the
     project, and the `nearest` allocation if the project has none at the start of the job.
 
-    `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
-    are the present ones on the refusing allocation, or of the owner there if a cap refuses;
+    `inactive_since` says since when that allocation, or the refusing one, is not active, and why.
+    `holds` are the present ones on the refusing allocation, or of the owner there if a cap refuses;
     `jobs_end` is when the last of their jobs reaches its time limit.
     `active` is True if an allocation that was frozen is active again. `present` is the refusal with
     the credit of now; None if it is not known.
@@ -218,7 +218,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...] = ()
     account: str | None = None
     nearest: Allocation | None = None
-    since: StateSince | None = None
+    inactive_since: StateSince | None = None
     holds: OpenHolds | None = None
     jobs_end: Instant | None = None
     active: bool = False

@@ -158,7 +158,7 @@ def _usage(
     # Further pages may be many, and each sum reads all runs.
     units = [] if page.after else runs.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
     if page.largest:
-        rows = [*rows, *filter(None, (unit.left_over(rows) for unit in units))]
+        rows = [*rows, *filter(None, (unit.others(rows) for unit in units))]
     return rows, units, next_
 
 

@@ -105,7 +105,7 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
         project: the project of the allocation, even if a child asks.
         now: the time of the response, in seconds since 1970.
     """
-    allocation, sums, since = balance.allocation, balance.sums, balance.since
+    allocation, sums, since = balance.allocation, balance.sums, balance.inactive_since
     terms = allocation.terms
     period = {"start": iso(terms.start), "end": iso(terms.end)}
     return convert_to(

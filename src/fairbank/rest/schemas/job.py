@@ -340,7 +340,7 @@ def _partition_quote(quote: Quote) -> PartitionQuote:
                 count=exact_decimal(line.count),
                 weight=exact_decimal(line.weight),
                 weighted=exact_decimal(line.weighted),
-                counts=line.counts,
+                counts=line.sets_price,
             )
             for line in bill.lines
         ],

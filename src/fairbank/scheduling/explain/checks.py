@@ -37,7 +37,7 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
 
     project: str
     resource: str
-    wanted: int
+    requested: int
     available: int
     accepted: bool = False
     reason: str | None = None
@@ -53,12 +53,12 @@ class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
     def evidence(self) -> str:
         """Hold that the job needs, beside what its project has."""
         payer = f"{self.project}/{self.resource}"
-        hold = f"a hold of {show_su(self.wanted)} SU"
+        hold = f"a hold of {show_su(self.requested)} SU"
         available = f"available {show_su(self.available)} of {payer}"
         if self.reason is None:
             return f"{hold}, {available}"
         if self.reason == SHORT:
-            short = show_shortfall(self.wanted, self.available)
+            short = show_shortfall(self.requested, self.available)
             text = f"{hold}, {available}: short by {short} SU"
         else:
             # The message has the figures that count for this reason.

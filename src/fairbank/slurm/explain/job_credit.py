@@ -123,7 +123,7 @@ def quotes(
         yield JobCredit(
             project=data["account"],
             resource=data["resource"],
-            wanted=data["amount"],
+            requested=data["amount"],
             available=data["available"],
             accepted=bool(data["fits"]),
             reason=data["reason"],
@@ -149,7 +149,7 @@ def job_credit(
     """
     credit = min(
         quotes(job, slurm_job, cluster, rules, quote),
-        key=lambda one: decision_order(one.is_enough, one.longest_seconds, one.wanted),
+        key=lambda one: decision_order(one.is_enough, one.longest_seconds, one.requested),
         default=None,
     )
     if credit is None:

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from fairbank.bank.entry import OF_TERMS, Kind
 from fairbank.bank.query import EntryQuery, JournalRange, Page, RefusalQuery, Visibility
 from fairbank.bank.refusals import CREDIT_REASONS
-from fairbank.store.schema import LOOKED_THROUGH_ONLY, journal
+from fairbank.store.schema import IS_READ_BY_UNDO, journal
 from fairbank.store.sql.conditions import (
     IS_REFUSAL,
     Condition,
@@ -70,7 +70,7 @@ def term_entries(allocations: frozenset[int]) -> Select[Any]:
     """Select the entries of terms. The condition of the partial index is repeated, for SQLite."""
     return (
         select(journal)
-        .where(is_in(_j.allocation, allocations), text(LOOKED_THROUGH_ONLY), _of_kinds(OF_TERMS))
+        .where(is_in(_j.allocation, allocations), text(IS_READ_BY_UNDO), _of_kinds(OF_TERMS))
         .order_by(_j.allocation, _j.seq)
     )
 
@@ -82,7 +82,7 @@ def undoing_entries(allocations: frozenset[int], runs: frozenset[int], after: in
         select(journal)
         .where(
             is_in(_j.allocation, allocations),
-            text(LOOKED_THROUGH_ONLY),
+            text(IS_READ_BY_UNDO),
             _j.id > after,
             or_(_j.details.contains('"undoes":'), and_(is_refund, is_in(_j.run, runs))),
         )
