@@ -25,6 +25,7 @@ from fairbank.wlm.core.jobs import HeldBy, Moment
 from fairbank.wlm.core.settings import AccountingSettings, BankLink, DaemonSettings, WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from tests.support.golden import GOLDEN
+from tests.wlm.core.world import run_status
 
 NOW = Moment(1_700_000_400, 450)
 NODES = tuple(Node(name=name, cpus=4, memory=1_000) for name in ("n0", "n1"))
@@ -63,11 +64,11 @@ def test_kept_state_is_read_and_its_jobs_go_on(tmp_path: Path) -> None:
     assert running is not None
     assert starting is not None
     for node in NODES:
-        known = (ev.RunOnNode(running.run, "running"),)
+        known = (run_status(running.run, "running"),)
         handle(ev.NodeRegistered(node, "boot 1", known))
     handle(ev.VerdictGiven(4, starting.run, "run", "", ""))
     for name in running.left:
-        handle(ev.RunChanged(name, ev.RunOnNode(running.run, "cleared")))
+        handle(ev.RunChanged(name, run_status(running.run, "cleared")))
     handle(ev.PlanMade(run_passes(pass_snapshot(state, NOW), SchedulerParameters(), NOW.wall)))
     tasks = [job for job in state.jobs.values() if job.request.array == ARRAY]
     assert [(job.state.base, job.tasks) for job in tasks] == [("PENDING", (1, 2)), ("RUNNING", ())]

@@ -28,7 +28,17 @@ from fairbank.priority.settings import MultifactorSettings, PrioritySettings, Pr
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.node_states import NodeEvent
-from tests.wlm.core.world import ALICE, BOB, OPERATOR, Action, ModelNode, World, named
+from tests.wlm.core.world import (
+    ALICE,
+    BOB,
+    OPERATOR,
+    STAGES,
+    Action,
+    ModelNode,
+    World,
+    named,
+    run_status,
+)
 
 PICK = st.integers(0, 50)
 MAIN = PartitionRules(name="main", is_default=True, max_seconds=3_600)
@@ -225,11 +235,11 @@ class Histories(RuleBasedStateMachine):
             self.world.end_script(node, run, code * 256 if step == "end" else 9)
         elif step == "clear" and stage == "ending":
             self.world.clear_on(node, run)
-            self.gone.append(ev.RunChanged(name, ev.RunOnNode(run, "cleared", 256)))
+            self.gone.append(ev.RunChanged(name, run_status(run, "cleared", 256)))
         elif step in ("launch", "prolog") and stage == "starting":
             node.runs[run] = "cleared"
             if not node.is_silent:
-                self.world.event(node.seen(run, failed=step))
+                self.world.event(node.seen(run, stage="cleared", cause=step))
         elif step == "unkillable" and stage == "ending" and not node.is_silent:
             self.world.event(node.seen(run, unkillable=(4711,)))
         elif step == "repeat" and not node.is_silent:
@@ -244,8 +254,8 @@ class Histories(RuleBasedStateMachine):
             self.world.event(node.seen(run))
         for name, seen in self.gone[-1:]:
             if not self.world.nodes[name].is_silent:
-                for earlier in ("running", "ended", "cleared"):
-                    self.world.event(ev.RunChanged(name, seen._replace(stage=earlier)))
+                for earlier in STAGES.values():
+                    self.world.event(ev.RunChanged(name, run_status(seen.run, earlier, 256)))
 
     # --- faults and administrators
 

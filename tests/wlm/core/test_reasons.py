@@ -17,7 +17,7 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.node_states import NodeEvent
-from tests.wlm.core.world import OPERATOR, World, named, submission
+from tests.wlm.core.world import OPERATOR, World, named, run_status, submission
 
 MAIN = PartitionRules(name="main", is_default=True)
 JOB = 1
@@ -151,7 +151,7 @@ def failed_launch(*, may_requeue: bool) -> World:
     world = submitted(settings={"max_batch_requeue": 0}, may_requeue=may_requeue)
     run = world.job(JOB).identity("lab")
     world.nodes["n0"].runs[run] = "cleared"
-    world.event(ev.RunChanged("n0", ev.RunOnNode(run, "cleared", failed="launch")))
+    world.event(ev.RunChanged("n0", run_status(run, "cleared", cause="launch")))
     return world
 
 

@@ -23,8 +23,8 @@ from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 from fairbank.wlm.core.settings import JobSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.starts import NO_ANSWER
-from fairbank.wlm.protocol.messages import SignalJob
-from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
+from fairbank.wlm.protocol.messages import ForgetRun, SignalJob
+from tests.wlm.core.world import ALICE, OPERATOR, World, named, run_status, submission
 
 REQUEUE_SECONDS = JobSettings().requeue_wait + 1
 
@@ -310,7 +310,7 @@ def test_failing_prolog_drains_the_node_and_requeues_the_job(holds: bool, reason
     run = world.job(number).run
     assert run is not None
     world.nodes["n0"].runs[run.run] = "cleared"
-    world.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "cleared", failed="prolog")))
+    world.event(ev.RunChanged("n0", run_status(run.run, "cleared", cause="prolog")))
     assert world.core.state.nodes["n0"].reason == "Prolog error"
     assert (world.state(number), world.reason(number)) == ("PENDING", reason)
 
@@ -506,7 +506,7 @@ def test_failing_epilog_drains_the_node() -> None:
     assert run is not None
     world.end_script(world.nodes["n0"], run.run, 0)
     world.nodes["n0"].runs[run.run] = "cleared"
-    world.event(world.nodes["n0"].seen(run.run, has_epilog_failed=True))
+    world.event(world.nodes["n0"].seen(run.run, epilog_status=256))
     assert world.state(number) == "COMPLETED"
     assert world.core.state.nodes["n0"].condition is NodeCondition.DRAIN
 
@@ -660,12 +660,12 @@ def test_messages_of_an_earlier_run_do_not_touch_the_present_one() -> None:
     world.advance(REQUEUE_SECONDS)
     world.settle()
     world.event(ev.VerdictGiven(99, earlier.run, "hold", "Allocation_exhausted"))
-    world.event(ev.RunChanged("n0", ev.RunOnNode(earlier.run, "running")))
+    world.event(ev.RunChanged("n0", run_status(earlier.run, "running")))
     assert world.state(number) == "RUNNING CONFIGURING"
     world.answer_prologs()
     world.begin_all()
     for stage in ("ended", "cleared"):
-        world.event(ev.RunChanged("n0", ev.RunOnNode(earlier.run, stage, 256)))
+        world.event(ev.RunChanged("n0", run_status(earlier.run, stage, 256)))
     assert world.state(number) == "RUNNING"
     world.end(number)
     world.check_at_rest()
@@ -748,7 +748,7 @@ def test_cancelled_run_has_the_status_of_sigterm_until_that_of_its_script_is_kno
     assert run is not None
     assert (run.end, run.status) == ("CANCELLED", 15)
     assert world.accounting[str(run.run)].run == run
-    world.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "ended", 3 << 8)))
+    world.event(ev.RunChanged("n0", run_status(run.run, "ended", 3 << 8)))
     after = world.job(number).run
     assert after is not None
     assert (after.end, after.status) == ("CANCELLED", 3 << 8)
@@ -825,7 +825,7 @@ def test_start_that_failed_while_the_controller_was_away_is_no_end_of_a_script(
     run = world.job(number).run
     assert run is not None
     resources = world.nodes["n0"].resources
-    seen = ev.RunOnNode(run.run, "cleared", failed=failed)
+    seen = run_status(run.run, "cleared", cause=failed)
     world.nodes["n0"].runs[run.run] = "cleared"
     world.event(ev.NodeRegistered(resources, "boot 1", (seen,)))
     assert (world.job(number).state.base, world.job(number).restarts) == ("PENDING", 1)
@@ -885,3 +885,41 @@ def test_time_counts_from_the_begin_of_the_script() -> None:
     (record,) = world.accounting.values()
     assert record.run is not None
     assert record.run.elapsed == 60
+
+
+def test_script_whose_step_daemon_was_killed_was_killed() -> None:
+    world = World(nodes=1)
+    number = world.run_one()
+    (run,) = world.nodes["n0"].runs
+    killed = run_status(run, "ended", None, cause="step_daemon_killed")
+    world.event(ev.RunChanged("n0", killed))
+    assert (world.state(number), world.reason(number)) == ("FAILED COMPLETING", "RaisedSignal")
+    after = world.job(number).run
+    assert after is not None
+    assert after.status == 9
+
+
+def test_run_that_was_lost_with_the_boot_of_its_node_is_forgotten_there() -> None:
+    world = World(nodes=1)
+    number = world.run_one(may_requeue=False)
+    (run,) = world.nodes["n0"].runs
+    lost = run_status(run, "cleared", None, cause="node_failure")
+    world.event(ev.RunChanged("n0", lost))
+    assert world.state(number) == "RUNNING"  # until the node registers
+    world.nodes["n0"].runs[run] = "cleared"
+    resources = world.nodes["n0"].resources
+    effects = world.event(ev.NodeRegistered(resources, "boot 2", (lost,)))
+    assert world.state(number) == "NODE_FAIL"
+    assert Send("n0", ForgetRun(run=run)) in effects
+
+
+def test_failed_launch_counts_when_its_epilog_has_ended() -> None:
+    world = World(nodes=1)
+    number = world.submit()
+    world.settle()
+    (run,) = world.nodes["n0"].runs
+    world.event(ev.RunChanged("n0", run_status(run, "ended", None, cause="launch")))
+    assert world.state(number) == "RUNNING CONFIGURING"
+    world.nodes["n0"].runs[run] = "cleared"
+    world.event(ev.RunChanged("n0", run_status(run, "cleared", None, cause="launch")))
+    assert world.job(number).state.base == "PENDING"

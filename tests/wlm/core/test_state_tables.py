@@ -16,7 +16,7 @@ from fairbank.wlm.core import job_states, node_states, transition
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
-from tests.wlm.core.world import ALICE, OPERATOR, START, World, named
+from tests.wlm.core.world import ALICE, OPERATOR, START, World, named, run_status
 
 PARTITIONS = (PartitionRules(name="main", is_default=True), PartitionRules(name="urgent", tier=9))
 S, E, N = JobState, JobEvent, NodeCondition
@@ -42,13 +42,18 @@ class Stage(World):
         if run is not None:
             if self.nodes["n0"].runs.get(run.run) in ("starting", "running"):
                 self.nodes["n0"].runs[run.run] = "ending"
-            self.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "ended", status, is_late)))
+            self.event(
+                ev.RunChanged(
+                    "n0",
+                    run_status(run.run, "ended", status, cause="time_limit" if is_late else "exit"),
+                )
+            )
 
     def fail(self) -> None:
         run = self.job(1).run
         if self.state(1) == "RUNNING CONFIGURING" and run is not None:
             self.nodes["n0"].runs[run.run] = "cleared"
-            self.event(self.nodes["n0"].seen(run.run, failed="launch"))
+            self.event(self.nodes["n0"].seen(run.run, cause="launch"))
         else:
             self.end_with(256)
 
@@ -81,7 +86,7 @@ class Stage(World):
     def begin_first(self) -> None:
         run = self.job(1).run
         if run is not None:
-            self.event(ev.RunChanged("n0", ev.RunOnNode(run.run, "running")))
+            self.event(ev.RunChanged("n0", run_status(run.run, "running")))
 
 
 APPLY: dict[JobEvent, Callable[[Stage], object]] = {

@@ -48,10 +48,24 @@ from fairbank.wlm.core.settings import (
     WlmSettings,
 )
 from fairbank.wlm.core.snapshot import pass_snapshot
-from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, ForgetRun
+from fairbank.wlm.protocol.messages import (
+    TIME_LIMIT,
+    EndCause,
+    EndJob,
+    ForgetRun,
+    RunOutcome,
+    RunState,
+    RunStatus,
+)
 
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
+STATES: dict[Stage, RunState] = {
+    "starting": "prolog",
+    "running": "running",
+    "ended": "epilog",
+    "cleared": "finished",
+}
 STAGES: dict[str, Stage] = {
     "starting": "starting",
     "running": "running",
@@ -102,15 +116,13 @@ class ModelNode:
                     del self.runs[identity]
 
     def registration(self) -> ev.NodeRegistered:
-        runs = tuple(self.seen(run).seen for run in self.runs)
+        runs = tuple(self.seen(run).status for run in self.runs)
         return ev.NodeRegistered(self.resources, f"boot {self.boots}", runs)
 
     def seen(self, run: Run, **fields: Any) -> ev.RunChanged:
         """Return the message about a run that is here, which may have other fields."""
-        stage = STAGES[self.runs[run]]
-        status = self.status.get(run, 0) if stage in ("ended", "cleared") else 0
-        seen = ev.RunOnNode(run, stage, status)._replace(**fields)
-        return ev.RunChanged(self.resources.name, seen)
+        about = {"stage": STAGES[self.runs[run]], "status": self.status.get(run, 0), **fields}
+        return ev.RunChanged(self.resources.name, run_status(run, **about))
 
 
 class World:
@@ -436,6 +448,26 @@ class World:
                 record.identity.job_id == number and record.state != "REQUEUED"
                 for record in self.accounting.values()
             ), "W4"
+
+
+def run_status(
+    run: Run,
+    stage: Stage,
+    status: int | None = 0,
+    *,
+    cause: EndCause = "exit",
+    unkillable: tuple[int, ...] = (),
+    epilog_status: int | None = None,
+) -> RunStatus:
+    """Return what a node says of a run at a stage."""
+    has_ended = stage in ("ended", "cleared")
+    return RunStatus(
+        run=run,
+        state=STATES[stage],
+        end=RunOutcome(cause=cause, status=status, ended=0.0) if has_ended else None,
+        unkillable=unkillable,
+        epilog_status=epilog_status,
+    )
 
 
 def core_settings(**fields: Any) -> WlmSettings:

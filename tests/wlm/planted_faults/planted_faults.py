@@ -248,10 +248,10 @@ CONTROLLER = (
     ),
     PlantedFault(
         "Epilog that is not waited for",
-        "controller",
-        "controller/nodes/node_events.py",
-        '"cleared" if is_over else "ended"',
-        '"cleared"',
+        "core",
+        "core/node_messages.py",
+        'end, is_cleared = seen.end, seen.state == "finished"',
+        "end, is_cleared = seen.end, seen.end is not None",
     ),
     PlantedFault(
         "silent node that keeps its jobs",

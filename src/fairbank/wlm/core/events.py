@@ -23,6 +23,7 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.jobs import Moment, Submission
 from fairbank.wlm.core.node_states import NodeEvent
+from fairbank.wlm.protocol.messages import RunStatus
 
 
 class Caller(NamedTuple):
@@ -178,40 +179,19 @@ class RequestMade(NamedTuple):
     body: RequestBody
 
 
-class RunOnNode(NamedTuple):
-    """Run on a node, as far as it has come there.
-
-    `starting`: it runs its prolog. `ended`: its script has ended with `status`, and its processes
-    are being ended. `cleared`: no process and no epilog is left. `is_late`: the node ended it at
-    its time limit. `failed`: its prolog or its launch failed, and nothing is left. `unkillable` are
-    processes that cannot be ended (UnkillableStepTimeout).
-    """
-
-    run: Run
-    stage: Literal["starting", "running", "ended", "cleared"]
-    status: int = 0
-    is_late: bool = False
-    failed: Literal["", "prolog", "launch"] = ""
-    has_epilog_failed: bool = False
-    unkillable: tuple[int, ...] = ()
-
-
 class RunChanged(NamedTuple):
     """Change of a run on a node."""
 
     node: str
-    seen: RunOnNode
+    status: RunStatus
 
 
 class NodeRegistered(NamedTuple):
-    """Registration: real resources, boot id, and the runs that the node knows; also those that it
-    has lost with a boot.
-    """
+    """Registration: real resources, boot id, and the runs that the node knows."""
 
     resources: Node
     boot: str
-    runs: tuple[RunOnNode, ...] = ()
-    lost: tuple[Run, ...] = ()
+    runs: tuple[RunStatus, ...] = ()
 
 
 class NodeDisconnected(NamedTuple):

@@ -6,7 +6,7 @@ left of it there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -21,15 +21,19 @@ from fairbank.wlm.core.ends import (
     fail_launch,
     lose_node,
 )
-from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged, RunOnNode
+from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
 from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import EndJob, ForgetRun
+from fairbank.wlm.protocol.messages import EndJob, ForgetRun, RunStatus
 
+KILLED_STATUS = 9
+"""Wait status of a script whose step daemon was killed: it was killed then, too. One that a request
+kept from starting gets it as well.
+"""
 CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
 _NEVER, _IF_SILENT = 0, 1
@@ -50,20 +54,21 @@ def register(tx: Transition, message: NodeRegistered) -> None:
         tx.state.set_registered(name, is_registered=True)
         tx.request_plan()
     has_booted = bool(status.boot) and status.boot != message.boot
-    known = {seen.run for seen in message.runs}
+    known = {seen.run: seen for seen in message.runs if not _is_lost(seen)}
     for job in tx.state.jobs_on(name):
         if job.run is not None and job.run.run not in known:
             _miss_run(tx, job, job.run, name, has_booted=has_booted)
     # A run that it does not know yet may be on its way to it: see `_miss_run`.
     left = () if has_booted else tx.state.nodes[name].strays[len(status.strays) :]
-    strays = dict.fromkeys((*left, *_compare(tx, name, message.runs)))
+    strays = dict.fromkeys((*left, *_compare(tx, name, known.values())))
     lacking = _lacking(configured, message.resources)
     condition = tx.state.nodes[name].condition
     event = NodeEvent.LACKING if lacking else _registration(condition, tx)
     real = _real_resources(tx, message.resources)
     change_condition(tx, name, event, lacking, boot=message.boot, strays=(*strays,), real=real)
-    for lost in message.lost:
-        tx.send(name, ForgetRun(run=lost))
+    for seen in message.runs:
+        if _is_lost(seen):
+            tx.send(name, ForgetRun(run=seen.run))
     for job in tx.state.jobs_on(name) if is_new else ():
         run = job.active_run
         if run is not None and run.started is not None:
@@ -164,14 +169,14 @@ def set_reason(tx: Transition, name: str, reason: str, user: str) -> None:
     tx.put_node(name, reason=reason, reason_user=user, reason_since=tx.now.wall)
 
 
-def _compare(tx: Transition, node: str, runs: Sequence[RunOnNode]) -> Iterator[Run]:
+def _compare(tx: Transition, node: str, runs: Iterable[RunStatus]) -> Iterator[Run]:
     """Record how far the runs of a node are, and end those that should have ended.
 
     Yields the runs there that no job has any more.
     """
     for seen in runs:
         record_change(tx, RunChanged(node, seen))
-        if seen.stage == "cleared":
+        if seen.state == "finished":
             continue
         job = _job(tx, node, seen.run)
         if job is None:
@@ -181,6 +186,11 @@ def _compare(tx: Transition, node: str, runs: Sequence[RunOnNode]) -> Iterator[R
         if run is None or run.end:
             reason = run.end if run is not None else ENDED_BY_CONTROLLER
             tx.send(node, EndJob(run=seen.run, reason=reason))
+
+
+def _is_lost(seen: RunStatus) -> bool:
+    """Return True for a run that ended with a boot: it is as if its node did not know it."""
+    return seen.end is not None and seen.end.cause == "node_failure"
 
 
 def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted: bool) -> None:
@@ -200,28 +210,33 @@ def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted
 def record_change(tx: Transition, message: RunChanged) -> None:
     """Record how far a run is on a node. What goes wrong there drains the node."""
     node, seen = message
-    if seen.failed == "prolog":
+    if _is_lost(seen):
+        return  # the registration says it too
+    end, is_cleared = seen.end, seen.state == "finished"
+    has_never_run = end is not None and end.cause in ("prolog", "launch")
+    has_prolog_failed = is_cleared and end is not None and end.cause == "prolog"
+    if has_prolog_failed:
         change_condition(tx, node, NodeEvent.DRAINED, "Prolog error")
-    if seen.has_epilog_failed:
+    if seen.epilog_status:
         change_condition(tx, node, NodeEvent.DRAINED, "Epilog error")
     if seen.unkillable:
         pids = ",".join(map(str, seen.unkillable[:20]))
         change_condition(tx, node, NodeEvent.DRAINED, f"Kill task failed: pids {pids}")
     job = _job(tx, node, seen.run)
     if job is None or job.run is None:
-        if seen.stage == "cleared":
+        if is_cleared:
             _drop_stray(tx, node, seen.run)
         return
-    if seen.failed:
-        if job.state is JobState.CONFIGURING:
-            fail_launch(tx, job, is_prolog=seen.failed == "prolog")
-    elif node == job.run.batch_node:
-        if seen.stage == "running":
-            _begin(tx, job, job.run)
-        elif seen.stage != "starting":
-            _end(tx, job, job.run, seen.status, is_late=seen.is_late)
+    if has_never_run:
+        if is_cleared and job.state is JobState.CONFIGURING:
+            fail_launch(tx, job, is_prolog=has_prolog_failed)
+    elif node == job.run.batch_node and end is not None:
+        status = KILLED_STATUS if end.status is None else end.status
+        _end(tx, job, job.run, status, is_late=end.cause == "time_limit")
+    elif node == job.run.batch_node and seen.state == "running":
+        _begin(tx, job, job.run)
     job = tx.state.jobs[job.number]
-    if seen.stage == "cleared":
+    if is_cleared:
         clear_node(tx, job, node)
     elif seen.unkillable and job.active_run is None:
         lose_node(tx, job, node)

@@ -6,18 +6,19 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import cast
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.node import Node
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.rest.auth.peers import peer_at
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.nodes.node_events import is_lost, registration_event, run_on_node
 from fairbank.wlm.controller.nodes.node_requests import start_request
 from fairbank.wlm.core.effects import AgentMessage, Message, StartRun
-from fairbank.wlm.core.events import NodeDisconnected, NodeSilent, RunChanged, RunOnNode
+from fairbank.wlm.core.events import NodeDisconnected, NodeRegistered, NodeSilent, RunChanged
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
 
@@ -130,8 +131,7 @@ class NodeLink:
             case wire.RunStatus():
                 self._note_message()
                 self._record_outcome(message)
-                if not is_lost(message):
-                    self._runner.handle(RunChanged(self._name, run_on_node(message)))
+                self._runner.handle(RunChanged(self._name, message))
             case _:
                 _log.error("node %s sent %s", self._name, type(message).__name__)
 
@@ -150,7 +150,13 @@ class NodeLink:
         self._is_registered, self._is_silent = True, False
         for status in message.runs:
             self._record_outcome(status)
-        self._runner.handle(registration_event(message))
+        resources = Node(
+            name=message.node,
+            cpus=max(message.cpus, 1),
+            memory=max(message.memory, 1),
+            tmp=max(message.tmp, 0),
+        )
+        self._runner.handle(NodeRegistered(resources, message.boot_id, message.runs))
 
     def _record_outcome(self, status: wire.RunStatus) -> None:
         job = self._runner.state.job_of(status.run)
@@ -206,8 +212,9 @@ class NodeLink:
 
     def _report_failure(self, run: Run) -> None:
         """Let the core know that a run has not been started, and will not be."""
-        seen = RunOnNode(run, "cleared", failed="launch")
-        self._runner.handle(RunChanged(self._name, seen))
+        end = wire.RunOutcome(cause="launch", ended=time.time())
+        status = wire.RunStatus(run=run, state="finished", end=end)
+        self._runner.handle(RunChanged(self._name, status))
 
 
 class NodeLinks:
