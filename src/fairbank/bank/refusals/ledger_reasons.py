@@ -104,7 +104,8 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
                 "{kind}", "nothing was charged; if the run has a cost, its cluster reports it"
             ),
             Detail.OPENING: Case(
-                "{kind}", "end it early: fairbank alloc end {allocation} --reason '...'"
+                "{kind}",
+                "end it early, unless it has ended: fairbank alloc end {allocation} --reason '...'",
             ),
             Detail.RESOURCE: Case(
                 "{kind} of another resource",
