@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fairbank
+from fairbank.bank.refusals import Reason
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS, load_command
@@ -322,6 +323,27 @@ def test_unknown_column_is_reported(fairbank: Run, name: str) -> None:
     result = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
     assert result.code == 2
     assert "NOSUCH" in result.err
+
+
+REMEDIES = [
+    (reason.name, remedy)
+    for reason in Reason
+    for remedy in (reason.info.remedy, *(case.remedy for case in reason.info.details.values()))
+]
+
+
+def test_commands_of_remedies_exist_with_their_options() -> None:
+    """A reader types them: a renamed option would send them from one refusal to the next."""
+    commands = [
+        (reason, words)
+        for reason, remedy in REMEDIES
+        for words in re.findall(r"fairbank ([^;:]+)", remedy)
+    ]
+    assert len(commands) > 20
+    for reason, words in commands:
+        (name,) = [name for name in ALL if re.match(rf"{name}\b", words)]
+        options = set(re.findall(r"(?<!\S)--?[A-Za-z][a-z-]*", words))
+        assert options <= options_of(ALL[name]), (reason, words)
 
 
 def test_no_text_names_the_unit_of_a_format_itself() -> None:
