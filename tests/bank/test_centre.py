@@ -36,7 +36,8 @@ def allocation(number: int, resource: str, credit: int, start: int, end: int) ->
     [(0, 7, 700), (0, 14, 350), (-7, 7, 350), (5, 12, 200), (7, 14, 0), (-7, 0, 0), (2, 3, 700)],
 )
 def test_credit_is_spread_evenly_over_the_term(start: int, end: int, granted: int) -> None:
-    assert granted_in(allocation(1, "cpu", 700, start, end), Instant(0), WEEK) == granted
+    terms = allocation(1, "cpu", 700, start, end).terms
+    assert granted_in(700, terms, Instant(0), WEEK) == granted
 
 
 def test_cancelled_and_removed_allocations_do_not_count() -> None:
@@ -52,6 +53,16 @@ def test_cancelled_and_removed_allocations_do_not_count() -> None:
     summary = use({}, allocations=[kept, cancelled, removed])
     assert [row.granted for row in summary.resources] == [700]
     assert (summary.projects, summary.allocations) == (1, 1)
+
+
+def test_credit_that_an_early_end_left_unused_counts_as_not_granted() -> None:
+    ended = replace(allocation(1, "cpu", 700, 0, 7), charged=SuMinutes(50), held=SuMinutes(20))
+    full, early = (
+        centre_use({}, {}, (), [ended], (), Instant(0), WEEK, ended_early=numbers).resources[0]
+        for numbers in ((), {1})
+    )
+    assert (full.granted, full.granted_at_end) == (700, 700)
+    assert (early.granted, early.granted_at_end) == (70, 70)
 
 
 def test_allocations_of_the_end_count_as_if_they_lasted_the_whole_period() -> None:

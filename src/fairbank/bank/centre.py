@@ -12,10 +12,10 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationTerms
 from fairbank.bank.query import Usage
 from fairbank.core.time import Instant
-from fairbank.core.units import in_permille
+from fairbank.core.units import SuMinutes, in_permille
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -88,19 +88,19 @@ class CentreUse(msgspec.Struct, frozen=True):
     allocations: int
 
 
-def granted_in(allocation: Allocation, since: Instant, until: Instant) -> int:
+def granted_in(credit: int, terms: AllocationTerms, since: Instant, until: Instant) -> int:
     """Return the credit that is for this period in SU-minutes: the term is spread evenly.
 
     A year's credit of 8,760 SU gives a period of a day 24 SU.
 
     Args:
-        allocation: allocation with its term; its credit limit does not count.
+        credit: credit that was granted for the term.
+        terms: terms with the term; the credit limit does not count.
         since: start of the period.
         until: end of the period, excluded.
     """
-    start, end = allocation.terms.start, allocation.terms.end
-    overlap = min(end, until) - max(start, since)
-    return allocation.deposited * max(0, overlap) // (end - start)
+    overlap = min(terms.end, until) - max(terms.start, since)
+    return credit * max(0, overlap) // (terms.end - terms.start)
 
 
 def centre_use(
@@ -112,6 +112,7 @@ def centre_use(
     since: Instant,
     until: Instant,
     of_qos: Collection[str] = (),
+    ended_early: Collection[int] = (),
 ) -> CentreUse:
     """Return the use of a centre between two times.
 
@@ -124,6 +125,8 @@ def centre_use(
         since: start of the period.
         until: end of the period, excluded.
         of_qos: resources that QOS bill, and no partition.
+        ended_early: allocations that staff ended before their time: what was not used by then
+            counts as not granted.
     """
     valid = [
         allocation
@@ -131,7 +134,7 @@ def centre_use(
         if allocation.terms.start < until
         and allocation.is_open_at(max(allocation.terms.start, since))
     ]
-    granted, at_end = _credit_by_resource(valid, since, until)
+    granted, at_end = _credit_by_resource(valid, ended_early, since, until)
     used = {(row.resource, row.clusters): row for row in usage}
     keys = sorted(set(units) | set(used))
     rows: list[ResourceUse] = []
@@ -159,17 +162,20 @@ def centre_use(
 
 
 def _credit_by_resource(
-    allocations: Iterable[Allocation], since: Instant, until: Instant
+    allocations: Iterable[Allocation], ended_early: Collection[int], since: Instant, until: Instant
 ) -> tuple[Counter[str], Counter[str]]:
     """Return the credit for the period by resource, and that of a period as long by what is granted
-    at its end.
+    at its end (arguments: `centre_use`).
     """
     granted, at_end = Counter[str](), Counter[str]()
     for allocation in allocations:
         terms = allocation.terms
-        granted[terms.resource] += granted_in(allocation, since, until)
+        credit = allocation.deposited
+        if allocation.id in ended_early:
+            credit = SuMinutes(allocation.charged + allocation.held)
+        granted[terms.resource] += granted_in(credit, terms, since, until)
         if allocation.is_open_at(until - 1):
-            part = allocation.deposited * (until - since) // (terms.end - terms.start)
+            part = credit * (until - since) // (terms.end - terms.start)
             at_end[terms.resource] += part
     return granted, at_end
 

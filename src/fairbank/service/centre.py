@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
-
-from msgspec.structs import replace
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.centre import CentreUse, ClusterSize, centre_use
@@ -15,7 +14,6 @@ from fairbank.bank.query import PAGE_MAX, GroupPage, UsageQuery
 from fairbank.cluster.partition import price_groups
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
-from fairbank.core.units import SuMinutes
 from fairbank.core.usage_groups import UsageBy
 from fairbank.service.access.identity import Identity
 from fairbank.service.use_cases import UseCases
@@ -41,7 +39,8 @@ class Centre(UseCases):
         groups = price_groups(self._context.clusters)
         query = UsageQuery(since=since, until=until, price_groups=groups)
         with self._store.reading() as reader:
-            allocations = _with_granted_credit(reader, since, self._clock.now())
+            allocations = list(reader.scan(Allocation))
+            early = _ended_early(reader, allocations, since, self._clock.now())
             usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
         members: dict[str, list[str]] = {}
         for _, name, clusters in groups:
@@ -60,6 +59,7 @@ class Centre(UseCases):
             since,
             until,
             self._resources_of_qos(),
+            early,
         )
 
     def _units(
@@ -82,9 +82,17 @@ class Centre(UseCases):
         return set().union(*(cluster.resources for cluster in clusters)) - of_partitions
 
 
-def _with_granted_credit(reader: Reader, since: Instant, now: Instant) -> list[Allocation]:
-    """Return all allocations; those that were ended early after `since` without unused credit."""
-    allocations = list(reader.scan(Allocation))
+def _ended_early(
+    reader: Reader, allocations: Sequence[Allocation], since: Instant, now: Instant
+) -> set[int]:
+    """Return which allocations with unused credit staff ended before their time.
+
+    Args:
+        reader: reads the terms that an allocation had before.
+        allocations: all allocations.
+        since: those that ended earlier are left out.
+        now: those that end later are left out.
+    """
     unspent = [
         allocation.id
         for allocation in allocations
@@ -95,9 +103,4 @@ def _with_granted_credit(reader: Reader, since: Instant, now: Instant) -> list[A
         entries = reader.term_entries(frozenset(unspent[first : first + PAGE_MAX]))
         for number, terms in groupby(entries, attrgetter("allocation")):
             early |= {number} if is_ended_early(terms) else set()
-    return [
-        replace(allocation, deposited=SuMinutes(allocation.charged + allocation.held))
-        if allocation.id in early
-        else allocation
-        for allocation in allocations
-    ]
+    return early
