@@ -72,15 +72,10 @@ class Controller:
     def request(
         self, name: str, *, seconds: float | None = ANSWER_SECONDS, **fields: Any
     ) -> dict[str, Any]:
-        """Send a request and return the answer.
+        """Send a request such as `submit` with its fields, and return the answer.
 
-        Args:
-            name: name of the request, such as `submit`.
-            seconds: how long the controller may take; None: as long as it needs.
-
-        Raises:
-            Unavailable: there is no controller, or the connection was lost.
-            FairbankError: the controller refused the request.
+        The controller may take some seconds; None: as long as it needs. Raises Unavailable if there
+        is no controller, or the connection was lost, and the FairbankError that refuses it.
         """
         self._number = self._number % NUMBER_MAX + 1
         content = {"request": name, "version": 1, **fields}

@@ -60,13 +60,8 @@ def read_command_line(
 ) -> CommandLine | None:
     """Return the options and the other words; None if --help, --usage or --version was printed.
 
-    Args:
-        usage: its operands, such as `[OPTIONS] [JOB...]`.
-        options: its options, without HELP.
-        words: the words of the command line.
-
-    Raises:
-        InvalidInput: an option is unknown, or its value is missing.
+    `usage` has the operands, such as `[OPTIONS] [JOB...]`; `options` are without HELP. Raises
+    InvalidInput if an option is unknown, or its value is missing.
     """
     every = (*options, *HELP)
     given = _from_variables(options)

@@ -88,9 +88,8 @@ def print_error(name: str, error: FairbankError) -> None:
 def print_failure(name: str, error: FairbankError, before: str, after: str = "") -> None:
     """Print an error of the controller, and the sentence of Slurm for it if there is one.
 
-    Args:
-        before: start of the last line, such as `slurm_update error: `.
-        after: its end after a sentence of Slurm, such as ` for job 7`.
+    The last line begins with `before`, such as `slurm_update error: `, and ends after a sentence of
+    Slurm with `after`, such as ` for job 7`.
     """
     sentence = slurm_sentence(error)
     if sentence is None:

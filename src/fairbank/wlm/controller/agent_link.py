@@ -108,14 +108,8 @@ class AgentLink(asyncio.Protocol):
     ) -> None:
         """Make a link that is not connected; `run` connects it.
 
-        Args:
-            path: socket of the agent for plug-ins.
-            state: returns the state of the core, which has the messages that are not answered.
-            stored: returns those of them that are stored, by number.
-            handle: receiver of the verdicts and acknowledgements.
-            now: monotonic seconds, as the core has them.
-            holds_without_agent: jobs without an answer are held until there is an agent; else they
-                run.
+        `stored` returns those messages in the state that are stored, and `now` monotonic seconds.
+        `holds_without_agent`: jobs without an answer are held until there is one; else they run.
         """
         self._stored = stored
         self._path, self._state, self._handle, self._now = path, state, handle, now

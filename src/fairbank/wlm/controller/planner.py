@@ -76,11 +76,8 @@ class Planner:
     ) -> None:
         """Begin without a pass.
 
-        Args:
-            settings: returns the present settings.
-            snapshot: returns a function that makes the snapshot for a pass in another thread, and
-                the time in seconds since 1970.
-            take_plan: takes the plan of a pass.
+        `snapshot` returns a function that makes the snapshot for a pass in another thread, and the
+        time in seconds since 1970.
         """
         self._settings, self._snapshot, self._take_plan = settings, snapshot, take_plan
         self._main_ended = self._full_at = self._backfill_at = -_DAY

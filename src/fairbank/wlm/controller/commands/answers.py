@@ -66,11 +66,8 @@ class CommandAnswers:
     ) -> None:
         """Make the answers.
 
-        Args:
-            nodes: links to the nodes.
-            reconfigure: reads the settings again, and returns notes on them.
-            shut_down: ends the controller.
-            read_accounts: reads the accounts of the bank; None without a bank.
+        `reconfigure` reads the settings again, and returns notes on them. `read_accounts` reads the
+        accounts of the bank; None without a bank.
         """
         self._runner, self._nodes = runner, nodes
         self._reconfigure, self._shut_down = reconfigure, shut_down

@@ -33,15 +33,10 @@ _ALSO_OF_JOB = frozenset(
 def submission_environment(
     environment: bytes, options: Mapping[str, str], directory: str, host: str
 ) -> bytes:
-    """Return the environment with which a job is stored.
+    """Return the environment with which a job is stored: entries NAME=value, separated by NUL.
 
-    Variables of a job within which this one is submitted are left out.
-
-    Args:
-        environment: entries NAME=value of the command, separated by NUL.
-        options: long names of the options with their values as written.
-        directory: directory in which the command runs.
-        host: where the command runs.
+    Variables of a job within which this one is submitted are left out. The options are texts by
+    their long names; `host` is where the command runs, in this directory.
     """
     variables = {
         "SLURM_SUBMIT_DIR": directory,

@@ -79,11 +79,8 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
 def bound_cpus(start: StartRun, nodes: Sequence[Node], host: Sequence[int]) -> tuple[int, ...]:
     """Return the CPUs of this host to which a run is bound on its first node.
 
-    The nodes have the CPUs of the host in their order. A host that has too few binds nothing.
-
-    Args:
-        nodes: all nodes, which are on this host.
-        host: CPUs of the host; those of a core are adjacent.
+    The nodes have the CPUs of the host in their order; those of a core are adjacent. A host that
+    has too few binds nothing.
     """
     binding = start.run.allocation.grants[0].binding
     first = 0
