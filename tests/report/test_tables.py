@@ -33,7 +33,7 @@ COLUMNS = (
     Column("GRANTED", su("granted"), right=True, drop=2),
     Column("AVAILABLE", su("available"), right=True),
     Column("EXPIRES", day("end"), drop=1),
-    Column("NOTE", text("note"), drop=3, least=6),
+    Column("NOTE", text("note"), drop=3, min_width=6),
     Column("ALLOC", text("id"), right=True, extra=True),
 )
 EAST = timezone(timedelta(hours=-5))
@@ -261,7 +261,7 @@ def test_plus_adds_to_the_default_columns() -> None:
 )
 def test_column_name_may_end_with_a_percent_sign(spec: str, wide: int | None) -> None:
     (column,) = choose([Column("USED%", text("used"))], spec)
-    assert (column.head, column.wide) == ("USED%", wide)
+    assert (column.head, column.fixed_width) == ("USED%", wide)
 
 
 def test_width_truncates_the_cell() -> None:

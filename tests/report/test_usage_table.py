@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fairbank.bank.query import GroupPage, Usage
 from fairbank.core.usage_groups import UsageBy
-from fairbank.report.usage import usage_table
+from fairbank.report.columns import DisplayFormat
+from fairbank.report.usage import hours, usage_table
 from fairbank.rest.schemas.usage import usage_row
 from fairbank.store.usage import page_of_groups
 
@@ -84,3 +85,10 @@ def test_rows_and_percentages_of_each_unit_add_up(
         assert sum(row["share_permille"] for row in shown) == (1000 if total["charged"] else 0)
         if by.is_time:
             assert [row["group"] for row in named] == sorted(row["group"] for row in named)
+
+
+def test_hours_are_rounded_as_amounts_and_give_programs_the_seconds() -> None:
+    row, show = {"core_seconds": 59 * 60}, hours("core_seconds")
+    assert show(row, DisplayFormat()) == "0.98"
+    assert show(row, DisplayFormat(units="k", exact=True)) == "0.9833"
+    assert show(row, DisplayFormat(exact=True, decimals=1)) == "1.0"

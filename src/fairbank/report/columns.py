@@ -202,9 +202,9 @@ class Column(NamedTuple):
     """Column of a table.
 
     Columns with the highest `drop` are dropped first on a narrow terminal; 0 is never dropped.
-    Before that, columns with a `least` width are truncated to it. An `extra` column needs a wide
-    terminal or must be selected. `wide` is a selected width. A column that `wraps` continues in
-    further lines instead of being truncated.
+    Before that, columns with a `min_width` are truncated to it. An `extra` column needs a wide
+    terminal or must be selected. `fixed_width` is a selected width. A column that `wraps` continues
+    in further lines instead of being truncated.
     """
 
     head: str
@@ -212,8 +212,8 @@ class Column(NamedTuple):
     right: bool = False
     drop: int = 0
     extra: bool = False
-    wide: int | None = None
-    least: int | None = None
+    fixed_width: int | None = None
+    min_width: int | None = None
     wraps: bool = False
 
     def cell(self, row: Row, form: DisplayFormat) -> str:

@@ -161,7 +161,7 @@ REGIMES = {
 
 
 TREE_COLUMNS = (
-    Column("ACCOUNT / USER", text("name"), least=14),
+    Column("ACCOUNT / USER", text("name"), min_width=14),
     Column("SHARES", text("shares"), right=True),
     Column("NORM", decimal("norm", 3), right=True),
     Column("USAGE", decimal("usage", 3), right=True),

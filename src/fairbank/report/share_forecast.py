@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from fairbank.priority.fairshare.regimes import RankingRule
 
 FORECAST_COLUMNS = (
-    Column("ACCOUNT", text("account"), least=7),
+    Column("ACCOUNT", text("account"), min_width=7),
     Column("USER", text("user")),
     Column("LEVEL", text("level"), right=True),
     Column("SOONEST", text("soonest"), right=True),
     Column("LATEST", text("latest"), right=True),
 )
 LEVEL_COLUMNS = (
-    Column("ACCOUNT", text("account"), least=7),
+    Column("ACCOUNT", text("account"), min_width=7),
     Column("USER", text("user")),
     Column("LEVEL", text("level"), right=True),
     Column("LEAST", text("least"), right=True),

@@ -33,7 +33,7 @@ _DAYS_SHOWN = 4
 COLUMNS = (
     Column("DAY", text("day")),
     Column("CLUSTER", text("cluster"), drop=2),
-    Column("ACCOUNT", text("account"), least=7),
+    Column("ACCOUNT", text("account"), min_width=7),
     Column("USER", lambda row, form: user_cell(row["user"], row["partition"]) or "", drop=1),
     Column("SHARES", text("shares"), right=True),
     Column("NORM", decimal("norm_shares", 3), right=True),

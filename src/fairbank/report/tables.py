@@ -39,14 +39,14 @@ class _ColumnCells(NamedTuple):
     width: int
     ascii: bool
 
-    def fitted(self, wide: int, *, right: bool) -> list[str]:
+    def fitted(self, width: int, *, right: bool) -> list[str]:
         """Return the cells with this width."""
-        if self.ascii and self.width <= wide:  # two thirds of the time for 10,000 rows
-            return [text.rjust(wide) if right else text.ljust(wide) for text in self.texts]
+        if self.ascii and self.width <= width:  # two thirds of the time for 10,000 rows
+            return [text.rjust(width) if right else text.ljust(width) for text in self.texts]
         if self.ascii:
-            texts = [f"{text[: wide - 1]}+" if len(text) > wide else text for text in self.texts]
-            return [text.rjust(wide) if right else text.ljust(wide) for text in texts]
-        return [padded(cut(text, wide), wide, right=right) for text in self.texts]
+            texts = [f"{text[: width - 1]}+" if len(text) > width else text for text in self.texts]
+            return [text.rjust(width) if right else text.ljust(width) for text in texts]
+        return [padded(cut(text, width), width, right=right) for text in self.texts]
 
 
 class _Grid(NamedTuple):
@@ -57,11 +57,11 @@ class _Grid(NamedTuple):
     def widths(self) -> list[int]:
         return [column.width for column in self.cells]
 
-    def total(self, *, least: bool = False) -> int:
-        """Return the width of the table; with `least`, after truncating what may be truncated."""
+    def total(self, *, truncated: bool = False) -> int:
+        """Return the width of the table; `truncated`: after truncating what may be truncated."""
         widths = [
-            min(wide, column.least or wide) if least else wide
-            for column, wide in zip(self.columns, self.widths(), strict=True)
+            min(own, column.min_width or own) if truncated else own
+            for column, own in zip(self.columns, self.widths(), strict=True)
         ]
         return sum(widths) + self.gap * (len(widths) - 1)
 
@@ -91,20 +91,20 @@ def table(
     gap = " " * grid.gap
     if not any(column.wraps for column in grid.columns):
         texts = [
-            cells.fitted(wide, right=column.right)
-            for column, cells, wide in zip(grid.columns, grid.cells, widths, strict=True)
+            cells.fitted(own, right=column.right)
+            for column, cells, own in zip(grid.columns, grid.cells, widths, strict=True)
         ]
         return TextTable([gap.join(line).rstrip() for line in zip(*texts, strict=True)], dropped)
     lines = []
     for line in zip(*(cells.texts for cells in grid.cells), strict=True):
         parts = [
-            wrapped(cell, wide) if column.wraps else [cut(cell, wide)]
-            for column, cell, wide in zip(grid.columns, line, widths, strict=True)
+            wrapped(cell, own) if column.wraps else [cut(cell, own)]
+            for column, cell, own in zip(grid.columns, line, widths, strict=True)
         ]
         for part in zip_longest(*parts, fillvalue=""):
             padded_cells = [
-                padded(cell, wide, right=column.right)
-                for column, cell, wide in zip(grid.columns, part, widths, strict=True)
+                padded(cell, own, right=column.right)
+                for column, cell, own in zip(grid.columns, part, widths, strict=True)
             ]
             lines.append(gap.join(padded_cells).rstrip())
     return TextTable(lines, dropped)
@@ -143,7 +143,7 @@ def _fitting(
             grid = _Grid(chosen, [cells(column, short) for column in chosen], gap)
             if grid.total() <= width or any(column.extra for column in chosen):
                 break
-        if grid.total(least=True) <= width or not droppable:
+        if grid.total(truncated=True) <= width or not droppable:
             return grid, [
                 column.head
                 for column in columns
@@ -156,16 +156,16 @@ def _fitting(
 def _shrunk(grid: _Grid, width: int) -> list[int]:
     """Return the widths of the columns, truncated until the table fits.
 
-    Columns with a `least` width are truncated first, then all text, the widest first. Figures never
+    Columns with a `min_width` are truncated first, then all text, the widest first. Figures never
     are.
     """
     widths = [
-        wide if column.wide is None else column.wide
-        for column, wide in zip(grid.columns, grid.widths(), strict=True)
+        own if column.fixed_width is None else column.fixed_width
+        for column, own in zip(grid.columns, grid.widths(), strict=True)
     ]
     over = sum(widths) + grid.gap * (len(widths) - 1) - width
-    free = [place for place, column in enumerate(grid.columns) if column.wide is None]
-    least = {place: grid.columns[place].least or 0 for place in free}
+    free = [place for place, column in enumerate(grid.columns) if column.fixed_width is None]
+    least = {place: grid.columns[place].min_width or 0 for place in free}
     with_least = {place: floor for place, floor in least.items() if floor}
     text = {place: NARROWEST for place in free if not grid.columns[place].right}
     for floors in (with_least, text):
@@ -264,7 +264,7 @@ def _chosen(columns: Sequence[Column], wanted: str) -> Column:
     return column._replace(
         extra=False,
         drop=0,
-        wide=abs(int(width)) if percent else None,
+        fixed_width=abs(int(width)) if percent else None,
         right=column.right and not width.startswith("-"),
     )
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
     Column("CLUSTER", text("cluster"), extra=True),
-    Column("NAME", text("name"), least=8, drop=5),
+    Column("NAME", text("name"), min_width=8, drop=5),
     Column("USER", text("user"), drop=4),
     Column("STATE", text("word"), drop=1),
     Column("ELAPSED", duration("ran"), right=True, drop=3),

@@ -84,7 +84,7 @@ COLUMNS = (
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),
     Column("CLUSTER", text("cluster"), extra=True),
-    Column("REASON", _reason, least=24, wraps=True),
+    Column("REASON", _reason, min_width=24, wraps=True),
 )
 
 

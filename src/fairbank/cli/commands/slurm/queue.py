@@ -66,17 +66,17 @@ JOBS_MAX = 200
 without --start. Simulating so many took about 1 s of CPU on clusters of 10 to 3,000 nodes.
 """
 COLUMNS = (
-    Column("JOBID", text("job_id"), least=7),
-    Column("USER", text("user"), least=6),
+    Column("JOBID", text("job_id"), min_width=7),
+    Column("USER", text("user"), min_width=6),
     Column("PROJECT", text("account"), drop=2),
-    Column("PART", text("partition"), least=6),
+    Column("PART", text("partition"), min_width=6),
     Column("PRIORITY", text("priority"), right=True, drop=1),
     Column("NODES", text("nodes"), right=True),
     Column("CPUS", text("cpus"), right=True),
     Column("GPUS", text("gpus"), right=True),
     Column("TIME-LIMIT", duration("limit_seconds"), right=True),
     Column("AGE", SameWhenShort(_age), right=True),
-    Column("REASON", text("reason"), least=14),
+    Column("REASON", text("reason"), min_width=14),
     Column("START", SameWhenShort(_start), right=True),
     Column("LIKELY", SameWhenShort(_likely), right=True),
     Column("QOS", text("qos"), extra=True),

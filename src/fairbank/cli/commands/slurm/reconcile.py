@@ -64,8 +64,8 @@ COLUMNS = (
     Column("USER", text("user"), drop=2),
     Column("STARTED", moment("start"), drop=1),
     Column("SU", su("amount"), right=True),
-    Column("WHAT", text("what"), least=24),
-    Column("DONE", _done, least=24, wraps=True),
+    Column("WHAT", text("what"), min_width=24),
+    Column("DONE", _done, min_width=24, wraps=True),
     Column("SUBMITTED", moment("submitted"), extra=True),
     Column("JOB", text("job"), right=True, extra=True),
 )

@@ -43,12 +43,12 @@ REFUSED_COLUMNS = (
     Column("STARTED", moment("start"), drop=1),
     Column("REQUEST", su("requested"), right=True),
     Column("AVAILABLE", su("available"), right=True),
-    Column("WHY", text("why"), least=20),
+    Column("WHY", text("why"), min_width=20),
     Column("PARTITION", text("partition"), extra=True),
 )
 
 RULE_COLUMNS = (
-    Column("RULE", text("rule"), least=30),
+    Column("RULE", text("rule"), min_width=30),
     Column("JOBS", text("jobs"), right=True),
     Column("OF", text("of"), right=True),
     Column("COUNT", text("count"), drop=2),

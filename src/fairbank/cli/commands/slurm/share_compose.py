@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from fairbank.report.columns import Row
 
 SHARES = (
-    Column("ACCOUNT", text("account"), least=7),
+    Column("ACCOUNT", text("account"), min_width=7),
     Column("GRATIS", decimal("gratis", 2), right=True),
     Column("LAB", decimal("lab", 2), right=True),
     Column("COMMUNAL", decimal("communal", 2), right=True),
     Column("SHARES", text("shares"), right=True),
 )
 CHARGES = (
-    Column("PARTITION", text("partition"), least=9),
+    Column("PARTITION", text("partition"), min_width=9),
     Column("TRESBILLINGWEIGHTS", text("weights")),
 )
 DECIMALS = 9
