@@ -50,35 +50,25 @@ class FairShares(NamedTuple):
         }
 
 
-class JobEntry(NamedTuple):
-    """Pending job in one of its partitions."""
-
-    job: WlmJob
-    partition: str
+JobEntry = tuple[WlmJob, str]
+"""Pending job in one of its partitions."""
 
 
 def fair_shares(state: CoreState) -> FairShares:
     """Return the shares: those of the accounts, and one for each other user who has had a job."""
-    rows = list(state.accounts.shares.values()) or [ShareAssociation(ROOT)]
-    known = {(row.account, row.user, row.partition) for row in rows}
-    for key in sorted(state.usage):
-        account, user, partition = key.split(" ")
-        for row in (
-            ShareAssociation(account, parent=ROOT),
-            ShareAssociation(account, user, partition),
-        ):
-            if (name := (row.account, row.user, row.partition)) not in known:
-                known.add(name)
-                rows.append(row)
-    tree = build_tree(rows)
+    rows = dict(state.accounts.shares) or {(ROOT, "", ""): ShareAssociation(ROOT)}
+    for used in sorted(state.usage):
+        account, user, partition = used.split(" ")
+        rows.setdefault((account, "", ""), ShareAssociation(account, parent=ROOT))
+        own = ShareAssociation(account, user, partition)
+        rows.setdefault((account, user, partition), own)
+    tree = build_tree([*rows.values()])
     nothing = AssociationUsage()
-    own = [
-        state.usage.get(row_key((row.account, row.user, row.partition)), nothing).billing
-        if row.user
-        else 0.0
-        for row in rows
+    billed = [
+        state.usage.get(row_key(key), nothing).billing if row.user else 0.0
+        for key, row in rows.items()
     ]
-    usage = sum_usage(tree, own)
+    usage = sum_usage(tree, billed)
     share = state.settings.priority.fair_share
     if share.algorithm is Algorithm.FAIR_TREE:
         return FairShares(tree, fair_tree(tree, usage))
@@ -104,8 +94,8 @@ def rank_jobs(tx: Transition, jobs: Iterable[WlmJob]) -> None:
     entries, columns, scale = _columns(tx.state, jobs, now)
     ranks = iter(priorities(columns, scale, settings.factors, now).tolist())
     by_job: dict[int, list[int]] = {}
-    for entry, rank in zip(entries, ranks, strict=True):
-        by_job.setdefault(entry.job.number, []).append(rank)
+    for (job, _), rank in zip(entries, ranks, strict=True):
+        by_job.setdefault(job.number, []).append(rank)
     for number, own in by_job.items():
         job = tx.state.jobs[number]
         several = tuple(own) if len(own) > 1 else ()
@@ -130,29 +120,29 @@ def _columns(
 ) -> tuple[list[JobEntry], PendingColumns, FactorScale]:
     cluster = _cluster(state)
     entries = [
-        JobEntry(job, partition)
+        (job, partition)
         for job in jobs
         for partition in job.request.partitions
         if partition in cluster.partitions
     ]
     scale = cluster.scale()
-    rows = [_factor_job(state, entry, now) for entry in entries]
+    rows = [_factor_job(state, job, partition, now) for job, partition in entries]
     return entries, cluster.columns(rows, scale, fair_shares(state).factors()), scale
 
 
-def _factor_job(state: CoreState, entry: JobEntry, now: int) -> FactorJob:
-    request = entry.job.request
+def _factor_job(state: CoreState, job: WlmJob, partition: str, now: int) -> FactorJob:
+    request = job.request
     return FactorJob(
         account=request.account or ROOT,
         user=request.user,
-        partition=entry.partition,
+        partition=partition,
         qos=request.qos,
-        accrued_at=accrue_time(state, entry.job, now),
+        accrued_at=accrue_time(state, job, now),
         nodes=request.wanted.nodes,
         cpus=request.wanted.cpus,
         limit_minutes=(request.limit or 0) // 60,
-        nice=entry.job.submission.nice,
-        site=entry.job.submission.site_factor,
+        nice=job.submission.nice,
+        site=job.submission.site_factor,
         tres={name: float(count) for name, count in request.tres.items()},
     )
 
