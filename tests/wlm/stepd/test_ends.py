@@ -159,7 +159,7 @@ def test_wrong_request_is_refused_and_changes_nothing(
 ) -> None:
     step = start_step("exec sleep 600")
     assert "error" in step.request(request_)
-    assert step.request({"kind": "state"})["ends"] is False
+    assert step.request({"kind": "state"})["seconds_left"] is None
     step.end()
     assert step.wait().status == signal.SIGTERM
 

@@ -43,9 +43,7 @@ class NodeDaemon:
             stack.callback(launcher.close)
             nodes = []
             for hosted in self._settings.nodes:
-                node = NodeServer(
-                    hosted, self._settings, launcher, self._tasks.start, self._stopping.set
-                )
+                node = NodeServer(hosted, self._settings, launcher, self._tasks.start)
                 await node.serve()
                 stack.callback(node.close)
                 nodes.append(node)

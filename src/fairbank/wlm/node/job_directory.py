@@ -12,6 +12,8 @@ from fairbank.wlm.protocol.messages import StartJob
 from fairbank.wlm.stepd.step import Step, write_step
 
 JOBS, SCRIPT = "jobs", "slurm_script"
+_OF_START = {*Step._fields} & {*StartJob.__struct_fields__} - {"arguments"}
+"""Fields of a step that the request to start it has."""
 
 
 class JobDirectories:
@@ -41,18 +43,8 @@ class JobDirectories:
         path = self.path(start.run)
         self.remove(start.run)  # of a start that was never stored
         step = Step(
+            **{field: getattr(start, field) for field in _OF_START},
             arguments=[str(path / SCRIPT), *start.arguments],
-            directory=start.directory,
-            input=start.input,
-            output=start.output,
-            error=start.error,
-            append=start.append,
-            umask=start.umask,
-            nice=start.nice,
-            limits=start.limits,
-            cpus=start.cpus,
-            seconds=start.seconds,
-            warning=start.warning,
             kill_wait=kill_wait,
             group=group,
             title=f"JOB {start.run.job_id} ON {self._node}",

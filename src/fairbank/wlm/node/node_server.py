@@ -8,7 +8,6 @@ import os
 import socket
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -45,7 +44,6 @@ from fairbank.wlm.protocol.messages import (
     Registration,
     RunStatus,
     SetDebug,
-    Shutdown,
     SignalJob,
     StartJob,
     UsageReport,
@@ -65,7 +63,6 @@ class NodeServer:
         settings: NodeSettings,
         launcher: LauncherProcess,
         start_task: StartTask,
-        shut_down: Callable[[], None],
     ) -> None:
         """Open the state of the node. Raises FairbankError.
 
@@ -73,9 +70,8 @@ class NodeServer:
             hosted: name, directories and resources.
             settings: settings of all nodes of the daemon.
             start_task: starts a task that must not fail.
-            shut_down: ends the daemon.
         """
-        self._hosted, self._start_task, self._shut_down = hosted, start_task, shut_down
+        self._hosted, self._start_task = hosted, start_task
         check_local_disk(Path(hosted.spool), field="spool")
         directories = JobDirectories(Path(hosted.spool), hosted.name)
         store = RunStore(Path(hosted.spool))
@@ -200,8 +196,6 @@ class NodeServer:
             case SetDebug(level=level):
                 set_debug_level(parse_debug_level(level, "level"))
                 _log.info("the debug level is %s", level)
-            case Shutdown():
-                self._shut_down()
             case _:
                 text = f"{type(message).__name__} is not a request to a node"
                 raise InvalidInput(text, remedy="send it to another daemon")

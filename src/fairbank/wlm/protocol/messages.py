@@ -141,10 +141,6 @@ class SetDebug(Message, frozen=True, kw_only=True):
     level: str
 
 
-class Shutdown(Message, frozen=True, kw_only=True):
-    """Request to end the node daemon; its jobs go on. Answer: Accepted."""
-
-
 class RunUsage(Message, frozen=True, kw_only=True):
     """RunUsage of all processes of a run. The CPU seconds never fall."""
 
@@ -231,7 +227,7 @@ class JobOfProcess(Message, frozen=True, kw_only=True):
 
 AnyMessage = (
     Hello | ErrorMessage | Accepted | StartJob | SignalJob | EndJob | ForgetRun | PollNode
-    | PollUsage | ListProcesses | FindJob | Shutdown | NotifyJob | SetDebug | RunStatus
+    | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug | RunStatus
     | Registration | UsageReport | ProcessList | JobOfProcess
 )  # fmt: skip
 _decode = msgspec.msgpack.Decoder(AnyMessage).decode

@@ -309,7 +309,6 @@ class StepDaemon:
         return {
             "script": self._script,
             "seconds_left": None if self._end_at is None else self._end_at - now,
-            "ends": self._kill_at is not None,
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),
         }
