@@ -83,7 +83,7 @@ def benchmark_bank(url: str, projects: int) -> Iterator[BenchmarkBank]:
         requests = [
             Open(
                 terms=AllocationTerms(
-                    project=number, resource=RESOURCE, category="bench", start=start, end=end
+                    project=number, resource=RESOURCE, category="research", start=start, end=end
                 ),
                 deposit=DEPOSIT,
             )

@@ -45,7 +45,7 @@ class Site:
         fields = {
             "account": account,
             "resource": resource,
-            "category": "test",
+            "category": "research",
             "start": "2020-01-01",
             "end": end,
         }

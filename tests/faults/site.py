@@ -37,7 +37,7 @@ async def add_allocation(wire: Wire, name: str, *, credit: int, start: str, end:
     body = {
         "account": name,
         "resource": RESOURCE,
-        "category": "faults",
+        "category": "research",
         "start": start,
         "end": end,
         "amount": credit,

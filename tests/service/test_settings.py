@@ -151,6 +151,16 @@ def test_invalid_setting_of_a_named_table_is_named(
     assert (error.value.field, remedy in (error.value.remedy or "")) == (field, True)
 
 
+@pytest.mark.parametrize("table", ["", "[policy.categories]"])
+def test_settings_without_categories_have_two(file: Path, table: str) -> None:
+    """So a typing error creates none, and the default and the imports have theirs."""
+    file.write_text(f"{WRITTEN}\n{table}\n")
+    assert read_settings(file).policy.categories == {
+        "research": GrantCategory(),
+        "history": GrantCategory(),
+    }
+
+
 def test_category_without_resources_grants_any(file: Path) -> None:
     file.write_text(f"{WRITTEN}\n[policy.categories.big]\nresources = {{}}\n")
     assert read_settings(file).policy.categories == {"big": GrantCategory()}

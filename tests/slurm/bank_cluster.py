@@ -65,7 +65,7 @@ class BankStack:
             terms = {
                 "account": account,
                 "resource": resource,
-                "category": "test",
+                "category": "research",
                 "start": "2020-01-01",
                 "end": "2040-01-01",
             }

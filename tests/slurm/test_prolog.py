@@ -51,7 +51,7 @@ class Bank:
             terms = {
                 "account": account,
                 "resource": "cpu",
-                "category": "test",
+                "category": "research",
                 "start": "2020-01-01",
                 "end": "2040-01-01",
             }

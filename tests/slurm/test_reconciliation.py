@@ -146,7 +146,7 @@ def test_orphan_and_open_holds_are_fixed(pair: ReconciledCluster) -> None:
     cluster = pair.cluster
     import_people(pair.slurm, pair.bank)
     project = next(project for project in pair.bank.projects() if project.account == "wg_chem")
-    terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
+    terms = {"resource": "cpu", "category": "research", "amount": 6_000, "comment": "a test"}
     pair.bank.post(
         "/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms}
     )

@@ -65,7 +65,7 @@ class SiteFactorStack:
             terms = {
                 "account": account,
                 "resource": resource,
-                "category": "test",
+                "category": "research",
                 "start": "2020-01-01",
                 "end": end,
             }

@@ -44,6 +44,12 @@ class GrantCategory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     granters: frozenset[Annotated[int, msgspec.Meta(ge=0, le=UID_MAX)]] = frozenset()
 
 
+HISTORY_CATEGORY = "history"
+"""Category of the allocations that imports create for jobs of the past."""
+DEFAULT_CATEGORIES = {"research": GrantCategory(), HISTORY_CATEGORY: GrantCategory()}
+"""Categories of settings without any, so that a typing error creates none."""
+
+
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of the bank that differ between centres.
 
@@ -56,7 +62,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lapses without a report, long enough for an outage of a day; a report that comes later is
     charged all the same. `clock_tolerance_seconds`: how far the times of a report may be ahead of
     the bank's clock; a report from further in the future is refused. `categories`: the categories
-    of allocations, by name; without any, every lower-case word is one.
+    of allocations, by name; settings without any have research and history, without limits.
     """
 
     enforce: bool = True

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from fairbank.bank.policy import GrantCategory, GrantRange, Policy
+from fairbank.bank.policy import DEFAULT_CATEGORIES, GrantCategory, GrantRange, Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
@@ -151,7 +152,9 @@ def read_settings(path: Path) -> BankSettings:
         _check_mappings(settings_table)
         settings = msgspec.convert(settings_table, BankSettings)
         settings.cluster_map()
-    return settings
+    if settings.policy.categories:
+        return settings
+    return replace(settings, policy=replace(settings.policy, categories=DEFAULT_CATEGORIES))
 
 
 def _check_mappings(settings_table: dict[str, Any]) -> None:

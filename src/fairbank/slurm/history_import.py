@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fairbank.bank.allocation import Allocation
+from fairbank.bank.policy import HISTORY_CATEGORY
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankRun, PlannedCharge
 from fairbank.cluster.accounting_job import AccountingJob, UnreadableLine
@@ -30,7 +31,6 @@ from fairbank.slurm.reconcile.compare import (
     compare,
 )
 from fairbank.slurm.reconcile.import_plan import (
-    HISTORY_CATEGORY,
     HistoryAllocation,
     ImportPlan,
     is_passed_over,

@@ -76,7 +76,7 @@ WITHDRAW, OVERLAPPING = (
         ),
         (
             "/alloc",
-            {"project": 1, "resource": "cpu", "category": "x", **OVERLAPPING},
+            {"project": 1, "resource": "cpu", "category": "research", **OVERLAPPING},
             "OVERLAP",
             [None, None, None],
         ),

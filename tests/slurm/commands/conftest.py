@@ -45,7 +45,7 @@ def site(
         start, end = (iso(started.now + days * DAY) for days in (-30, 30))
         terms = {
             "resource": "cpu",
-            "category": "test",
+            "category": "research",
             "start": start,
             "end": end,
             "amount": 600,

@@ -187,7 +187,7 @@ def test_reconcile_charges_the_predicted_amounts(lenient_site: CommandSite) -> N
     start, end = (iso(lenient_site.now + days * DAY) for days in (-30, 30))
     terms = {
         "resource": "cpu",
-        "category": "test",
+        "category": "research",
         "start": start,
         "end": end,
         "amount": 600,

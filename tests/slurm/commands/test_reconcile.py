@@ -235,7 +235,7 @@ def test_amounts_of_two_resources_are_not_added(site: CommandSite) -> None:
     """
     (chem,) = site.client.get("/project", {"account": "chem"})["data"]
     start, end = (iso(site.now + days * DAY) for days in (-30, 30))
-    grant = {"category": "test", "start": start, "end": end, "amount": 600, "comment": "a test"}
+    grant = {"category": "research", "start": start, "end": end, "amount": 600, "comment": "a test"}
     site.client.post("/alloc", {"project": chem["id"], "resource": "gpu", **grant})
     gpu = {"partition": "gpu", "tres": "cpu=1,mem=4000M,node=1,gres/gpu=1"}
     for job in (site.job(1), site.job(2, limit_seconds=1_800, **gpu)):

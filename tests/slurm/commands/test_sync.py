@@ -27,7 +27,7 @@ def test_policy_file_is_written_from_the_bank(site: CommandSite) -> None:
     start, end = site.now - DAY, site.now + DAY
     site.client.post(
         "/alloc",
-        {"account": "bio", "resource": "gpu", "category": "test", "start": start, "end": end}
+        {"account": "bio", "resource": "gpu", "category": "research", "start": start, "end": end}
         | short_term,
     )
     site.slurm.set_output("scontrol-show-reservation", "No reservations in the system\n")

@@ -181,7 +181,7 @@ def a_project(
 def an_allocation(number: int, project: int, available: int, **more: object) -> Allocation:
     """Return an allocation; `available` is what is left beside the runs that hold credit."""
     terms: dict[str, object] = {
-        "project": project, "resource": "cpu", "category": "default",
+        "project": project, "resource": "cpu", "category": "research",
         "start": NOW - 10**6, "end": NOW + 10**6,
         **{name: more.pop(name) for name in AllocationTerms.__struct_fields__ if name in more},
     }  # fmt: skip

@@ -247,7 +247,8 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
     "UNKNOWN_CATEGORY": ReasonInfo(
         RefusalKind.NOT_FOUND,
         "there is no such category",
-        "If the settings have a table of categories, allocations are opened in these only.",
+        "Allocations are opened in the categories of the settings only; without any there these are"
+        " research and history.",
         ("category",),
         "name one of them: --category NAME (alloc create has research by default); the"
         " administrator adds others in policy.categories",

@@ -100,7 +100,7 @@ class BankClient:
         raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def categories(self) -> frozenset[str]:
-        """Return the categories of the bank's settings; empty if every word is one."""
+        """Return the categories of the bank's settings."""
         rows = [check_row(row, ClusterRow) for row in self._client.get("/cluster")["data"]]
         return frozenset(name for row in rows for name in row.categories)
 

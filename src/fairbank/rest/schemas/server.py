@@ -74,7 +74,7 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     `qos_resources` are billed on its resource instead of the partition's. A run that ends in one
     of `free_states` costs nothing (policy.free_states). Jobs that name no partition go to
     `default_partition`; null: they are refused. `categories` are those of the settings
-    (policy.categories); empty: every lower-case word is one."""
+    (policy.categories)."""
 
     name: str
     partitions: list[PartitionRow]

@@ -10,6 +10,7 @@ from shlex import quote
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationTerms
+from fairbank.bank.policy import HISTORY_CATEGORY
 from fairbank.bank.project import Project
 from fairbank.bank.records import BankCluster, BankFunds, BankProject
 from fairbank.cluster.accounting_job import AccountingJob
@@ -21,9 +22,6 @@ from fairbank.slurm.reconcile.prices import ClusterPrices
 
 ROOT = "root"
 """Slurm's own account above all others; it is no project."""
-
-HISTORY_CATEGORY = "history"
-"""Category of the allocations that an import creates."""
 
 
 class PlannedProject(msgspec.Struct, frozen=True, kw_only=True):
