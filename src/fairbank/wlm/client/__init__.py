@@ -1,4 +1,4 @@
 """Client of the workload manager: blocking, standard library only.
 
-`connection` has the connection to the controller, `requests` a function for each request.
+`connection` has the connection to the controller, `requests` what programs ask of it.
 """
