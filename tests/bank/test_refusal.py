@@ -346,7 +346,8 @@ def test_thousands_are_separated_in_every_message_and_remedy(reason: Reason) -> 
 def test_refused_job_that_the_credit_pays_by_now_is_submitted_again() -> None:
     no = refused("hold 1 alice physics/cpu 160 billing 4 seconds 144000")
     paid = msgspec.structs.replace(no, detail=Detail.PAID_NOW, available=160 * 60)
-    assert remedies(no, RemedyFacts(present=paid)) == (
+    others = (Alternative("bio", 200 * 60),)
+    assert remedies(no, RemedyFacts(present=paid, alternatives=others)) == (
         "submit the job again: 160 SU are available now",
     )
     assert remedies(no, RemedyFacts(present=no)) == remedies(no)

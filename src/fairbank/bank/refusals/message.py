@@ -106,6 +106,7 @@ def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str,
         f"another project: -A {shlex.quote(other.account)}"
         f" ({show_su(other.available)} SU available)"
         for other in known.alternatives
+        if present.detail is not Detail.PAID_NOW
     ]
     template = _case(present, known).remedy or present.reason.info.remedy
     return (*advice, _format(template, (), values_of(present, known)))
