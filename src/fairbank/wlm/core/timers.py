@@ -10,6 +10,7 @@ from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.due_times import due_times
 from fairbank.wlm.core.ends import (
+    SIGTERM,
     end_job,
     fail_launch,
     forget_job,
@@ -27,9 +28,6 @@ from fairbank.wlm.core.starts import arm_start
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import SignalJob
 
-LATE_END = 15
-"""Status of a script that is ended at its limit: SIGTERM."""
-
 
 def fire(tx: Transition, timer: TimerFired) -> None:
     """Do what is due; a timer that is not needed any more changes nothing."""
@@ -37,7 +35,7 @@ def fire(tx: Transition, timer: TimerFired) -> None:
         tick(tx)
         for ended, test in ending_limits(tx.state, tx.now):
             tx.log("info", f"job {ended.name} is ended: {test}")
-            end_job(tx, ended, JobEvent.TIMEOUT, "TimeLimit", status=LATE_END)
+            end_job(tx, ended, JobEvent.TIMEOUT, "TimeLimit", status=SIGTERM)
     elif timer.kind is TimerKind.COMPLETION:
         tx.request_plan()
     elif timer.kind is TimerKind.RESERVATION:
@@ -65,7 +63,7 @@ def _act(tx: Transition, job: WlmJob, kind: TimerKind) -> None:
         case TimerKind.DEADLINE:
             end_job(tx, job, JobEvent.DEADLINE, "DeadLine")
         case TimerKind.LIMIT:
-            end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=LATE_END)
+            end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=SIGTERM)
         case TimerKind.WARNING:
             _warn(tx, job)
         case TimerKind.GRACE:
@@ -100,7 +98,7 @@ def _end_reservations(tx: Transition) -> None:
             if job.request.reservation != name or reservation.flexible or job.active_run is None:
                 continue
             if job.state is JobState.RUNNING:
-                end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=LATE_END)
+                end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=SIGTERM)
             else:
                 requeue_job(tx, job)
 

@@ -20,9 +20,6 @@ from fairbank.wlm.core.requests.rights import check_operator
 from fairbank.wlm.core.timers import arm_reservations
 from fairbank.wlm.core.transition import Transition
 
-_BY_ADMINISTRATORS = frozenset(
-    {NodeEvent.DRAINED, NodeEvent.RESUMED, NodeEvent.DOWN, NodeEvent.FAILED, NodeEvent.FUTURE}
-)
 _NEED_REASON = frozenset({NodeEvent.DRAINED, NodeEvent.DOWN, NodeEvent.FAILED})
 
 
@@ -38,12 +35,6 @@ def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
         if body.reason:
             set_reason(tx, body.node, body.reason, caller.name)
         return
-    if body.event not in _BY_ADMINISTRATORS:
-        raise InvalidInput(
-            f"{body.event.name} is not a state that can be set",
-            field="state",
-            remedy="one of DOWN, DRAIN, RESUME, UNDRAIN, FAIL, FUTURE, IDLE",
-        )
     if body.event in _NEED_REASON and not body.reason:
         raise InvalidInput(
             f"node {body.node} needs a reason", field="reason", remedy="add Reason=..."

@@ -112,19 +112,13 @@ def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
             tx.put_job(job, held_by=None)
 
 
-_REQUEUE_EVENTS = {
-    (False, False): JobEvent.REQUEUED,
-    (True, False): JobEvent.REQUEUED_HELD,
-    (False, True): JobEvent.REQUEUED_SPECIAL,
-    (True, True): JobEvent.REQUEUED_SPECIAL,
-}
-
-
 def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
     """Requeue jobs that run or have ended, and of arrays only such tasks."""
-    event = _REQUEUE_EVENTS[body.held, body.special]
-    # As in Slurm, also after a request of an operator the owner may release the job.
-    holder = HeldBy.USER if body.held or body.special else None
+    event, holder = JobEvent.REQUEUED, None
+    if body.held or body.special:
+        event = JobEvent.REQUEUED_SPECIAL if body.special else JobEvent.REQUEUED_HELD
+        # As in Slurm, also after a request of an operator the owner may release the job.
+        holder = HeldBy.USER
     jobs = selected_jobs(tx, caller, body.jobs)
     started = [job for job in jobs if job.state.base != "PENDING"]
     if not started:
