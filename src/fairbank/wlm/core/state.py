@@ -14,7 +14,6 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import NotFound
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
 from fairbank.priority.associations import account_chain, own_association
 from fairbank.priority.limits.reasons import ACCRUAL_KINDS
@@ -304,13 +303,6 @@ class CoreState:
         if state.is_usable and name not in self.registered:
             return NodeState.NOT_RESPONDING, "Not responding"
         return state, reason
-
-    def job(self, number: int) -> WlmJob:
-        """Return a job. Raises NotFound."""
-        job = self.jobs.get(number)
-        if job is None:
-            raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
-        return job
 
     def job_of(self, run: Run) -> WlmJob | None:
         """Return the job that has this run now; None if it is another one's, or an earlier one."""
