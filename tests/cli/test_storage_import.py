@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -190,12 +191,13 @@ RESOURCE = (
 )
 
 
-def check_refused(changing: Run, message: str, *options: str) -> None:
+def check_refused(changing: Run, message: str, option: str = "-r", name: str = "pool") -> None:
     """Check the message, and that nothing was written although there is credit for the lines."""
     term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 730, "--reason", "x")
     changing("alloc", "create", "-A", "chem_qmc", "-r", "pool", *term)  # once, then refused
-    command = ("storage", "import", "usage.csv", "--system", "pool", "-r", "pool", *options)
-    assert message in fold(output_of(changing(*command, "--yes"), WRONG_USAGE))
+    names = chain.from_iterable({"--system": "pool", "-r": "pool", option: name}.items())
+    command = ("storage", "import", "usage.csv", *names, "--yes")
+    assert message in fold(output_of(changing(*command), WRONG_USAGE))
     left = changing("balance", "-A", "chem_qmc", "-r", "pool", "-P", "-n", "-o", "USED,AVAILABLE")
     assert left.out == "0|730\n"
 
