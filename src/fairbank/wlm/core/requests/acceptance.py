@@ -5,6 +5,8 @@ limits of accounting.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec.structs import replace
 
 from fairbank.cluster.partition_rules import PartitionState
@@ -42,12 +44,8 @@ def check_request(state: CoreState, request: PendingJob) -> None:
     """
     for name in request.partitions:
         _check_partition(state, request, name)
-    if request.reservation is not None and request.reservation not in state.reservations:
-        raise NotFound(
-            f"there is no reservation {request.reservation!r}",
-            field="reservation",
-            remedy="scontrol show reservation lists them",
-        )
+    if request.reservation is not None:
+        check_known("reservation", request.reservation, state.reservations)
     state.table.named((*request.wanted.required, *request.wanted.excluded), field="nodelist")
     nodes = Nodes(state.acceptance_table)
     placed = replace(request, wanted=state.settings.placed_request(request.wanted))
@@ -58,6 +56,13 @@ def check_request(state: CoreState, request: PendingJob) -> None:
     needed = 1 if state.settings.scheduling.part_limits == "ALL" else len(request.partitions)
     if len(errors) >= needed:
         raise errors[0]
+
+
+def check_known(kind: str, name: str, known: Container[str]) -> None:
+    """Raise NotFound unless there is a reservation or partition of this name."""
+    if name not in known:
+        remedy = f"scontrol show {kind} lists them"
+        raise NotFound(f"there is no {kind} {name!r}", field=kind, remedy=remedy)
 
 
 def check_limits(state: CoreState, request: PendingJob, tasks: int, now: Moment) -> None:

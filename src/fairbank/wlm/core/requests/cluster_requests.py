@@ -16,6 +16,7 @@ from fairbank.wlm.core.events import (
 )
 from fairbank.wlm.core.node_messages import change_condition, set_reason
 from fairbank.wlm.core.node_states import NodeEvent
+from fairbank.wlm.core.requests.acceptance import check_known
 from fairbank.wlm.core.requests.rights import check_operator
 from fairbank.wlm.core.timers import arm_reservations
 from fairbank.wlm.core.transition import Transition
@@ -79,12 +80,7 @@ def set_reservation(tx: Transition, caller: Caller, body: SetReservation) -> Non
 def delete_reservation(tx: Transition, caller: Caller, body: DeleteReservation) -> None:
     """Delete a reservation that no running job uses."""
     check_operator(tx.state.settings, caller, "delete reservations")
-    if body.name not in tx.state.reservations:
-        raise NotFound(
-            f"there is no reservation {body.name!r}",
-            field="reservation",
-            remedy="scontrol show reservation lists them",
-        )
+    check_known("reservation", body.name, tx.state.reservations)
     for job in tx.state.jobs.values():
         if job.active_run is not None and job.request.reservation == body.name:
             raise Conflict(
@@ -98,12 +94,7 @@ def delete_reservation(tx: Transition, caller: Caller, body: DeleteReservation) 
 def delete_partition(tx: Transition, caller: Caller, body: DeletePartition) -> None:
     """Delete a partition that a request created and that no job uses."""
     check_operator(tx.state.settings, caller, "delete partitions")
-    if body.name not in tx.state.partitions:
-        raise NotFound(
-            f"there is no partition {body.name!r}",
-            field="partition",
-            remedy="scontrol show partition lists them",
-        )
+    check_known("partition", body.name, tx.state.partitions)
     if body.name in tx.state.configured_partitions:
         raise Conflict(
             f"partition {body.name} is configured",
