@@ -182,7 +182,7 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("token", "create", "x", "--as", AYLA), 4, "tokens are not made while acting as another user"),
     (("token", "revoke", 999), 3, "there is no valid token 999"),
     (("hold", 901, *JOB, "--as", JORGE), 4, "you may not report runs of cluster darwin"),
-    (("hold", 901, *JOB, "-p", "nowhere"), 3, "there is no partition 'nowhere'"),
+    (("hold", 901, *JOB[:4], "-p", "nowhere", *JOB[6:]), 3, "there is no partition 'nowhere'"),
     (("hold", 812_330, *JOB), 7, "this run already has a hold with other figures"),
     (("charge", 812_301, "--amount", "1"), 7, "already"),
     (("release", 812_301), 7, "already"),

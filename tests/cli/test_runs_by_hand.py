@@ -219,6 +219,13 @@ def test_price_of_typed_tres_above_the_hold_is_charged_with_a_warning(changing: 
     assert "charge of 20 SU for job 37" in fold(output_of(done))
 
 
+def with_options(options: tuple[object, ...], more: tuple[str, ...]) -> tuple[object, ...]:
+    """Return options with their values, some of them with others: none may be given twice."""
+    pairs: dict[object, object] = dict(zip(options[::2], options[1::2], strict=True))
+    pairs |= dict(zip(more[::2], more[1::2], strict=True))
+    return tuple(word for pair in pairs.items() for word in pair)
+
+
 WRONG_OPTIONS = [
     (("-q", "stndby"), "-q", "there is no QOS 'stndby' in the bank's settings"),
     (("-S", "2027-01-01"), "-S", "'2027-01-01' is in the future"),
@@ -238,10 +245,9 @@ WRONG_OPTIONS = [
 def test_wrong_option_is_named_and_nothing_is_written(
     changing: Run, verb: str, words: tuple[str, ...], field: str, message: str
 ) -> None:
-    """Of an option that is typed twice, the last counts."""
     limit = ("-t", "60") if verb == "hold" else ()
     before = available(changing, CPU)
-    wrong = changing(verb, 38, *limit, *JOB, *START, *words, "--json")
+    wrong = changing(verb, 38, *with_options((*limit, *JOB, *START), words), "--json")
     problem = json.loads(wrong.out)
     assert wrong.code in (2, 3)
     assert (problem["field"], message in problem["detail"]) == (field, True), problem
@@ -312,7 +318,8 @@ def test_wrong_input_is_named_and_nothing_is_held(
     changing: Run, words: tuple[str, ...], code: int, text: str
 ) -> None:
     before = available(changing, CPU)
-    assert text in fold(output_of(changing("hold", 26, "-t", "60", *JOB, *words), code))
+    options = with_options(("-t", "60", *JOB), words)
+    assert text in fold(output_of(changing("hold", 26, *options), code))
     assert available(changing, CPU) == before
 
 
