@@ -371,7 +371,7 @@ def test_program_that_hangs_is_killed(start_node: StartNode, tmp_path: Path, kin
         assert outcome(status).text == "the Prolog ended with the status 0:9"
     else:
         assert status.epilog_status == signal.SIGKILL
-    assert node.processes(run) == set()
+    wait_until(lambda: not node.processes(run), "its processes to end")
 
 
 def test_missing_program_is_a_failure(start_node: StartNode) -> None:
