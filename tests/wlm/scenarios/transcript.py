@@ -89,6 +89,8 @@ class _Normaliser:
                 (rf"(?<![\w/]){user.pw_name}\b", "<user>"),
                 (rf"\b{host}\b", "<host>"),
                 (r"\bslurmstepd-n\d\b", "slurmstepd"),  # of several slurmd on one host
+                # By chance: a process ended before slurmstepd sent it a signal.
+                (r"\nslurmstepd: error: _handle_signal_container: .* No such process", ""),
                 (r"(?<=PRIO_PROCESS=)-?\d+", "0"),  # the priority with which the tests run
                 (r"\bn\[[\d,-]+\]", "<nodes>"),
                 (r"\bn\d\b", "<node>"),
