@@ -342,11 +342,15 @@ def test_times_in_a_sentence_are_shown_in_the_given_zone() -> None:
     assert LOOK.sentence(text) == shown
 
 
-def test_times_to_type_and_typed_times_stay_as_they_are() -> None:
+def test_times_to_type_typed_times_and_names_of_files_stay_as_they_are() -> None:
     """A local time has a blank: it would be two words of a command."""
     for sentence in (
         "fairbank alloc set 7 --start 2026-11-21T02:14:00Z --reason '...'",
         "jobs -S 2026-11-21T02:14:00Z",
+        "jobs -S2026-11-21T02:14:00Z",
+        "cannot read /backup/2026-11-21T02:14:00Z.fbk: no such file",
+        "cannot read 2026-11-21T02:14:00Z.fbk: no such file",
+        "/backup/2026-11-21T02:14:00Z/monday.fbk",
         "'2026-11-21T02:14:00Z' is in the future",
     ):
         assert LOOK.sentence(sentence) == sentence

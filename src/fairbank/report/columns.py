@@ -25,8 +25,12 @@ Row = Mapping[str, Any]
 UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
 
 
-# A time in quotes was typed so, and the value of an option is typed again.
-_INSTANT = re.compile(r"(['\"]|--?[A-Za-z][a-z-]*[ =])?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+# A time in quotes was typed so, and the value of an option is typed again. A part of a word, as in
+# the name of a file, is no time.
+_INSTANT = re.compile(
+    r"(['\"]|--?[A-Za-z][a-z-]* )?(?<![\w/=.-])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?![\w.]*[\w/-])",
+    re.ASCII,
+)
 
 
 class DisplayFormat(NamedTuple):
