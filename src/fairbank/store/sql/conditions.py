@@ -99,10 +99,9 @@ def entry_is_visible(visibility: Visibility) -> Condition:
     if projects := visibility.projects:
         condition = or_(condition, and_(_in_their_line(projects), _about_runs_for(projects)))
     if projects := visibility.own_jobs_of:
+        own = false() if visibility.uid is None else j.owner == visibility.uid
         of_no_job = and_(j.owner.is_(None), of_projects(j.allocation, projects))
-        condition = or_(
-            condition, and_(_in_their_line(projects), or_(j.owner == visibility.uid, of_no_job))
-        )
+        condition = or_(condition, and_(_in_their_line(projects), or_(own, of_no_job)))
     return condition
 
 
