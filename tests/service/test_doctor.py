@@ -74,17 +74,27 @@ def test_granter_who_is_no_superuser_is_reported(tmp_path: Path) -> None:
     assert "add uid 8 to staff.superusers" in (reported[0].remedy or "")
 
 
+def test_user_of_the_server_may_be_a_granter(tmp_path: Path) -> None:
+    """Its socket tells who that is: root runs the doctor, too."""
+    settings = settings_with_store(
+        tmp_path, policy=Policy(categories={"startup": GrantCategory(granters=frozenset({0}))})
+    )
+    Path(settings.server.socket).symlink_to("/dev/null")  # of root
+    checks = check_store_and_settings(settings, ManualClock(Instant(1_000)))
+    assert not [check for check in checks if "granter" in check.what]
+
+
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """A category of grants and the token of an agent are named too; they are no errors, because
-    partitions and clusters may be added later. But cpuu is cpu, misspelt.
+    partitions and clusters may be added later. But cpuu is cpu, misspelt, unless it stands
+    beside cpu.
     """
     settings = settings_with_store(
         tmp_path,
         policy=Policy(
             categories={
-                "research": GrantCategory(
-                    resources={"cpu": GrantRange(), "cpuu": GrantRange(), "tape": GrantRange()}
-                )
+                "research": GrantCategory(resources={"cpuu": GrantRange(), "tape": GrantRange()}),
+                "storage": GrantCategory(resources={"cpu": GrantRange(), "cpu2": GrantRange()}),
             }
         ),
         clusters={
@@ -98,10 +108,10 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         CreateProject(gname="chem", gid=1, account="chem"),
         *(
             Open(
-                terms=AllocationTerms(1, resource, "research", Instant(0), Instant(10**6)),
+                terms=AllocationTerms(1, resource, category, Instant(0), Instant(10**6)),
                 deposit=SuMinutes(60),
             )
-            for resource in ("cpu", "cpuu")
+            for resource, category in (("cpu", "storage"), ("cpuu", "research"))
         ),
         *(
             IssueToken(
@@ -119,11 +129,12 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         for check in check_store_and_settings(settings, ManualClock(Instant(1_000)))
         if "measured use" in check.what or "not a cluster of" in check.what
     ]
-    assert [result.ok for result in output] == [False, True, True, True]
+    assert [result.ok for result in output] == [False, True, True, True, True]
     assert output[0].remedy == "if cpu is meant: policy.categories.research.resources.cpu"
-    (misspelt, grants, credit, agent) = (result.what for result in output)
+    (misspelt, grants, beside, credit, agent) = (result.what for result in output)
     assert misspelt.startswith("category research grants cpuu, which no partition bills")
     assert grants.startswith("category research grants tape, which no partition bills")
+    assert beside.startswith("category storage grants cpu2, which no partition bills")
     assert credit.startswith("allocation 2 is of cpuu")
     assert agent.startswith("token 2 is for the agent of darvin")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -99,7 +100,7 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
             bool(cluster.agents),
             f"agents = [UID] under [clusters.{name}]",
         )
-    superusers = settings.staff_members().superusers
+    superusers = settings.staff.superusers | {_server_user(settings)}
     for name, category in sorted(settings.policy.categories.items()):
         for uid in sorted(category.granters - superusers):
             yield HealthCheck(
@@ -112,6 +113,14 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
         yield HealthCheck(
             "the bank only observes, as the settings want it: policy.enforce = false", True
         )
+
+
+def _server_user(settings: BankSettings) -> int:
+    """Return who runs the server: the owner of its socket, or the present user if it has none."""
+    try:
+        return Path(settings.server.socket).stat().st_uid
+    except OSError:
+        return os.getuid()
 
 
 _REBUILD = (
@@ -207,11 +216,12 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
     billed = {resource for cluster in clusters.values() for resource in cluster.resources}
     for name, category in sorted(settings.policy.categories.items()):
         for resource in sorted({*category.resources} - billed):
+            # One that stands beside the billed resource is no misspelling of it.
             near = get_close_matches(resource, sorted(billed), n=1, cutoff=_LIKE)
             yield HealthCheck(
                 f"category {name} grants {resource}, which no partition bills: only measured use"
                 " can be charged to it (fairbank storage import)",
-                not near,
+                set(near) <= {*category.resources},
                 f"if {''.join(near)} is meant: policy.categories.{name}.resources.{''.join(near)}",
             )
     now = clock.now()
