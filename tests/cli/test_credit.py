@@ -94,6 +94,9 @@ def test_refund_by_job_number(changing: Run) -> None:
     assert "nothing is left of the charge of the run" in " ".join(output_of(again, 5).split())
     (run,) = json.loads(changing("jobs", "-j", 700_001, "--json").out)["data"]
     assert changing("refund", "--id", run["id"], "--reason", "x") == again
+    for words in ([f"darwin/{run['id']}"], [run["id"], "-M", "darwin"]):
+        refused = output_of(changing("refund", "--id", *words, "--reason", "x"), 2)
+        assert "the bank's number of a run has no cluster" in " ".join(refused.split())
 
 
 def test_reason_is_required_and_stored(changing: Run) -> None:

@@ -197,6 +197,12 @@ def _of_run(job: Row) -> str:
 
 def _refund(context: Context, options: Namespace) -> int:
     amount = None if options.amount is None else parse_su(options.amount, field="AMOUNT")
+    if options.id and options.cluster is not None:
+        raise InvalidInput(
+            "the bank's number of a run has no cluster",
+            field="--id",
+            remedy="name the job and its cluster without --id, or the number in ID alone",
+        )
     job = (
         context.one(f"/job/{options.job}")
         if options.id
