@@ -17,7 +17,8 @@ from fairbank.wlm.controller.nodes.job_environment import (
     tasks_by_node,
 )
 from fairbank.wlm.controller.nodes.job_start import StartDetails, bound_cpus, start_message
-from fairbank.wlm.core.effects import StartRun
+from fairbank.wlm.controller.nodes.node_requests import limit_request
+from fairbank.wlm.core.effects import ChangeLimit, StartRun
 from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation, Submission, WlmRun
 from fairbank.wlm.protocol.messages import StartJob
 
@@ -206,3 +207,12 @@ def test_submission_within_a_job_leaves_out_its_variables() -> None:
         b"SLURM_CPUS_PER_TASK=2",
         b"SLURM_JOB_DEPENDENCY=afterok:7",
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "started", "left"), [(600, 40, 540), (600, None, 600), (50, 40, 0), (None, 40, None)]
+)
+def test_limit_is_what_is_left_when_it_is_sent(
+    limit: int | None, started: int | None, left: int | None
+) -> None:
+    assert limit_request(ChangeLimit(Run("lab", 1, 1), limit, started), now=100).seconds == left

@@ -17,11 +17,11 @@ from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.effects import Send
+from fairbank.wlm.core.effects import ChangeLimit, Send
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.requests.rights import may_see
-from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, NotifyJob, SignalJob
+from fairbank.wlm.protocol.messages import NotifyJob, SignalJob
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
 
 ROOT = ev.Caller(0, "root")
@@ -577,7 +577,8 @@ def test_running_job_takes_a_new_limit_and_name_and_no_new_partition() -> None:
     effects = world.event(body)
     run = world.job(number).run
     assert run is not None
-    assert Send("n0", EndJob(run=run.run, seconds=300, reason=TIME_LIMIT)) in effects
+    assert run.started is not None
+    assert Send("n0", ChangeLimit(run.run, 300, run.started.mono)) in effects
     world.advance(300)
     assert world.state(number) == "TIMEOUT COMPLETING"
 

@@ -49,7 +49,6 @@ from fairbank.wlm.core.settings import (
 )
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.protocol.messages import (
-    TIME_LIMIT,
     EndCause,
     EndJob,
     ForgetRun,
@@ -103,7 +102,7 @@ class ModelNode:
                 if run.run not in self.begun:
                     self.begun.add(run.run)
                     self.runs[run.run], self.starts[run.run] = "starting", message
-            case EndJob(run=identity, reason=reason) if reason != TIME_LIMIT:
+            case EndJob(run=identity):
                 if self.runs.get(identity) in ("starting", "running"):
                     self.runs[identity] = "ending"
                     self.status[identity] = 15

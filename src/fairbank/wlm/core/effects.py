@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from fairbank.cluster.job import Run
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import Submission, WlmRun
@@ -78,8 +79,20 @@ class AgentMessage(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
 
 
+class ChangeLimit(NamedTuple):
+    """Change of the time limit of a run; `seconds` None: it has none.
+
+    `started` is the monotonic time from which it counts; None: the run has not begun. The seconds
+    that are left are computed when the message is sent, for a commit may take long.
+    """
+
+    run: Run
+    seconds: int | None
+    started: int | None
+
+
 NodeRequest = EndJob | ForgetRun | SignalJob | NotifyJob
-Message = StartRun | NodeRequest | AgentMessage
+Message = StartRun | ChangeLimit | NodeRequest | AgentMessage
 
 
 class Send(NamedTuple):

@@ -14,7 +14,7 @@ from fairbank.scheduling.placement.bindings import NodeBinding, bind
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.preemption import preempt_mode
-from fairbank.wlm.core.effects import StartRun
+from fairbank.wlm.core.effects import ChangeLimit, StartRun
 from fairbank.wlm.core.ends import end_job, preempt_job, release_job, requeue_job
 from fairbank.wlm.core.events import AccountsRead, AgentConnected, PlanMade, TimerKind, VerdictGiven
 from fairbank.wlm.core.factors.accrue_times import note_accrue_times
@@ -24,7 +24,6 @@ from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, Wlm
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob
 
 NO_ANSWER = "Fairbank_does_not_answer"
 """Reason of a job that is held because no agent answers, as with the plug-in of slurmctld."""
@@ -187,11 +186,9 @@ def send_start_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
 
 
 def send_limit_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
-    """Send the seconds that a run has left, which may have changed."""
+    """Send the time limit of a run, which may have changed."""
     seconds = tx.state.settings.run_seconds(job.request.limit)
-    if seconds is not None and run.started is not None:
-        seconds = max(seconds - (tx.now.mono - run.started.mono), 0)
-    tx.send(node, EndJob(run=run.run, seconds=seconds, reason=TIME_LIMIT))
+    tx.send(node, ChangeLimit(run.run, seconds, run.started.mono if run.started else None))
 
 
 def arm_start(tx: Transition, job: WlmJob) -> None:

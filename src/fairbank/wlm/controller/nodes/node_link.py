@@ -16,8 +16,8 @@ from fairbank.cluster.node import Node
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.rest.auth.peers import peer_at
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.nodes.node_requests import start_request
-from fairbank.wlm.core.effects import AgentMessage, Message, StartRun
+from fairbank.wlm.controller.nodes.node_requests import limit_request, start_request
+from fairbank.wlm.core.effects import ChangeLimit, Message, StartRun
 from fairbank.wlm.core.events import NodeDisconnected, NodeRegistered, NodeSilent, RunChanged
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
@@ -173,15 +173,15 @@ class NodeLink:
             if connection is None or connection.is_closed or not self._is_registered:
                 continue
             try:
-                request = (
-                    await start_request(self._runner, self._name, message)
-                    if isinstance(message, StartRun)
-                    else message
-                )
+                request: Message | wire.Message = message
+                if isinstance(message, StartRun):
+                    request = await start_request(self._runner, self._name, message)
+                elif isinstance(message, ChangeLimit):
+                    request = limit_request(message, self._runner.now().mono)
             except FairbankError as error:
                 self._refuse(message, error.message)
                 continue
-            if not isinstance(request, AgentMessage):
+            if isinstance(request, wire.Message):
                 # Tasks begin in the order of their creation, and with the sending. A connection
                 # that was lost meanwhile sends nothing.
                 self._start_task(self._deliver(connection, message, request))
@@ -196,7 +196,7 @@ class NodeLink:
         self._note_message()
         if isinstance(answer, wire.ErrorMessage):
             match message, answer.kind:
-                case wire.EndJob(run=run, reason=reason), "NotFound" if reason != wire.TIME_LIMIT:
+                case wire.EndJob(run=run), "NotFound":
                     # The start got lost. No later one can come: it would be behind this request.
                     self._report_failure(run)
                 case wire.ForgetRun(), _:

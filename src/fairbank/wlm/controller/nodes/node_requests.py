@@ -1,4 +1,4 @@
-"""Start of a run on a node, with what the core does not know: script, environment, CPUs."""
+"""Requests to a node with what the core does not know: the time, script, environment, CPUs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from pathlib import Path
 
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_start import StartDetails, bound_cpus, start_message
-from fairbank.wlm.core.effects import StartRun
+from fairbank.wlm.core.effects import ChangeLimit, StartRun
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.protocol.messages import StartJob
+from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, StartJob
+
+
+def limit_request(change: ChangeLimit, now: int) -> EndJob:
+    """Return the request with the seconds that a run has left at a monotonic time."""
+    seconds = change.seconds
+    if seconds is not None and change.started is not None:
+        seconds = max(change.started + seconds - now, 0)
+    return EndJob(run=change.run, seconds=seconds, reason=TIME_LIMIT)
 
 
 async def start_request(runner: CoreRunner, node: str, start: StartRun) -> StartJob:
