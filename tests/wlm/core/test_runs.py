@@ -462,6 +462,19 @@ def test_warning_signal_comes_before_the_limit() -> None:
     assert Send("n0", SignalJob(run=run.run, number=10, only_script=True)) in world.event(due)
 
 
+def test_warning_signal_is_sent_once_though_the_limit_was_shortened() -> None:
+    world = World()
+    number = world.run_one(limit=600, warning=WarningSignal(10, 60, to_script=True))
+    assert world.request(ev.UpdateJob(jobs=named(number), limit=590)) is None
+    due, sent = ev.TimerFired(ev.TimerKind.WARNING, number), []
+    world.advance(529)
+    for seconds in (1, 10):  # the time of the new limit, and that of the first one
+        world.now = Moment(world.now.wall + seconds, world.now.mono + seconds)
+        sent += [effect for effect in world.event(due) if isinstance(effect, Send)]
+    run = world.job(number).identity("lab")
+    assert sent == [Send("n0", SignalJob(run=run, number=10, only_script=True))]
+
+
 @pytest.mark.parametrize(
     ("status", "state", "reason"),
     [

@@ -30,7 +30,7 @@ def due_times(state: CoreState, job: WlmJob) -> Iterator[tuple[TimerKind, int]]:
             return
         if (seconds := state.settings.run_seconds(request.limit)) is not None:
             yield TimerKind.LIMIT, run.started.mono + seconds
-        if (warning := job.submission.warning) is not None:
+        if (warning := job.submission.warning) is not None and not run.is_warned:
             yield TimerKind.WARNING, run.started.mono + request.limit - warning.seconds
 
 

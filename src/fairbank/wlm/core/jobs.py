@@ -157,6 +157,7 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     status      exit status of wait(2)
     left        nodes that are not cleared: processes or an epilog may run there
     grace_ends  monotonic time at which it is ended, because it is preempted
+    is_warned   the signal that its job asked for before the limit was sent: it comes once
     """
 
     run: Run
@@ -169,6 +170,7 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 0
     left: tuple[str, ...] = ()
     grace_ends: int | None = None
+    is_warned: bool = False
 
     @property
     def batch_node(self) -> str:

@@ -136,6 +136,7 @@ def _warn(tx: Transition, job: WlmJob) -> None:
         signal = SignalJob(run=run.run, number=warning.number, only_script=only_script)
         for node in (run.batch_node,) if only_script else run.left:
             tx.send(node, signal)
+        tx.put_run(job, run, is_warned=True)
 
 
 def _end_grace(tx: Transition, job: WlmJob) -> None:
