@@ -57,6 +57,7 @@ def test_settings_have_slurms_forms() -> None:
     settings = shown(WlmSettings())
     assert settings["SlurmctldHost[0]"] == "ws17"
     assert settings["KillWait"] == "30 sec"
+    assert settings["SlurmctldTimeout"] == "120 sec"
     assert settings["SelectTypeParameters"] == "CR_CORE_MEMORY"
     assert settings["MaxMemPerNode"] == "UNLIMITED"
     assert config.slurm_uid(settings) == 0

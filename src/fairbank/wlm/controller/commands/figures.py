@@ -43,6 +43,7 @@ def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[st
         "OverTimeLimit": UNLIMITED if over is None else f"{over // 60} min",
         "PrivateData": _words(settings.cluster.private_data, "none"),
         "SlurmctldHost[0]": next(iter(hosts), host),
+        "SlurmctldTimeout": "120 sec",  # Slurm's default: it has no effect without a backup
         "SlurmUser": owner,
         "SLURM_VERSION": SLURM_VERSION,
     }
