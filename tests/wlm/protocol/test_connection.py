@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairbank.core.errors import Unavailable
@@ -28,6 +29,9 @@ from fairbank.wlm.protocol.messages import (
 )
 
 HELLO = Hello(role="controller", name="test")
+HELLO_OF_VERSION_1 = encode_frame(
+    Frame(1, 0, msgspec.msgpack.encode({"versions": [1], "role": "controller", "name": "test"}))
+)
 
 
 class Server:
@@ -129,9 +133,10 @@ def test_late_answer_to_a_request_that_was_given_up_is_dropped(tmp_path: Path) -
         (encode_message(HELLO) * 2, "the peer sent a second hello"),
         (b"GET / HTTP/1.1\r\n\r\n", "bytes; at most 65536"),
         (encode_frame(Frame(1, 0, b"\xff")), "bad content"),
+        (HELLO_OF_VERSION_1, "use the same release on both sides"),
         (encode_message(HELLO) + encode_frame(Frame(99, 0, b"")), "unknown kind 99"),
     ],
-    ids=["no-hello", "two-hellos", "http", "content", "kind"],
+    ids=["no-hello", "two-hellos", "http", "content", "version-1", "kind"],
 )
 def test_peer_that_breaks_the_protocol_is_disconnected(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes, complaint: str
@@ -151,7 +156,8 @@ def test_other_version_gets_an_error_that_names_both(tmp_path: Path) -> None:
             hello = encode_message(Hello(versions=(7, 8), role="controller"))
             _, error = await read_all(tmp_path / "s", hello)
             assert isinstance(error, ErrorMessage)
-            assert error.message == "version 1 of the protocol is spoken here, not version 7, 8"
+            assert error.message == "version 2 of the protocol is spoken here, not version 7, 8"
+            assert error.remedy == "use the same release on both sides"
             assert server.hellos == []
 
     run(work)

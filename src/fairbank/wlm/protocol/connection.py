@@ -19,6 +19,7 @@ from fairbank.wlm.protocol.messages import (
 
 HELLO_SECONDS = 10.0
 UNREAD_MAX = 4 * 1024 * 1024  # bytes that a peer has not read; beyond, it is not read from
+_SAME_RELEASE = "use the same release on both sides"
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +103,9 @@ class Connection(asyncio.Protocol):
             for frame in self._decoder.decode(data):
                 self._handle(decode_message(frame), frame.number)
         except FrameError as error:
-            self._abort(f"the peer sent {error}")
+            # The hello of another version may not even be readable.
+            remedy = "" if self.hello else f"; {_SAME_RELEASE}"
+            self._abort(f"the peer sent {error}{remedy}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
@@ -144,8 +147,7 @@ class Connection(asyncio.Protocol):
         if VERSION not in message.versions:
             versions = ", ".join(map(str, message.versions))
             text = f"version {VERSION} of the protocol is spoken here, not version {versions}"
-            remedy = "use the same release on both sides"
-            self.send(ErrorMessage(kind="InvalidInput", message=text, remedy=remedy))
+            self.send(ErrorMessage(kind="InvalidInput", message=text, remedy=_SAME_RELEASE))
             self._transport.close()
             raise FrameError(f"a hello of version {versions}")
         self._timer.cancel()

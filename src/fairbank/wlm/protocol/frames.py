@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-VERSION = 1
-"""Version of the protocol. A release also understands the one before."""
+VERSION = 2
+"""Version of the protocol between daemons. Both sides must speak the same one."""
 BODY_MAX = 16 * 1024 * 1024
 BODY_MAX_BEFORE_HELLO = 64 * 1024
 NUMBER_MAX = 2**32 - 1
