@@ -19,9 +19,11 @@ from fairbank.priority.limits.usage import LimitRecord
 from fairbank.unix_users import user_name
 from fairbank.wlm.controller.clock import ClockReading, ControllerClock, Timers
 from fairbank.wlm.controller.commands.account_lines import shown_accounts
+from fairbank.wlm.controller.commands.figures import statistics
 from fairbank.wlm.controller.configuration import dropped_rows, read_settings, stored_state
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
+from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import SetTimer, StoredRow
 from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind, UpdateNode
 from fairbank.wlm.core.settings import AccountingSettings, BankLink, WlmSettings
@@ -176,6 +178,17 @@ def test_agent_learns_of_no_message_before_its_commit(tmp_path: Path) -> None:
         again = CoreRunner(settings, StateStore(tmp_path / "state.sqlite"))
         assert again.stored_messages == before
         again.close()
+
+    asyncio.run(run())
+
+
+def test_count_of_backfill_goes_on_after_a_reconfiguration(tmp_path: Path) -> None:
+    async def run() -> None:
+        runner = CoreRunner(WlmSettings(), StateStore(tmp_path / "state.sqlite"))
+        runner.state.backfilled = 2
+        runner.replace_core(Core(WlmSettings()), [])
+        assert statistics(runner, 0)["bf_backfilled_jobs"] == 2
+        runner.close()
 
     asyncio.run(run())
 

@@ -156,6 +156,7 @@ class CoreRunner:
 
     def replace_core(self, core: Core, effects: Iterable[CoreEffect]) -> None:
         """Go on with another core, which has loaded the state of the present one."""
+        core.state.backfilled = self.state.backfilled
         self._core = core
         self.planner.drop_plan()
         self._add([self._timers.clear, *effects])

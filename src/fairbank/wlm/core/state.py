@@ -114,8 +114,8 @@ class CoreState:
     table, so that an answer may be "no change"; after a restart, that of any table.
     `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those
     of the last pass that planned ahead, by job id, and `plan_changes` is how often they have
-    changed. `backfilled` is how many jobs backfill has started since this core began. `registered`
-    are the nodes that are connected: others get no work, whatever their condition is.
+    changed. `backfilled` is how many jobs backfill has started since the controller began.
+    `registered` are the nodes that are connected: others get no work, whatever their condition is.
     """
 
     def __init__(self, settings: WlmSettings) -> None:
