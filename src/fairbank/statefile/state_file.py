@@ -13,7 +13,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ class StateFormat(NamedTuple):
     `application_id` and `version` are stored in the file; `schema` has SQL statements, separated by
     semicolons. `article` and `noun` name the kind, `owner` the daemon that uses it, and `setting`
     its path in the settings. `recovery` says how to recover what a file had that cannot be read.
+    `migrations` have the SQL that brings a file of a version to the next one.
     """
 
     application_id: int
@@ -51,6 +52,7 @@ class StateFormat(NamedTuple):
     owner: str
     setting: str
     recovery: str
+    migrations: Mapping[int, str] = {}
 
 
 class SqlStatement(NamedTuple):
@@ -123,7 +125,7 @@ class StateFile:
             Forbidden: it cannot be created.
             Corrupt: it is no file of this format.
         """
-        self._format = state_format
+        self._path, self._format = path, state_format
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._db = sqlite3.connect(
@@ -147,6 +149,8 @@ class StateFile:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if application == self._format.application_id:
+            version = self._migrate(version)
         expected = self._format.application_id, self._format.version
         if (application, version) != expected:
             if version not in (0, self._format.version):
@@ -160,9 +164,23 @@ class StateFile:
             self._db.execute(f"PRAGMA user_version = {self._format.version}")
         self._db.execute("COMMIT")
 
+    def _migrate(self, version: int) -> int:
+        """Bring the file to the newest version to which there are migrations; return it."""
+        while (script := self._format.migrations.get(version)) is not None:
+            for statement in script.split(";"):
+                self._db.execute(statement)
+            version += 1
+            self._db.execute(f"PRAGMA user_version = {version}")
+        return version
+
     def query(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Return the rows of a query. Raises sqlite3.Error."""
         return self._db.execute(sql, parameters)
+
+    def unreadable_row(self, error: Exception) -> Corrupt:
+        """Return the error for a row that cannot be decoded."""
+        text = f"{self._path} has a row that cannot be read: {error}"
+        return Corrupt(text, remedy=_recovery(self._format))
 
     def write(self, changes: StateChanges) -> None:
         """Write all changes and sync.
@@ -237,6 +255,10 @@ class StateFile:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
+def _recovery(state_format: StateFormat) -> str:
+    return f"move it away and start again; {state_format.recovery}"
+
+
 def _cannot_open(path: Path, state_format: StateFormat, error: Exception) -> FairbankError:
     noun, owner = state_format.noun, state_format.owner
     is_operational = isinstance(error, sqlite3.OperationalError)
@@ -249,5 +271,5 @@ def _cannot_open(path: Path, state_format: StateFormat, error: Exception) -> Fai
     elif isinstance(error, sqlite3.DatabaseError) and not is_operational:
         kind = Corrupt
         text = f"{path} is not {state_format.article} {noun} of this release: {error}"
-        remedy = f"move it away and start again; {state_format.recovery}"
+        remedy = _recovery(state_format)
     return kind(text, field=state_format.setting, remedy=remedy)

@@ -55,10 +55,15 @@ def test_kept_state_is_read_and_its_jobs_go_on(tmp_path: Path) -> None:
     (ended,) = store.ended_runs(RunFilter())
     store.close()
     assert (ended.record.request.number, ended.record.state) == (1, "COMPLETED")
+    assert ended.outcome is not None
+    assert (ended.outcome.usage.cpu_seconds, ended.outcome.usage.resident_max_kib) == (58.25, 4096)
     messages = [effect.message for effect in effects if isinstance(effect, Send)]
     assert [one.kind for one in messages if isinstance(one, AgentMessage)] == ["prolog"]
     state = core.state
     assert (set(state.partitions), set(state.reservations)) == ({"main", "short"}, {"maint"})
+    assert state.jobs[HELD].request.licenses == {"ansys": 2}
+    assert state.reservations["maint"].licenses == {"ansys": 1}
+    assert ended.record.request.licenses == {"ansys": 3}
     runs = {number: job.run for number, job in state.jobs.items()}
     running, starting = runs[RUNNING], runs[CONFIGURING]
     assert running is not None

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from fairbank.cluster.job import Run
@@ -137,7 +138,8 @@ def test_accounting_is_found_by_job_array_and_end(tmp_path: Path) -> None:
     assert len(jobs(RunFilter(jobs=(array,)))) == 2
     assert jobs(RunFilter(start=world.now.wall)) == [one]
     assert jobs(RunFilter(after=2)) == [one]
-    assert [run.outcome for run in store.ended_runs(RunFilter())] == [None, None, outcome]
+    read = [to_builtins(run.outcome) for run in store.ended_runs(RunFilter())]
+    assert read == [None, None, to_builtins(outcome)]
     store.close()
 
 

@@ -28,7 +28,7 @@ from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
 from fairbank.wlm.core.state import NodeStatus
-from fairbank.wlm.protocol.messages import RunOutcome
+from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
 
 STATE_FILE = "state.sqlite"
 ROW_TYPES: Mapping[Table, Any] = {
@@ -43,9 +43,18 @@ ROW_TYPES: Mapping[Table, Any] = {
     "qos_usage": AssociationUsage,
     "accounts": BankAccount,
 }
+
+# Licenses of jobs and reservations had a British name in version 1. Quotes within a text are
+# escaped, so that only a name of a field is followed by `":`.
+_RENAME_LICENSES = """
+    UPDATE rows SET value = CAST(replace(value, '"licences":', '"licenses":') AS BLOB)
+        WHERE instr(value, '"licences":');
+    UPDATE runs SET record = CAST(replace(record, '"licences":', '"licenses":') AS BLOB)
+        WHERE instr(record, '"licences":')
+"""
 _FORMAT = StateFormat(
     application_id=0x46624354,  # "FbCT"
-    version=1,
+    version=2,
     schema="""
         CREATE TABLE rows (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))
             WITHOUT ROWID;
@@ -64,6 +73,7 @@ _FORMAT = StateFormat(
     owner="controller",
     setting="state_save_location",
     recovery="the jobs and the accounting in it are lost then",
+    migrations={1: _RENAME_LICENSES},
 )
 _PUT = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
 _DELETE = "DELETE FROM rows WHERE kind = ? AND key = ?"
@@ -139,7 +149,6 @@ class StateStore:
 
     def __init__(self, path: Path) -> None:
         """Open the state file. Raises FairbankError, as StateFile does."""
-        self._path = path
         self._file = StateFile(path, _FORMAT)
 
     def rows(self) -> Iterator[StoredRow]:
@@ -169,7 +178,7 @@ class StateStore:
             AccountedRun(
                 number,
                 self._decode(record, EndedRun),
-                None if outcome is None else self._decode(outcome, RunOutcome),
+                None if outcome is None else self._decode(outcome, StoredOutcome),
             )
             for number, record, outcome in self._file.query(sql, [*wanted, *jobs])
         ]
@@ -219,10 +228,7 @@ class StateStore:
         try:
             return msgspec.json.decode(data, type=kind, dec_hook=_from_text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            text = f"{self._path} has a row that cannot be read: {error}"
-            raise Corrupt(
-                text, remedy=f"move it away and start again; {_FORMAT.recovery}"
-            ) from error
+            raise self._file.unreadable_row(error) from error
 
 
 def digest(content: bytes) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.statefile.state_file import SqlStatement, StateChanges, StateFile, StateFormat
-from fairbank.wlm.protocol.messages import RunOutcome
+from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
 
 STATE_FILE = "state"
 _FORMAT = StateFormat(
@@ -39,8 +39,12 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     epilog_status: int | None = None
 
 
+class _ReadRun(StoredRun, frozen=True, kw_only=True):
+    end: StoredOutcome | None = None
+
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(StoredRun).decode
+_decode = msgspec.msgpack.Decoder(_ReadRun).decode
 
 
 class RunStore:
@@ -51,7 +55,11 @@ class RunStore:
         self._file = StateFile(spool / STATE_FILE, _FORMAT)
 
     def runs(self) -> list[StoredRun]:
-        return [_decode(record) for (record,) in self._file.query("SELECT record FROM runs")]
+        """Return all runs. Raises Corrupt."""
+        try:
+            return [_decode(record) for (record,) in self._file.query("SELECT record FROM runs")]
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._file.unreadable_row(error) from error
 
     def put(self, stored: StoredRun) -> None:
         """Store a run in place of what was stored of it. Raises sqlite3.Error."""
