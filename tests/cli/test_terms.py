@@ -436,7 +436,7 @@ def test_wrong_grant_is_set_right_and_removed(changing: Run) -> None:
     assert f"end it: fairbank alloc end {GPU}" in " ".join(deposited.split())
     ended = entry_number(changing("alloc", "end", GPU, "--yes", *X))
     over = " ".join(output_of(changing("alloc", "remove", GPU, "--yes"), 7).split())
-    assert "nothing is to do: it has ended, and its credit pays for no job" in over
+    assert "nothing is to do: it has ended, so no job that starts now can use it" in over
     output_of(changing("undo", ended, "--yes", *X))
     gone = changing("alloc", "remove", made, "--yes", "--reason", "it was & is wrong")
     entries = output_of(changing("statement", made, "-l", "-P", "-n", "-o", "REASON"))

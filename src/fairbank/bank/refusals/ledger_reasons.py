@@ -201,7 +201,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
             ),
             Detail.MOVED_AND_ENDED: Case(
                 "credit has moved in allocation {allocation}",
-                "nothing is to do: it has ended, and its credit pays for no job",
+                "nothing is to do: it has ended, so no job that starts now can use it",
             ),
             Detail.CHARGED_OR_HELD: Case(
                 "jobs were charged to allocation {allocation}, or hold credit of it"
