@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.bank.allocation import AllocationTerms
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusals import Alternative, Reason, Refusal
+from fairbank.bank.refusals import Alternative, Detail, Reason, Refusal
 from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.partition import Cluster
@@ -108,16 +108,19 @@ class ReportingSite:
         return self.stored_refusal(done.entry)
 
     def other_payers(
-        self, requested: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT
+        self,
+        requested: int,
+        *,
+        reason: Reason = Reason.INSUFFICIENT_CREDIT,
+        detail: Detail = Detail.NONE,
     ) -> list[Alternative]:
         """Return the other projects that could pay for a job of Alice's that project 1 cannot
         pay.
         """
-        return list(
-            self.services.runs.alternatives(
-                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, requested=requested)
-            )
+        refusal = Refusal(
+            reason, detail, project=1, resource="cpu", owner=ALICE, requested=requested
         )
+        return list(self.services.runs.alternatives(refusal))
 
 
 def make_site(

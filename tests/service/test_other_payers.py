@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.refusals import Alternative, Reason
+from fairbank.bank.refusals import Alternative, Detail, Reason
 from fairbank.bank.requests import SetCap, SetMember
 from fairbank.core.units import SuMinutes
 from tests.service.reporting_agent import ALICE, GROUPS, ReportingSite, make_site
@@ -27,6 +27,7 @@ def test_two_richest_other_projects_are_named(site: ReportingSite) -> None:
         site.apply(SetMember(project=number, uid=ALICE, role=Role.MEMBER))
     assert site.other_payers(10) == [Alternative("geo", 300), Alternative("astro", 200)]
     assert site.other_payers(10, reason=Reason.HOLD_EXISTS) == []
+    assert site.other_payers(10, detail=Detail.LIMIT_CHANGED) == []  # its job runs already
 
 
 def test_project_with_an_exhausted_cap_is_not_named(site: ReportingSite) -> None:

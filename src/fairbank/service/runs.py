@@ -218,6 +218,7 @@ class Runs(UseCases):
         """
         if (
             refusal.reason not in CREDIT_REASONS
+            or refusal.detail is Detail.LIMIT_CHANGED  # its allocation pays for the job to the end
             or refusal.owner is None
             or refusal.resource is None
             or not refusal.requested
@@ -287,7 +288,7 @@ def _present_refusal(
     now: int,
 ) -> Refusal | None:
     """Return the refusal with the credit that its owner has now of the exhausted allocation; None
-    if that is not why it was refused.
+    if that is not why it was refused, or if the job ran all the same, so that it used credit since.
 
     Args:
         refusal: the refusal, whose owner may have a cap.
@@ -296,11 +297,13 @@ def _present_refusal(
         now: time in seconds.
     """
     number, owner = refusal.allocation, refusal.owner
-    if number is None or owner is None or refusal.reason not in _EXHAUSTED:
+    if number is None or owner is None or refusal.reason not in _EXHAUSTED or refusal.observed:
         return None
     payer, user = payers[number], sums.get((number, owner), UserSums())
     state = payer.shown_state(now)
-    if state not in (ShownState.ACTIVE, ShownState.FROZEN):
+    # A job that runs is paid by the allocation of its hold, even after the end of the period.
+    is_start = refusal.detail is not Detail.LIMIT_CHANGED
+    if is_start and state not in (ShownState.ACTIVE, ShownState.FROZEN):
         facts, detail = Facts(state=state.value), Detail.NOT_ACTIVE
         return msgspec.structs.replace(refusal, detail=detail, available=0, facts=facts)
     # Above a cap or without credit not even a free job is accepted.

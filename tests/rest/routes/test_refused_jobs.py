@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import msgspec
+import pytest
 
 from fairbank.core.time import show_duration
 from fairbank.core.units import show_su
@@ -10,6 +14,7 @@ from tests.rest.responses import data, ids_of
 from tests.rest.world import (
     ADMIN,
     AGENT,
+    LATE_REPORTS_POLICY,
     MEMBER,
     NOW,
     OTHER_PI,
@@ -17,6 +22,7 @@ from tests.rest.world import (
     STRANGER,
     SUPERUSER,
     World,
+    create_world,
     report,
 )
 
@@ -225,3 +231,89 @@ def test_remedies_of_a_refusal_are_those_of_the_present_credit(world: World) -> 
         f"allocation {number} is ended now; list what may pay: fairbank alloc list -A chem"
         " --state active"
     ]
+
+
+def remedies_of(world: World, job_id: int) -> list[str]:
+    (row,) = data(world, f"/failure?job_id={job_id}")
+    shown: list[str] = data(world, f"/failure/{row['id']}")["remedies"]
+    assert row["remedies"] == shown
+    return shown
+
+
+@pytest.fixture
+def observing(world: World) -> Iterator[World]:
+    """Provide a server on the same ledger whose bank only observes."""
+    policy = msgspec.structs.replace(LATE_REPORTS_POLICY, enforce=False)
+    with create_world(world.context.services.store, empty=False, policy=policy) as made:
+        made.own = world.own
+        yield made
+
+
+@pytest.mark.parametrize("do", ["hold", "adjust"])
+def test_job_that_ran_all_the_same_does_not_count_twice_in_its_remedies(
+    observing: World, do: str
+) -> None:
+    """The bank only observes, so the hold of the job followed its refusal."""
+    path = f"/alloc/{observing.own['allocation']}"
+    if do == "adjust":
+        assert observing.ask("POST", "/job", AGENT, json=report(43)).status_code == 201
+    ran = observing.ask("POST", "/job", AGENT, json=report(43, do=do, billing=20_000))
+    assert ran.status_code == 201
+    (row,) = data(observing, "/failure?job_id=43")
+    needed = [
+        f"more credit, by staff: fairbank deposit {observing.own['allocation']}"
+        f" {-(-row['shortfall'] // 60)} --reason '...'"
+    ]
+    assert remedies_of(observing, 43)[-1:] == needed
+    deposit = {"amount": 60 * 100_000, "comment": "call 3"}
+    assert observing.ask("POST", f"{path}/deposit", SUPERUSER, json=deposit).status_code == 201
+    assert remedies_of(observing, 43)[-1:] == needed
+
+
+def test_job_that_ran_all_the_same_is_not_submitted_again_after_a_thaw(observing: World) -> None:
+    number = observing.own["allocation"]
+    for event in ("freeze", "thaw"):
+        body = {"event": event, "comment": "audit"}
+        assert observing.ask("PATCH", f"/alloc/{number}", SUPERUSER, json=body).status_code == 200
+        assert observing.ask("POST", "/job", AGENT, json=report(43)).status_code in (200, 201)
+    assert remedies_of(observing, 43) == [f"nothing is to do: allocation {number} is active"]
+
+
+def test_new_time_limit_is_paid_by_the_allocation_of_its_job_even_after_the_end(
+    world: World,
+) -> None:
+    """Staff end the allocation while the job runs; only a deposit into it, or a cap, helps."""
+    number = world.own["allocation"]
+    path = f"/alloc/{number}"
+    assert world.ask("POST", "/job", AGENT, json=report(43)).status_code == 201
+    longer = report(43, do="adjust", billing=20_000)
+    refused = world.ask("POST", "/job", AGENT, json=longer).json()["refusal"]
+    needed = [
+        f"more credit, by staff: fairbank deposit {number} {-(-refused['shortfall'] // 60)}"
+        " --reason '...'"
+    ]
+    assert refused["remedies"] == needed
+    ended = {"event": "end", "comment": "audit"}
+    assert world.ask("PATCH", path, SUPERUSER, json=ended).status_code == 200
+    assert remedies_of(world, 43) == needed
+    deposit = {"amount": 60 * 20_000, "comment": "call 3"}
+    assert world.ask("POST", f"{path}/deposit", SUPERUSER, json=deposit).status_code == 201
+    assert remedies_of(world, 43)[0].startswith("change its time limit again: ")
+    assert world.ask("POST", "/job", AGENT, json=longer).status_code == 201
+
+
+def test_new_time_limit_is_changed_again_after_a_thaw(world: World) -> None:
+    number = world.own["allocation"]
+    assert world.ask("POST", "/job", AGENT, json=report(43)).status_code == 201
+
+    def change(event: str) -> None:
+        body = {"event": event, "comment": "audit"}
+        assert world.ask("PATCH", f"/alloc/{number}", SUPERUSER, json=body).status_code == 200
+
+    change("freeze")
+    assert world.ask("POST", "/job", AGENT, json=report(43, do="adjust", billing=2)).is_error
+    assert remedies_of(world, 43) == [
+        f"have it thawed, by staff: fairbank alloc thaw {number} --reason '...'"
+    ]
+    change("thaw")
+    assert remedies_of(world, 43) == [f"change its time limit again: allocation {number} is active"]

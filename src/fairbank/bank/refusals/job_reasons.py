@@ -13,7 +13,7 @@ _HIGHER_CAP = (
 )
 _MORE_CREDIT = "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'"
 _PRESENT = {
-    Detail.PAID_NOW: Case(remedy="submit the job again: {available:su} SU are available now"),
+    Detail.PAID_NOW: Case(remedy="{again}: {available:su} SU are available now"),
     Detail.CREDIT_AND_CAP: Case(
         remedy=f"{{remaining:su}} SU remain in all, so both are needed: {_HIGHER_CAP}; and"
         f" {_MORE_CREDIT}"
@@ -81,9 +81,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         ("account", "allocation", "entry"),
         "have it thawed, by staff: fairbank alloc thaw {allocation} --reason '...'",
         specific="requested {requested:su} SU, available {available:su} SU",
-        details={
-            Detail.THAWED: Case(remedy="submit the job again: allocation {allocation} is active")
-        },
+        details={Detail.THAWED: Case(remedy="{again}: allocation {allocation} is active")},
         has_figures=True,
     ),
     "UNPRICED": ReasonInfo(

@@ -151,7 +151,7 @@ def refuse_change(
     """
     allocation = context.data.allocations[known.allocation]
     sums = context.data.sums_of(allocation.id, known.owner)
-    detail, facts = fault or (Detail.NONE, credit_facts(allocation, sums, reason))
+    detail, facts = fault or (Detail.LIMIT_CHANGED, credit_facts(allocation, sums, reason))
     refusal = Refusal(
         reason,
         detail,
