@@ -46,6 +46,9 @@ def test_difference_that_is_not_in_the_table_is_found(tmp_path: Path) -> None:
     ]
     table.write_text('[[difference]]\nfields = ["exit-*: * output"]\n')
     assert unexpected([scenario], slurm, here, table) == []
+    more = '[[difference]]\nby_chance = true\nfields = ["exit-code: 2 *"]\n'
+    table.write_text(table.read_text() + more)
+    assert unexpected([scenario], slurm, here, table) == []
 
 
 def test_recording_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ The same {count} scenarios of commands (`tests/wlm/scenarios/*.txt`) run under S
 and under the embedded workload manager. What the commands print, their exit codes, and what
 `scontrol`, `squeue` and `sacct` show of the jobs are compared field by field, by `make test-slurm`,
 and beside the recorded output of Slurm by `make test` (a sample) and `make campaign` (all). A test
-fails if anything differs that is not on this page, and if something on this page does not differ.
+fails if anything differs that is not on this page, and if something on this page does not differ,
+unless Slurm itself prints now this, now that.
 
 Ids of jobs, names of nodes, hosts and users, times and paths are not compared; the resources of a
 job are, although `scontrol` shows them as `ReqTRES` and `AllocTRES`, as Slurm 24.11 does, and not
