@@ -417,6 +417,25 @@ def test_limit_is_measured_on_the_monotonic_clock() -> None:
     assert run.elapsed == 660
 
 
+def test_node_that_reaches_the_time_limit_first_ends_the_job_by_its_limit() -> None:
+    """The node of the batch script ends it a moment later, and its status counts."""
+    world = World()
+    number = world.run_one(nodes=2, cpus=4, limit=600)
+    run = world.job(number).identity("lab")
+    batch, side = world.nodes["n0"], world.nodes["n1"]
+    side.runs[run] = "ending"
+    world.event(side.seen(run, cause="time_limit", status=15))
+    assert world.state(number) == "TIMEOUT COMPLETING"
+    world.end_script(batch, run, 3)
+    side.runs[run] = "cleared"
+    world.event(side.seen(run, cause="time_limit", status=15))
+    world.clear(number)
+    assert world.state(number) == "TIMEOUT"
+    kept = world.job(number).run
+    assert kept is not None
+    assert kept.status == 3
+
+
 def test_unlimited_over_time_ends_no_run_and_still_warns() -> None:
     world = World(over_time_limit=None)
     number = world.run_one(limit=600, warning=WarningSignal(10, 60, to_script=True))

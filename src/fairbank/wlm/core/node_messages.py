@@ -230,7 +230,10 @@ def record_change(tx: Transition, message: RunChanged) -> None:
     if has_never_run:
         if is_cleared and job.state is JobState.CONFIGURING:
             fail_launch(tx, job, is_prolog=has_prolog_failed)
-    elif node == job.run.batch_node and end is not None:
+    elif end is not None and (
+        # Each node keeps the time limit itself, and the batch node need not be the first.
+        node == job.run.batch_node or (end.cause == "time_limit" and not job.run.end)
+    ):
         status = KILLED_STATUS if end.status is None else end.status
         _end(tx, job, job.run, status, is_late=end.cause == "time_limit")
     elif node == job.run.batch_node and seen.state == "running":
