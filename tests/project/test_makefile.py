@@ -121,7 +121,8 @@ def make(
     environment = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))
+        # Also not the variables of the make that runs the tests.
+        if not name.startswith(("MAKE", "MFLAGS", "PYTEST", "TESTS", "ARGS", "SHORT", "RELEASE"))
     }
     command = ["make", "-o", f"{venv}/.dev", verb, f"VENV={venv}", *variables]
     return subprocess.run(
