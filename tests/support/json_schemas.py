@@ -52,7 +52,7 @@ ROWS = {
     "fairbank.share-day/1": "ShareDay",
     "fairbank.statement-entry/1": "StatementRow",
     "fairbank.token/1": "TokenRow",
-    "fairbank.usage/1": "UsageRow",
+    "fairbank.usage/2": "UsageRow",
     "fairbank.whoami/1": "Myself",
     "allocation": "AllocationRow",
     "balances": "BalanceRow",

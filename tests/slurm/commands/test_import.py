@@ -59,7 +59,7 @@ def test_import_as_json_has_what_the_text_has(priced_site: CommandSite) -> None:
     for dry_run in (True, False):
         document = json.loads(priced_site.output(*words, *["--dry-run"] * dry_run))
         (row,) = document["data"]
-        assert (document["schema"], row["dry_run"]) == ("fairbank.slurm-import/1", dry_run)
+        assert (document["schema"], row["dry_run"]) == ("fairbank.slurm-import/2", dry_run)
         assert [(one["account"], one["gid"], one["parent"]) for one in row["projects"]] == [
             ("chem", 50_001, None),
             ("bio", 50_002, "chem"),

@@ -274,7 +274,7 @@ class Context(Terminal):
         """Print an answer as JSON (`report.tables.envelope`).
 
         Args:
-            schema: name and version of the schema, such as `fairbank.usage/1`.
+            schema: name and version of the schema, such as `fairbank.usage/2`.
             data: the rows of a list, or one object.
             warnings: sentences for the field `warnings`.
             more: other fields of the document; None: no others.

@@ -35,7 +35,7 @@ def show_history(context: Context, history: HistoryResult, source: str, *, dry_r
     warnings = history_warnings(history)
     if context.options.form == "json":
         row = history_row(history, dry_run=dry_run)
-        context.print_json("fairbank.history/1", [row], warnings)
+        context.print_json("fairbank.history/2", [row], warnings)
         return history.left_out
     context.print_lines(
         plain(

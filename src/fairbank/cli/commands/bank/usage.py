@@ -97,7 +97,7 @@ def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
     span = window(context, since, until)
     first = "   ".join([caption(context), *(f"zone {name}" for name in zone.values())])
     return Listing(
-        "fairbank.usage/1",
+        "fairbank.usage/2",
         _columns(options, zone.get("zone", "")),
         table.rows,
         f"{first}\n{span}",

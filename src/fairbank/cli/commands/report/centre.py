@@ -52,7 +52,7 @@ def _run(context: Context, options: Namespace) -> int:
         drawn = write_pictures(options.directory, figures, as_png=options.png)
         notes += [f"{picture.file}: {picture.caption.about}" for picture in drawn]
     listing = Listing(
-        "fairbank.centre-resource/1",
+        "fairbank.centre-resource/2",
         centre.COLUMNS,
         rows,
         f"{caption(context)}\n{span}",

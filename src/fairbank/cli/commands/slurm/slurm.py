@@ -156,7 +156,7 @@ def _print_import(context: Context, result: ImportResult, history: HistoryResult
     warnings = [*result.plan.notes, *(result.differences or ()), *unreadable, *result.refused]
     warnings += [] if history is None else history_warnings(history)
     context.cluster = result.cluster
-    context.print_json("fairbank.slurm-import/1", [row], warnings)
+    context.print_json("fairbank.slurm-import/2", [row], warnings)
 
 
 def _print_entered(context: Context, result: ImportResult) -> None:
