@@ -105,6 +105,17 @@ def test_running_job_has_its_nodes_and_shares() -> None:
     assert shown.allocated_tres == "cpu=2,mem=100M,node=1,billing=2"
 
 
+def test_job_whose_script_has_not_begun_shows_its_allocation_as_start() -> None:
+    world = World(socket="agent")
+    number = world.submit(limit=600)
+    world.settle()
+    world.advance(5)
+    read, shown = read_back(line(world, number)), line(world, number)
+    assert (shown.state, shown.flag, read.state) == ("RUNNING", "CONFIGURING", "CONFIGURING")
+    assert (read.started, read.ends) == (START.wall, START.wall + 600)
+    assert shown.elapsed == 0
+
+
 def test_ended_job_has_its_state_and_exit_code() -> None:
     world = World()
     number = world.run_one()

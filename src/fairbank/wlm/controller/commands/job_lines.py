@@ -135,9 +135,14 @@ class ShownJob(ShownRequest):
 
     @property
     def start(self) -> int | None:
-        """Start, or that which is expected; a job does not start before its begin time."""
+        """Start, or that which is expected; a job does not start before its begin time.
+
+        Of a job whose script has not begun, Slurm shows its allocation, or its end.
+        """
         if self.begun is None and self.job.ended is not None:
-            return self.job.ended.wall  # as Slurm says of a job that never ran
+            return self.job.ended.wall
+        if self.begun is None and self.run is not None:
+            return self.run.allocated.wall
         start = self.begun if self.expected is None else self.expected.at
         begin = self.request.eligible
         return max(start or 0, begin) if self.waits and begin > self.now.wall else start
