@@ -127,10 +127,10 @@ plugins: ## build the plug-ins against the Slurm of this machine
 lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
 	$(call say,lock)
 	$(COMPILE) --group setup --output-file requirements-setup.lock
-	$(COMPILE) pyproject.toml --output-file requirements.lock
-	$(COMPILE) --group client --constraints requirements.lock \
+	$(COMPILE) pyproject.toml --extra server --output-file requirements.lock
+	$(COMPILE) pyproject.toml --constraints requirements.lock \
 		--output-file requirements-client.lock
-	$(COMPILE) pyproject.toml --group dev --constraints requirements.lock \
+	$(COMPILE) pyproject.toml --all-extras --group dev --constraints requirements.lock \
 		--output-file requirements-dev.lock
 	$(COMPILE) requirements-foreign.in --output-file requirements-foreign.lock
 

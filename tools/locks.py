@@ -52,18 +52,16 @@ def faults(
         locks: texts of the lock files by name.
         tools: requirements of the tools that tests run in an environment of their own.
     """
-    runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
+    client, groups = project["project"]["dependencies"], project["dependency-groups"]
+    extras = project["project"]["optional-dependencies"]
     pins = {name: pins_of(lock) for name, lock in locks.items()}
-    yield from _unmet(RUNTIME, runtime, pins[RUNTIME])
-    extras = chain.from_iterable(project["project"].get("optional-dependencies", {}).values())
+    yield from _unmet(CLIENT, client, pins[CLIENT])
+    yield from _unmet(RUNTIME, [*client, *extras["server"]], pins[RUNTIME])
     # The tests use every extra.
-    yield from _unmet(DEV, [*runtime, *extras, *groups["dev"]], pins[DEV])
+    every = chain.from_iterable(extras.values())
+    yield from _unmet(DEV, [*client, *every, *groups["dev"]], pins[DEV])
     yield from _unmet(SETUP, groups["setup"], pins[SETUP])
-    yield from _unmet(CLIENT, groups["client"], pins[CLIENT])
     yield from _unmet(FOREIGN, tools, pins[FOREIGN])
-    for requirement in groups["client"]:
-        if requirement not in runtime:
-            yield f"pyproject.toml: {requirement} of the group client is not a dependency"
     for name, versions in pins[CLIENT].items():
         if pins[RUNTIME].get(name) != versions:
             yield f"{CLIENT}: {name} is not the version of {RUNTIME}; run `make lock`"

@@ -24,7 +24,7 @@ from fairbank.cli.framework.client_settings import SITE_SOCKET
 from fairbank.slurm.health.plugin_files import TABLE
 from fairbank.slurm.health.slurm_checks import SOCKET
 from fairbank.slurm.policy import SiteRules
-from tests.support.command_lines import commands_in, parse_command
+from tests.support.command_lines import parse_command
 
 UNITS = (
     "fairbank.service",
@@ -46,7 +46,7 @@ TIMERS = (
 )
 INSTALLED = "/opt/fairbank/bin/fairbank"
 EXPOSURE_MAX = 1.6
-UV, FAIRBANK = (str(Path(sys.executable).with_name(name)) for name in ("uv", "fairbank"))
+FAIRBANK = str(Path(sys.executable).with_name("fairbank"))
 
 
 def unit(checkout: Path, name: str) -> configparser.SectionProxy:
@@ -91,137 +91,6 @@ def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path)
     assert locked is not None
     versions = ("0.7.14", "0.7.15", "0.8.24", "0.13.6", locked[1])
     assert list(backend.specifier.filter(versions)) == list(versions[1:])
-
-
-@pytest.fixture(scope="module")
-def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the package as the guide says, but offline: uv installs from its cache in place of
-    pip.
-    """
-    folder = tmp_path_factory.mktemp("site")
-    build = [
-        "build",
-        "--wheel",
-        "--offline",
-        "--no-build-isolation",
-        "--quiet",
-        "--out-dir",
-        str(folder),
-        str(checkout),
-    ]
-    subprocess.run([UV, *build], check=True, capture_output=True, text=True)
-    guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
-    block = re.search(r"^# /usr/bin/python3 -m venv .*?(?=^```)", guide, re.MULTILINE | re.DOTALL)
-    assert block is not None
-    for line in block[0].splitlines():
-        words = (
-            line.removeprefix("# ")
-            .replace("/opt/", f"{folder}/opt/")
-            .replace("/usr/local/", f"{folder}/")
-            .split()
-        )
-        (folder / "bin").mkdir(exist_ok=True)
-        if words[0] == "/usr/bin/python3":
-            words[0] = sys.executable
-        elif words[0].endswith("/pip"):
-            words = [
-                UV,
-                "pip",
-                "install",
-                "--offline",
-                "--quiet",
-                "--python",
-                words[0].removesuffix("pip") + "python",
-                *words[2:],
-            ]
-            words = [str(folder / word) if word.endswith(".whl") else word for word in words]
-        process = subprocess.run(
-            ["sh", "-c", " ".join(words)], cwd=checkout, capture_output=True, text=True, check=False
-        )
-        if "network was disabled" in process.stderr:
-            pytest.skip("uv's cache does not have the libraries of requirements.lock any more")
-        assert process.returncode == 0, process.stderr
-    return folder
-
-
-@pytest.mark.slow
-def test_package_installed_as_in_the_guide(installed: Path) -> None:
-    environment = {"PATH": f"{installed}/bin:{os.defpath}", "HOME": str(installed)}
-
-    def output(*words: str) -> str:
-        return subprocess.run(
-            words, env=environment, capture_output=True, text=True, check=True, cwd=installed
-        ).stdout
-
-    assert output("fairbank", "-V").startswith("fairbank ")
-    assert "fairbank.toml" in output("fairbank", "init", str(installed / "etc"))
-    checks = json.loads(
-        subprocess.run(
-            ["fairbank", "doctor", "--json", "--config", str(installed / "etc" / "fairbank.toml")],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout
-    )["data"]
-    assert any(check["ok"] and check["what"].startswith("the store opens") for check in checks)
-    for role in (("agent", "run", "--help"), ("slurm", "sync", "--help"), ("reconcile", "--help")):
-        assert "Examples:" in output("fairbank", *role)
-    assert (installed / "share" / "man" / "man1" / "fairbank-balance.1").is_file()
-    share = installed / "opt" / "fairbank" / "share" / "fairbank"
-    assert (share / "plugins" / "fairbank" / "rules.lua").is_file()
-    assert not (share / "plugins" / "job_submit.lua").is_symlink()
-    assert {file.name for file in (share / "systemd").iterdir()} == {*UNITS, *TIMERS}
-
-
-@pytest.mark.slow
-def test_client_needs_no_server_library(installed: Path, checkout: Path) -> None:
-    """Commands of users, of slurmctld's host and the agent start with the client's lock file. (They
-    end, because this machine has no bank and perhaps no Slurm.) One of the bank's host names what
-    is missing.
-    """
-    python = installed / "client" / "bin" / "python"
-    (wheel,) = installed.glob("*.whl")
-    install = ("pip", "install", "--offline", "--quiet", "--python", str(python))
-    for words in (
-        ("venv", "--offline", "--quiet", str(installed / "client")),
-        (*install, "--require-hashes", "-r", "requirements-client.lock"),
-        (*install, "--no-deps", str(wheel)),
-    ):
-        subprocess.run([UV, *words], check=True, cwd=checkout, capture_output=True)
-
-    def error(*words: str) -> tuple[int, str]:
-        process = subprocess.run(
-            [str(python), "-m", "fairbank.cli", *words],
-            env={"PATH": os.defpath, "HOME": str(installed), "FAIRBANK_SERVER": "unix:/no/bank"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return process.returncode, process.stderr
-
-    for line in (
-        "balance",
-        "quote -c1 -t10",
-        "why 1",
-        "share",
-        "reconcile",
-        "agent run --config /no/toml",
-    ):
-        code, text = error(*line.split())
-        assert (code in (3, 6), "not installed here" in text) == (True, False), text
-    code, text = error("init", str(installed / "bank"))
-    assert code == 6
-    assert "this command needs sqlalchemy, which is not installed here" in text
-
-
-def test_commands_of_the_guide_are_valid(checkout: Path) -> None:
-    """Each command line is parsed with its options and not run."""
-    guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
-    commands = commands_in(guide)
-    assert len(commands) > 15
-    for command in commands:
-        parse_command(*shlex.split(command))
 
 
 # --- systemd ---

@@ -181,7 +181,7 @@ def _error_of_missing_library(error: Exception) -> FairbankError | None:
         return None
     return Unavailable(
         f"this command needs {library or 'a library'}, which is not installed here",
-        remedy="on the bank's host, or with the libraries of requirements.lock",
+        remedy="on the bank's host, or after an installation of fairbank[server]",
     )
 
 
