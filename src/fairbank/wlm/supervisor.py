@@ -28,6 +28,8 @@ STOP_SECONDS = 20.0
 """Time that a daemon has to end after SIGTERM, before SIGKILL."""
 LOG_BYTES, LOG_CHECK_SECONDS = 10 * 1024 * 1024, 60.0
 """Size at which a log is emptied, and the longest pause between two checks."""
+WRITE_AGAIN_SECONDS = 1.0
+"""Pause before a state that could not be written is written again."""
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _SIGNALS = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
 
@@ -133,19 +135,24 @@ def supervise(directory: Path) -> None:
             if daemon.due is not None and daemon.due <= time.monotonic():
                 daemon.start()
         states = [daemon.state() for daemon in daemons]
-        _write(directory / STATE, {"pid": os.getpid(), "since": since, "daemons": states})
-        if _wait(daemons) in (signal.SIGTERM, signal.SIGINT):
+        state = {"pid": os.getpid(), "since": since, "daemons": states}
+        is_written = _write(directory / STATE, state)
+        pause = LOG_CHECK_SECONDS if is_written else WRITE_AGAIN_SECONDS
+        if _wait(daemons, pause) in (signal.SIGTERM, signal.SIGINT):
             break
     for daemon in reversed(daemons):
         daemon.stop()
-    (directory / STATE).unlink()
+    (directory / STATE).unlink(missing_ok=True)
 
 
-def _wait(daemons: list[SupervisedDaemon]) -> int | None:
-    """Wait until a daemon has ended or is due, the logs are due for a check, or a signal asks for
-    the end; return the signal.
+def _wait(daemons: list[SupervisedDaemon], longest: float) -> int | None:
+    """Wait until a daemon has ended or is due, or a signal asks for the end; return the signal.
+
+    Args:
+        daemons: all daemons.
+        longest: seconds after which to return in any case.
     """
-    check = time.monotonic() + LOG_CHECK_SECONDS
+    check = time.monotonic() + longest
     while True:
         starts = [daemon.due for daemon in daemons if daemon.due is not None]
         pause = max(0.0, min([*starts, check]) - time.monotonic())
@@ -156,11 +163,18 @@ def _wait(daemons: list[SupervisedDaemon]) -> int | None:
             return None if received is None else received.si_signo
 
 
-def _write(path: Path, content: object) -> None:
-    """Replace a file: a reader finds it complete."""
+def _write(path: Path, content: object) -> bool:
+    """Replace a file, so that a reader finds it complete. Return False if the disk is full.
+
+    The daemons must go on then: with their supervisor they would end.
+    """
     new = path.with_name(f".{path.name}")
-    new.write_text(json.dumps(content))
-    new.replace(path)
+    try:
+        new.write_text(json.dumps(content))
+        new.replace(path)
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -82,6 +82,19 @@ def test_killed_daemon_is_started_again(supervised: Supervised) -> None:
     assert supervised.running("second") == other
 
 
+def test_full_disk_ends_no_daemon_and_the_state_is_written_later(supervised: Supervised) -> None:
+    first, second = supervised.running("first"), supervised.running("second")
+    new = supervised.directory / ".supervisor.json"
+    new.symlink_to("/dev/full")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: supervised.log("first").count("start") == 2, "the first to run again")
+    assert supervised.state("first")["pid"] == first
+    assert supervised.process.poll() is None
+    new.unlink()
+    supervised.running("first", restarts=1)
+    assert supervised.running("second") == second
+
+
 def test_program_that_cannot_be_started_stops_no_other(supervised: Supervised) -> None:
     supervised.running("first")
     state = supervised.state("missing")
