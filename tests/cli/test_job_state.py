@@ -199,7 +199,7 @@ def test_job_refused_by_a_freeze_is_to_be_submitted_again_after_the_thaw(
     assert thaw in why(changing, 904, queue)[1]["refusal"]["remedies"]
     assert changing("alloc", "thaw", 2, "--reason", "done").code == 0
     again = why(changing, 904, queue)[1]["refusal"]["remedies"]
-    assert (thaw in again, "submit the job again: allocation 2 is active" in again) == (False, True)
+    assert [remedy.partition(": ")[0] for remedy in again] == ["submit the job again"]
 
 
 def test_job_that_neither_slurm_nor_the_bank_knows_is_not_found(changing: Run, queue: Path) -> None:

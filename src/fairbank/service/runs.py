@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, ShownState
+from fairbank.bank.allocation import Allocation, AllocationState, ShownState
 from fairbank.bank.entry import Entry
 from fairbank.bank.query import (
     PAGE_MAX,
@@ -47,6 +47,8 @@ from fairbank.service.use_cases import UseCases, only
 from fairbank.store.contract import Reader
 
 _EXHAUSTED = (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED)
+_OF_PAYER = (*_EXHAUSTED, Reason.FROZEN)
+"""Reasons whose remedies follow from the allocation as it is now."""
 
 
 class Runs(UseCases):
@@ -95,7 +97,8 @@ class Runs(UseCases):
 
     def later_states(self, refusals: Sequence[Refusal]) -> list[RunState | None]:
         """Return for each refused job the state of its first run that was accepted after the
-        refusal, such as after a deposit; None if there is none.
+        refusal, such as after a deposit; None if there is none. If a change of a running job was
+        refused, it is the state of that run if its hold was changed or closed since.
 
         A cluster begins again with the first job id after the last one. So a later run is of the
         same owner, whom the refusal names already.
@@ -105,7 +108,7 @@ class Runs(UseCases):
         if not numbers:
             return [None] * len(jobs)
         accepted = defaultdict[tuple[str, int, int | None], list[RunRecord]](list)
-        query, after = RunQuery(job_ids=numbers), min(refusal.entry or 0 for refusal in refusals)
+        query, after = RunQuery(job_ids=numbers), 0
         with self._store.reading() as reader:
             while page := reader.runs(query, Page(PAGE_MAX, after=after)):
                 for record in page:
@@ -114,7 +117,7 @@ class Runs(UseCases):
                 if len(page) < PAGE_MAX:
                     break
         return [
-            next((run.state for run in accepted[job] if run.id > (refusal.entry or 0)), None)
+            next((run.state for run in accepted[job] if _is_later(run, refusal)), None)
             if job
             else None
             for refusal, job in zip(refusals, jobs, strict=True)
@@ -162,13 +165,12 @@ class Runs(UseCases):
         if not near and not frozen and not exhausted:
             return [NOTHING_KNOWN] * len(refused)
         with self._store.reading() as reader:
-            stopped = [*near.values(), *_allocations(reader, frozen)]
-            now = self._clock.now()
+            numbers, now = frozen | exhausted, self._clock.now()
+            payers = {payer.id: payer for payer in _allocations(reader, numbers)}
+            stopped = [*near.values(), *(payers[number] for number in frozen)]
             since = states_since(reader, stopped, now)
-            active = {one.id for one in stopped if one.shown_state(now) is ShownState.ACTIVE}
             holds = reader.open_holds(exhausted) if exhausted else {}
-            payers = {payer.id: payer for payer in _allocations(reader, exhausted)}
-            users = reader.users(exhausted) if exhausted else []
+            users = reader.users(numbers) if numbers else []
         grace = self._context.policy.hold_grace_seconds
         projects = {number: payer.terms.project for number, payer in payers.items()}
         sums = {(user.allocation, user.uid): user.sums for user in users}
@@ -176,12 +178,11 @@ class Runs(UseCases):
             RemedyFacts(
                 account=(
                     self._account(refusal.project)
-                    if refusal.project and (job is not None or refusal.reason in _EXHAUSTED)
+                    if refusal.project and (job is not None or refusal.reason in _OF_PAYER)
                     else None
                 ),
                 nearest=(nearest := None if job is None else near.get(job)),
                 inactive_since=since.get(refusal.allocation if nearest is None else nearest.id),
-                active=refusal.allocation in active,
                 present=_present_refusal(refusal, payers, sums, now),
                 holds=(
                     own := _holds_of(
@@ -281,25 +282,38 @@ def _refused_job(refusal: Refusal) -> tuple[str, int, int | None] | None:
     return *Run.parse(refusal.run)[:2], refusal.owner
 
 
+def _is_later(record: RunRecord, refusal: Refusal) -> bool:
+    """Return whether a run of the refused job, or the change of a running one, came after it."""
+    refused = refusal.entry or 0
+    if refusal.detail is Detail.LIMIT_CHANGED and refusal.run == str(record.reported.run):
+        return record.set_by > refused
+    return record.id > refused
+
+
 def _present_refusal(
     refusal: Refusal,
     payers: Mapping[int, Allocation],
     sums: Mapping[tuple[int, int], UserSums],
     now: int,
 ) -> Refusal | None:
-    """Return the refusal with the credit that its owner has now of the exhausted allocation; None
-    if that is not why it was refused, or if the job ran all the same, so that it used credit since.
+    """Return the refusal with what its owner has now of the allocation that did not pay; None if
+    that is not why it was refused.
 
     Args:
         refusal: the refusal, whose owner may have a cap.
-        payers: the exhausted allocations by number.
+        payers: the allocations that did not pay, by number.
         sums: charges, holds and cap by allocation and user.
         now: time in seconds.
     """
     number, owner = refusal.allocation, refusal.owner
-    if number is None or owner is None or refusal.reason not in _EXHAUSTED or refusal.observed:
+    if number is None or owner is None or refusal.reason not in _OF_PAYER:
         return None
     payer, user = payers[number], sums.get((number, owner), UserSums())
+    if refusal.observed:
+        # The job ran all the same, and used credit since. Only a freeze may be over.
+        is_frozen = payer.state_at(now) is AllocationState.FROZEN
+        is_over = refusal.reason is Reason.FROZEN and not is_frozen
+        return msgspec.structs.replace(refusal, detail=Detail.PAID_NOW) if is_over else None
     state = payer.shown_state(now)
     # A job that runs is paid by the allocation of its hold, even after the end of the period.
     is_start = refusal.detail is not Detail.LIMIT_CHANGED

@@ -276,7 +276,7 @@ def test_job_that_ran_all_the_same_is_not_submitted_again_after_a_thaw(observing
         body = {"event": event, "comment": "audit"}
         assert observing.ask("PATCH", f"/alloc/{number}", SUPERUSER, json=body).status_code == 200
         assert observing.ask("POST", "/job", AGENT, json=report(43)).status_code in (200, 201)
-    assert remedies_of(observing, 43) == [f"nothing is to do: allocation {number} is active"]
+    assert remedies_of(observing, 43) == ["nothing is to do"]
 
 
 def test_new_time_limit_is_paid_by_the_allocation_of_its_job_even_after_the_end(
@@ -316,4 +316,59 @@ def test_new_time_limit_is_changed_again_after_a_thaw(world: World) -> None:
         f"have it thawed, by staff: fairbank alloc thaw {number} --reason '...'"
     ]
     change("thaw")
-    assert remedies_of(world, 43) == [f"change its time limit again: allocation {number} is active"]
+    assert remedies_of(world, 43) == ["change its time limit again: 9,498 SU are available now"]
+
+
+def test_job_refused_by_a_freeze_is_not_helped_by_a_thaw_after_the_period(world: World) -> None:
+    number = world.own["allocation"]
+
+    def change(event: str) -> None:
+        body = {"event": event, "comment": "audit"}
+        assert world.ask("PATCH", f"/alloc/{number}", SUPERUSER, json=body).status_code == 200
+
+    assert world.ask("POST", "/job", AGENT, json=report(44)).status_code == 201
+    change("freeze")
+    assert world.ask("POST", "/job", AGENT, json=report(43)).is_error
+    assert world.ask("POST", "/job", AGENT, json=report(44, do="adjust", billing=2)).is_error
+    thaw = [f"have it thawed, by staff: fairbank alloc thaw {number} --reason '...'"]
+    assert (remedies_of(world, 43), remedies_of(world, 44)) == (thaw, thaw)
+    change("end")
+    ended = [
+        f"allocation {number} is ended now; list what may pay: fairbank alloc list -A chem"
+        " --state active"
+    ]
+    # A freeze outlives the end, and the running job is paid by no other allocation.
+    assert (remedies_of(world, 43), remedies_of(world, 44)) == (ended, thaw)
+
+
+def test_job_refused_by_a_freeze_needs_credit_that_was_withdrawn_since(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}"
+    for event in ("freeze", "thaw"):
+        body = {"event": event, "comment": "audit"}
+        assert world.ask("PATCH", path, SUPERUSER, json=body).status_code == 200
+        if event == "freeze":
+            assert world.ask("POST", "/job", AGENT, json=report(43)).is_error
+    withdrawal = {"amount": data(world, path)["remaining"], "comment": "over"}
+    assert world.ask("POST", f"{path}/withdraw", SUPERUSER, json=withdrawal).status_code == 201
+    assert remedies_of(world, 43)[-1].startswith("more credit, by staff: fairbank deposit ")
+
+
+@pytest.mark.parametrize("job_id", [43, 44])
+def test_refusal_has_no_remedies_once_its_job_was_accepted_or_has_ended(
+    world: World, job_id: int
+) -> None:
+    """The start of job 43 is refused, and a new time limit of the running job 44."""
+    if job_id == 44:
+        assert world.ask("POST", "/job", AGENT, json=report(44)).status_code == 201
+    do = "hold" if job_id == 43 else "adjust"
+    refused = world.ask("POST", "/job", AGENT, json=report(job_id, do=do, billing=10**6))
+    assert refused.is_error
+    (row,) = data(world, f"/failure?job_id={job_id}")
+    assert (row["later_state"], len(row["remedies"]) > 0) == (None, True)
+    if job_id == 43:
+        assert world.ask("POST", "/job", AGENT, json=report(43)).status_code == 201
+        assert remedies_of(world, 43) == []
+    ended = report(job_id, do="complete", end=NOW + 600, elapsed=600, state="COMPLETED")
+    assert world.ask("POST", "/job", AGENT, json=ended).status_code in (200, 201)
+    assert remedies_of(world, job_id) == []
+    assert data(world, f"/failure?job_id={job_id}")[0]["later_state"] == "charged"

@@ -13,7 +13,7 @@ _HIGHER_CAP = (
 )
 _MORE_CREDIT = "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'"
 _PRESENT = {
-    Detail.PAID_NOW: Case(remedy="{again}: {available:su} SU are available now"),
+    Detail.PAID_NOW: Case(remedy="{again}"),
     Detail.CREDIT_AND_CAP: Case(
         remedy=f"{{remaining:su}} SU remain in all, so both are needed: {_HIGHER_CAP}; and"
         f" {_MORE_CREDIT}"
@@ -23,7 +23,7 @@ _PRESENT = {
         " {payer} --state active"
     ),
 }
-"""Cases of exhausted credit as it is now. The credit may have changed since the refusal."""
+"""Cases of an allocation that did not pay, as it is now. It may have changed since the refusal."""
 JOB_REASONS: Mapping[str, ReasonInfo] = {
     "INSUFFICIENT_CREDIT": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,
@@ -81,7 +81,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         ("account", "allocation", "entry"),
         "have it thawed, by staff: fairbank alloc thaw {allocation} --reason '...'",
         specific="requested {requested:su} SU, available {available:su} SU",
-        details={Detail.THAWED: Case(remedy="{again}: allocation {allocation} is active")},
+        details=_PRESENT,
         has_figures=True,
     ),
     "UNPRICED": ReasonInfo(

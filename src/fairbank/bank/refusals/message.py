@@ -109,16 +109,17 @@ def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str,
         if present.detail is not Detail.PAID_NOW
     ]
     template = _case(present, known).remedy or present.reason.info.remedy
-    values = {**values_of(present, known), "again": _again(refusal)}
+    values = {**values_of(present, known), "again": _again(refusal, present.available)}
     return (*advice, _format(template, (), values))
 
 
-def _again(refusal: Refusal) -> str:
-    """Return what the user does once the allocation can pay."""
+def _again(refusal: Refusal, available: int) -> str:
+    """Return what the user does once the allocation can pay, with the credit of now."""
     if refusal.observed:
         return "nothing is to do"
     is_change = refusal.detail is Detail.LIMIT_CHANGED
-    return "change its time limit again" if is_change else "submit the job again"
+    action = "change its time limit again" if is_change else "submit the job again"
+    return f"{action}: {show_su(available)} SU are available now"
 
 
 def _case(refusal: Refusal, known: RemedyFacts) -> Case:
@@ -135,8 +136,6 @@ def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
         and refusal.detail is not Detail.WHOLE_REFUND
     ):
         return Detail.NOTHING_LEFT
-    if refusal.reason is Reason.FROZEN and known.active:
-        return Detail.THAWED
     if refusal.detail is not Detail.NONE:
         return refusal.detail
     if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:

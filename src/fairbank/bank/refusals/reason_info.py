@@ -1,4 +1,4 @@
-"""Shape of the record of a reason. `job_reasons` and `ledger_reasons` have the records.
+"""Shape of the record of a reason. The modules `*_reasons` have the records.
 
 Texts in the records are templates. The names in braces are fields of `Refusal` and of its `Facts`,
 or what `message.values_of` adds; `:su` and `:time` say how a value is shown.
@@ -48,7 +48,6 @@ class Detail(Enum):
     PAID_NOW = "paid-now"
     CREDIT_AND_CAP = "credit-and-cap"
     NOT_ACTIVE = "not-active"
-    THAWED = "thawed"
     STATE = "state"
     PERIOD_OVER = "period-over"
     OTHER_PERIOD = "other-period"

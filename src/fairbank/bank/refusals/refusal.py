@@ -13,6 +13,7 @@ from fairbank.bank.entry import Entry, StateSince
 from fairbank.bank.query import OpenHolds
 from fairbank.bank.refusals.job_reasons import JOB_REASONS
 from fairbank.bank.refusals.ledger_reasons import LEDGER_REASONS
+from fairbank.bank.refusals.project_reasons import PROJECT_REASONS
 from fairbank.bank.refusals.reason_info import Detail, ReasonInfo
 from fairbank.bank.run import RunEnd, RunState
 from fairbank.core.errors import RefusalKind
@@ -77,7 +78,7 @@ class Reason(Enum):
         return self.info.kind
 
 
-_REASONS: Mapping[str, ReasonInfo] = {**JOB_REASONS, **LEDGER_REASONS}
+_REASONS: Mapping[str, ReasonInfo] = {**JOB_REASONS, **LEDGER_REASONS, **PROJECT_REASONS}
 
 
 class Facts(TypedDict, total=False):
@@ -211,8 +212,7 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     `inactive_since` says since when that allocation, or the refusing one, is not active, and why.
     `holds` are the present ones on the refusing allocation, or of the owner there if a cap refuses;
     `jobs_end` is when the last of their jobs reaches its time limit.
-    `active` is True if an allocation that was frozen is active again. `present` is the refusal with
-    the credit of now; None if it is not known.
+    `present` is the refusal with the state and the credit of now; None if it is not known.
     """
 
     alternatives: tuple[Alternative, ...] = ()
@@ -221,7 +221,6 @@ class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     inactive_since: StateSince | None = None
     holds: OpenHolds | None = None
     jobs_end: Instant | None = None
-    active: bool = False
     present: Refusal | None = None
 
 

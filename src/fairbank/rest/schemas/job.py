@@ -157,7 +157,9 @@ class FailureRow(Amounts, frozen=True, kw_only=True):
     reason is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not
     look them up. Then `requested` is null too, unless the job had an amount: the cost of a run
     without a hold is kept. `later_state` is the state of the job's first run of the same user that
-    was accepted since, such as after a deposit, if credit was missing.
+    was accepted since, such as after a deposit, if credit was missing; or of the run whose new time
+    limit was refused, if its hold was changed or closed since. Then there are no `remedies`, unless
+    the bank only observes.
     """
 
     id: int
@@ -193,7 +195,7 @@ def failure_row(
         entry: the journal entry of the refusal.
         account: the account that the job named.
         known: facts that make the remedies more precise.
-        later: state of the job's run if it was accepted since.
+        later: state of the job's run if it was accepted since, so that nothing is to do.
     """
     cluster, job_id = refused_job(refusal)
     return convert_to(
@@ -210,7 +212,7 @@ def failure_row(
         detail=sentence(refusal, known),
         comments=entry.comment if entry.comment is not None else refusal.reason.info.message,
         **refusal.figures._asdict(),
-        remedies=list(remedies(refusal, known)),
+        remedies=[] if later and not refusal.observed else list(remedies(refusal, known)),
         later_state=None if later is None else later.value,
     )
 
