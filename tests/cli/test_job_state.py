@@ -241,6 +241,7 @@ def test_job_of_a_recording_is_never_that_of_another_cluster(
         running = changing("why", 812_344, "--from", queue, "--json")
         document = json.loads(running.out)
         assert (running.code, document["cluster"]) == (0, name or None)
+        assert document["bank"] == ("fairbank" if name else None)  # only that of lab was asked
         assert document["data"][0]["run"] is None
         assert document["warnings"] == [f"nothing is known of its credit: {sentence}"]
         ended = changing("why", 812_301, "--from", queue)

@@ -235,3 +235,4 @@ def test_bank_that_does_not_show_the_project_is_named_with_its_remedy(
     )
     error = " ".join(result.err.split())
     assert "there is no project with the account 'chem_qmc' that you may see; list yours" in error
+    assert result.out.split("\n", 1)[0].endswith("   bank fairbank   cluster darwin"), result.out

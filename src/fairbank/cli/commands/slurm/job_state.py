@@ -94,6 +94,7 @@ def _ask_bank(
     except SeveralClusters:
         raise
     except FairbankError as problem:
+        context.bank = problem.bank or context.bank  # it may be another bank than was meant
         return None, None, problem
 
 

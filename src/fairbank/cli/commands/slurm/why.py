@@ -97,7 +97,11 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     from fairbank.slurm.explain.waiting_job import NotListed, NotPending
 
     def quote(request: Mapping[str, object]) -> Any:
-        return context.client.post("/quote", dict(request))["data"]
+        try:
+            return context.client.post("/quote", dict(request))["data"]
+        except FairbankError as error:
+            context.bank = error.bank or context.bank  # it may be another bank than was meant
+            raise
 
     try:
         with Stages(options) as progress:
