@@ -131,6 +131,14 @@ def test_states_are_named_as_in_hadm(hadm: Run) -> None:
     assert "not enough credit" in " ".join(hadm("failures", "-l").out.split())
 
 
+def test_times_in_messages_of_failures_are_in_the_zone_of_the_table(hadm: Run) -> None:
+    """In New York it is 5 hours earlier than in UTC."""
+    (row,) = rows(hadm, "failures")
+    assert "which ends by 2026-11-21T21:00:00Z at the latest" in row["detail"]
+    shown = hadm("failures", "-o", "MESSAGE%250").out
+    assert "which ends by 2026-11-21 16:00:00 at the latest" in shown
+
+
 def test_charges_by_user_in_a_time_window(hadm: Run) -> None:
     """Allocation 1 (cpu): ayla 9,000 in July, 9,000 in August, 301 on 21 November; jorge 9,000 in
     September (120 of November were refunded), minh 8,939 in October. The user debits of HADM's

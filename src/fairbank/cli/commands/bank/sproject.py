@@ -127,7 +127,9 @@ FAILURES = (
     Column("AMOUNT", if_any(su("requested")), right=True),
     Column("BALANCE", if_any(su("available")), right=True),
     Column("TIME", moment("at"), drop=1),
-    Column("MESSAGE", text("detail"), drop=3, min_width=16, wraps=True),
+    Column(
+        "MESSAGE", lambda row, form: form.sentence(row["detail"]), drop=3, min_width=16, wraps=True
+    ),
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
