@@ -131,6 +131,10 @@ def test_every_command_has_one_kind() -> None:
     )
 
 
+def test_demo_takes_no_format_because_its_sessions_are_no_document() -> None:
+    assert not options_of(ALL["demo"]) & {*FORMAT_OPTIONS}
+
+
 @pytest.mark.parametrize("name", [*READING, *(f"sproject {verb}" for verb in SPROJECT.verbs)])
 def test_reading_commands_accept_every_format_option(name: str) -> None:
     command = SPROJECT.verbs[name.split()[1]] if name.startswith("sproject") else ALL[name]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.demo_queue import FAIRBANK, show_queue
-from fairbank.cli.commands.planning.replay import COLUMNS, replay_trace, show_replay
+from fairbank.cli.commands.planning.replay import replay_trace, show_replay
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import add_option, count
@@ -40,6 +40,8 @@ def add(parser: Parser) -> None:
     add_option(parser, "--directory DIRECTORY", about)
     add_option(parser, "--seed N", "another month (default: 1)", type=count, default=1)
     add_progress(parser)
+    # Sentences and sessions cannot be one document: of the formats of tables it takes none.
+    parser.set_defaults(form=None, format=None, noheader=False, long=False)
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -247,6 +249,6 @@ COMMAND = Command(
     ("{}", "{} --directory ~/trial          and keep it, to play on", "{} --seed 7"),
     add,
     run,
+    reads=False,
     asks=False,
-    columns=COLUMNS,
 )
