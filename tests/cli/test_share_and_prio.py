@@ -140,7 +140,7 @@ def test_time_until_reset_is_counted_from_the_stated_time(slurm: RecordedSlurm) 
 def test_tree_explains_levels(run: Run) -> None:
     result = run("share", "--tree", "-A", "wg_bio", "-a")
     assert result.out.splitlines() == [
-        "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
+        "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR  REGIME",
         "wg_bio              30  0.186  0.000  768186          under",
         "  bob               10  0.333  1.000    0.33   0.167  over, 3:1",
         "  carol             20  0.667  0.000  unused   0.250  unused",
@@ -387,6 +387,12 @@ def test_json_of_share_and_prio_has_a_row_for_each_line(run: Run) -> None:
     )
     assert data["data"][0]["account"] == "wg_bio"
     assert run("share", "--helpformat").out.split()[0] == "Account"
+
+
+def test_columns_of_tree_and_forecast_are_explained(run: Run) -> None:
+    for words in (("--tree",), ("--forecast",), ("--forecast", "--pause", "3weeks")):
+        shown = run("share", *words, "-a").out.splitlines()[0].split()
+        assert set(shown) <= set(run("share", *words, "--helpformat").out.split()), words
 
 
 def test_newer_slurm_prints_account_and_qos(run: Run, slurm: RecordedSlurm) -> None:

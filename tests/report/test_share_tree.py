@@ -64,7 +64,7 @@ BACKS = [
 
 def test_tree_table() -> None:
     assert table(TREE_COLUMNS, tree_rows(ROWS, FAIR_TREE), DisplayFormat()).lines == [
-        "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
+        "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR  REGIME",
         "bio                 40  0.400  0.180    2.22          under, 1:2.2",
         "chem                40  0.400  0.520    0.77          over, 1.3:1",
         "  chem_qmc          20  0.500  0.700    0.71          over, 1.4:1",

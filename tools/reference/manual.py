@@ -43,7 +43,7 @@ def column_sentences(prog: str, command: Command, parser: Parser) -> Mapping[str
     default = {action.dest: action.default for action in parser._actions}
     variants: list[dict[str, object]] = [{}]
     for action in parser._actions:
-        values = [True] if action.const is True else (action.choices or ())
+        values = (action.choices or ()) if action.const is None else [action.const]
         variants += [{action.dest: value} for value in values]
     return {
         column.head: describe(prog, column.head)

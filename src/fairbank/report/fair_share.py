@@ -167,7 +167,7 @@ TREE_COLUMNS = (
     Column("USAGE", decimal("usage", 3), right=True),
     Column("LEVEL", text("level"), right=True),
     Column("FACTOR", decimal("factor", 3), right=True, drop=1),
-    Column("", text("words")),
+    Column("REGIME", text("words")),
 )
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 SSHARE = "sshare -a -l -P"
 """Command that shows the lines that could not be read."""
+SSHARE_COLUMNS = [Column(name, text(name)) for name in COLUMNS]
 BATCH = 5_000
 """Associations sent to the bank in one request."""
 
@@ -140,6 +141,15 @@ def _check_options(options: Namespace) -> None:
         fit(options, "--json", (*COLUMNS_ONLY, "noheader"))
     elif options.forecast or options.form == "tree":
         fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
+
+
+def _columns(options: Namespace) -> Sequence[Column]:
+    """Return the columns to explain; of a forecast those of all its tables."""
+    if options.forecast:
+        named = {column.head for column in FORECAST_COLUMNS}
+        others = [column for column in LEVEL_COLUMNS if column.head not in named]
+        return *FORECAST_COLUMNS, *others, *FACTOR_COLUMNS
+    return TREE_COLUMNS if options.form == "tree" else SSHARE_COLUMNS
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -284,7 +294,7 @@ COMMAND = Noun(
             run,
             reads=False,
             asks=False,
-            columns=[Column(name, text(name)) for name in COLUMNS],
+            columns=_columns,
         ),
         "record": Command(
             "store today's figures in the bank, once per day and cluster",
