@@ -16,10 +16,12 @@ from fairbank.bank.rules import Done
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.ids import is_name
 from fairbank.core.settings_file import toml_string
 from fairbank.core.time import Instant, parse_moment
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
+from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
 from fairbank.setup.init import SETTINGS, init
 from fairbank.store.contract import Store
@@ -41,9 +43,8 @@ def create_bank(directory: Path, settings: WlmSettings, *, again: bool) -> Path:
     file, cluster = directory / SETTINGS, settings.cluster.cluster_name
     if again:
         file.unlink(missing_ok=True)
-    table = f"clusters.{toml_string(cluster)}"
     lines = [
-        f"[{table}]",
+        f"[clusters.{toml_string(cluster)}]",
         f"agents = [{os.getuid()}]",
         f'adding = "{settings.accounting.billing_rule.value}"',
     ]
@@ -53,16 +54,53 @@ def create_bank(directory: Path, settings: WlmSettings, *, again: bool) -> Path:
         if rules.is_default
     ]
     for rules in settings.partitions:
-        lines += [
-            "",
-            f"[{table}.partitions.{toml_string(rules.name)}]",
-            f'resource = "{RESOURCE}"',
-            'weights = "CPU=1.0"',
-            *_sizes(rules, settings.nodes),
-        ]
+        lines += _partition_table(rules, settings)
     with suppress(Conflict):  # nothing is missing
         init(str(directory), None, cluster, "\n".join(lines) + "\n")
+    add_partitions(file, settings)
     return file
+
+
+def add_partitions(file: Path, settings: WlmSettings, others: Iterable[str] = ()) -> list[str]:
+    """Let the bank bill the partitions that it does not know yet. Return their names.
+
+    What the file says of the others stays: prices may have been changed there.
+
+    Args:
+        file: settings of the bank, which a running bank reads at its next start.
+        settings: settings of the cluster.
+        others: partitions that are not in them, such as those of `scontrol create`.
+    """
+    missing = unbilled_partitions(file, settings, others)
+    if missing:
+        lines = [line for rules in missing for line in _partition_table(rules, settings)]
+        text = file.read_text(encoding="utf-8").rstrip("\n")
+        with atomic_write(file) as output:
+            output.write("\n".join([text, *lines, ""]).encode())
+    return [rules.name for rules in missing]
+
+
+def unbilled_partitions(
+    file: Path, settings: WlmSettings, others: Iterable[str] = ()
+) -> list[PartitionRules]:
+    """Return the partitions that the settings of the bank lack. See `add_partitions`."""
+    billed = settings_of(str(file)).clusters.get(settings.cluster.cluster_name)
+    if billed is None:  # the cluster has got another name
+        return []
+    rules = {name: PartitionRules(name=name) for name in others if is_name(name)}
+    rules |= {rules.name: rules for rules in settings.partitions}
+    return [rules[name] for name in rules if name not in billed.partitions]
+
+
+def _partition_table(rules: PartitionRules, settings: WlmSettings) -> list[str]:
+    table = f"clusters.{toml_string(settings.cluster.cluster_name)}"
+    return [
+        "",
+        f"[{table}.partitions.{toml_string(rules.name)}]",
+        f'resource = "{RESOURCE}"',
+        'weights = "CPU=1.0"',
+        *_sizes(rules, settings.nodes),
+    ]
 
 
 def _sizes(rules: PartitionRules, nodes: Iterable[Node]) -> Iterator[str]:

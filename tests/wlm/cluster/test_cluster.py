@@ -10,6 +10,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,49 @@ def test_job_without_credit_waits_for_a_deposit(cluster: RunningCluster) -> None
     assert (reconciled.returncode, "agree" in reconciled.stdout) == (0, True), reconciled
 
 
+def test_partition_added_to_a_running_cluster_is_billed_from_the_next_up(
+    cluster: RunningCluster,
+) -> None:
+    cluster.slurm("scontrol", "create", "PartitionName=short", "Nodes=ALL", "MaxTime=5")
+    job = ["sbatch", "--parsable", "-p", "short", "-t", "1", "--wrap", "true"]
+    number = cluster.slurm(*job).strip()
+    reason = ["squeue", "-h", "-o", "%r", "-j", number]
+    wait_until(lambda: cluster.slurm(*reason) == "Fairbank_cannot_bill_this\n", "the refusal")
+    doctor = cluster.run("doctor", "--cluster")
+    assert (doctor.returncode, "bills all partitions: not short" in doctor.stdout) == (8, True)
+    again = cluster.run("cluster", "up")
+    assert "The bank bills from now on: short" in again.stderr
+    cluster.slurm("scontrol", "release", number)
+    wait_until(lambda: not cluster.slurm("squeue", "-h"), "the job to end")
+    assert cluster.slurm("sacct", "-nXPj", number, "-o", "State") == "COMPLETED\n"
+    cluster.slurm("scontrol", "delete", "PartitionName=short")
+    assert cluster.run("doctor", "--cluster").returncode == 0
+
+
+def test_broken_settings_hide_no_cluster_that_is_up(cluster: RunningCluster) -> None:
+    with broken_settings(cluster):
+        status = cluster.run("cluster", "status")
+        assert status.returncode == 8
+        lines = dict(line.split(maxsplit=1) for line in status.stdout.splitlines())
+        assert lines["cluster"] == f"{cluster.directory}: up"
+        assert lines["controller"].startswith("pid ")
+        assert "wlm.toml is not TOML" in lines["settings"]
+        doctor = cluster.run("doctor", "--cluster")
+        assert (doctor.returncode, "ok  W1: " in doctor.stdout) == (8, True)
+        again = cluster.run("cluster", "up")
+        assert again.returncode == 0
+        assert again.stdout == f"the cluster in {cluster.directory} is up, with earlier settings\n"
+
+
+@contextmanager
+def broken_settings(cluster: RunningCluster) -> Iterator[None]:
+    settings = cluster.directory / "wlm.toml"
+    text = settings.read_text()
+    settings.write_text(f"{text}\n[\n")
+    yield
+    settings.write_text(text)
+
+
 def restart_controller(cluster: RunningCluster) -> None:
     before = cluster.states()["controller"]["pid"]
     os.kill(before, signal.SIGTERM)
@@ -243,7 +287,8 @@ def test_down_with_a_running_job_needs_now_and_leaves_nothing(cluster: RunningCl
     message = " ".join(refused.stderr.split())
     assert f"1 job runs: {number} (long)" in message
     assert "fairbank cluster down --now" in message
-    ended = cluster.run("cluster", "down", "--now")
+    with broken_settings(cluster):
+        ended = cluster.run("cluster", "down", "--now")
     assert (ended.returncode, ended.stdout) == (0, f"the cluster in {cluster.directory} is down\n")
     assert cluster.processes() == set()
     assert cluster.traces() == []
@@ -316,8 +361,10 @@ default = true
         assert "SlurmdDebug             = error\n" in cluster.slurm("scontrol", "show", "config")
         settings.write_text(settings.read_text().replace(f"{tmp_path}/node", f"{tmp_path}/no/node"))
         cluster.run("cluster", "down")
+        former = (cluster.directory / "wlm.toml").read_text()
         failed = cluster.run("cluster", "up", "--no-bank", "--config", str(settings))
         assert failed.returncode == 6
+        assert (cluster.directory / "wlm.toml.old").read_text() == former
         assert f"{tmp_path}/no/node" in failed.stderr.replace("\n", "").replace(" ", "")
     finally:
         cluster.close()

@@ -17,7 +17,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.time import DAY
 from fairbank.service.ledger import Ledger
 from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
-from fairbank.setup.cluster_bank import PROJECT, create_bank, find_year, grant_year
+from fairbank.setup.cluster_bank import PROJECT, add_partitions, create_bank, find_year, grant_year
 from fairbank.wlm.config.default_file import MachineSize, default_file
 from fairbank.wlm.config.loader import load_settings
 from tests.support.conditions import wait_until
@@ -62,9 +62,13 @@ def test_settings_follow_the_cluster_and_keep_the_ledger(tmp_path: Path) -> None
     mixed = (*MACHINE.nodes, Node(name="old", cpus=1, memory=500))
     partitions = (*MACHINE.partitions, PartitionRules(name="long.q", nodes=("ws17",)))
     changed = msgspec.structs.replace(MACHINE, nodes=mixed, partitions=partitions)
-    create_bank(tmp_path, changed, again=False)
-    settings = create_bank(tmp_path, MACHINE, again=False)
-    assert set(settings_of(str(settings)).clusters["ws17"].partitions) == {"main"}
+    settings = create_bank(tmp_path, changed, again=False)
+    settings.write_text(settings.read_text().replace("CPU=1.0", "CPU=2.0", 1))
+    assert add_partitions(settings, changed, ["night", "long.q", "no=name"]) == ["night"]
+    assert add_partitions(settings, changed, ["night"]) == []
+    billed = settings_of(str(settings)).clusters["ws17"].partitions
+    prices = {name: partition.weights for name, partition in billed.items()}
+    assert prices == {"main": "CPU=2.0", "long.q": "CPU=1.0", "night": "CPU=1.0"}
     create_bank(tmp_path, changed, again=True)
     cluster = settings_of(str(settings)).clusters["ws17"]
     main, long = cluster.partitions.values()

@@ -27,16 +27,21 @@ def check_cluster() -> Sequence[HealthCheck]:
 
     directory = find_directory()
     directory.check_exists()
-    settings, _ = read_wlm_settings(directory.settings)
-    name = settings.cluster.cluster_name
-    checks = [
-        HealthCheck(f"settings of the cluster {name}: {directory.settings}", True),
-        *_check_directories(directory, settings),
-    ]
+    settings, name = None, "cluster"
+    try:
+        settings = read_wlm_settings(directory.settings)[0]
+    except FairbankError as error:  # the daemons may run with the settings of their start
+        checks = [HealthCheck(f"settings: {error.message}", False, error.remedy)]
+    else:
+        name = f"cluster {settings.cluster.cluster_name}"
+        checks = [HealthCheck(f"settings of the {name}: {directory.settings}", True)]
+        checks += _check_directories(directory, settings)
     is_up = directory.is_up()
-    checks.append(HealthCheck(f"the cluster {name} is {'' if is_up else 'not '}up", is_up, _UP))
+    checks.append(HealthCheck(f"the {name} is {'' if is_up else 'not '}up", is_up, _UP))
     if is_up:
         checks += [_check_daemons(directory), *_check_state(directory)]
+        if settings is not None and settings.bank.socket:
+            checks.append(_check_prices(directory, settings))
     return checks
 
 
@@ -86,6 +91,18 @@ def _check_daemons(directory: ClusterDirectory) -> HealthCheck:
     ]
     what = f"{', '.join(silent)} do not listen" if silent else "all daemons listen"
     return HealthCheck(what, not silent, f"fairbank cluster status; logs: {directory.path}/log")
+
+
+def _check_prices(directory: ClusterDirectory, settings: WlmSettings) -> HealthCheck:
+    """Check that the bank bills all partitions: it holds the jobs of any other."""
+    from fairbank.setup.cluster_bank import unbilled_partitions
+
+    def check() -> None:
+        names = directory.partitions()
+        if missing := unbilled_partitions(directory.bank_settings, settings, names):
+            raise Conflict(f"not {', '.join(rules.name for rules in missing)}", remedy=_UP)
+
+    return run_check("the bank bills all partitions", check)
 
 
 def _check_state(directory: ClusterDirectory) -> Iterator[HealthCheck]:

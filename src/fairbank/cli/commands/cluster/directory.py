@@ -153,6 +153,19 @@ class ClusterDirectory(NamedTuple):
             return {}
         return state if self.is_up() else {}
 
+    def daemon_pid(self, name: str) -> int | None:
+        """Return the process of a daemon; None if it does not run."""
+        states = self.supervisor().get("daemons", ())
+        return next((state["pid"] for state in states if state["name"] == name), None)
+
+    def partitions(self) -> list[str]:
+        """Return the partitions that the controller has. Raises Unavailable."""
+        from fairbank.wlm.client.connection import Controller
+
+        with Controller(self.path) as controller:
+            rows = controller.request("rows", of="partitions", columns=["name"])["rows"]
+        return [name for (name,) in rows]
+
     def stop(self) -> None:
         """End the supervisor with all daemons, and remove links and sockets.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.cluster.directory import find_directory
 from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.options import add_option
-from fairbank.core.errors import Conflict, Unavailable
+from fairbank.core.errors import Conflict, FairbankError, Unavailable
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -127,8 +127,12 @@ def _set_state(controller: Controller, names: list[str], state: str) -> None:
 def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[str, str]) -> None:
     """Cancel the jobs and wait for their end. Raises Conflict if some cannot be ended."""
     from fairbank.cli.commands.cluster.settings_files import read_wlm_settings
+    from fairbank.wlm.core.settings import JobSettings
 
-    settings = read_wlm_settings(directory.settings)[0].jobs
+    try:
+        settings = read_wlm_settings(directory.settings)[0].jobs
+    except FairbankError:  # a file that was broken since the start must not keep the cluster up
+        settings = JobSettings()
     seconds = settings.kill_wait + settings.unkillable_step_timeout + _ENDING_SECONDS
     deadline = time.monotonic() + seconds
     controller.request("cancel", jobs=list(jobs))

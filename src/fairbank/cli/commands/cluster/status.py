@@ -30,20 +30,29 @@ def _status(context: Context, options: Namespace) -> int:
 
     directory = find_directory()
     directory.check_exists()
-    settings, _ = read_wlm_settings(directory.settings)
     state = directory.supervisor()
-    up = "up" if state else "not up; start it: fairbank cluster up"
-    lines = [("cluster", f"{settings.cluster.cluster_name} in {directory.path}: {up}")]
-    lines += _daemon_lines(context, state)
     problems = [daemon for daemon in state.get("daemons", ()) if daemon["pid"] is None]
+    settings, where = None, str(directory.path)
+    try:
+        settings = read_wlm_settings(directory.settings)[0]
+    except FairbankError as error:  # the daemons may run with the settings of their start
+        problems.append(error)
+        last = [("settings", f"{error.message}; {error.remedy}")]
+    else:
+        where = f"{settings.cluster.cluster_name} in {where}"
+        last = [("credit", _credit_text(context, directory, settings))]
+    up = "up" if state else "not up; start it: fairbank cluster up"
+    lines = [("cluster", f"{where}: {up}")]
+    lines += _daemon_lines(context, state)
     if state:
         try:
             lines += _queue_lines(directory)
-            lines.append(("tracking", _tracking(directory, settings)))
+            if settings is not None:
+                lines.append(("tracking", _tracking(directory, settings)))
         except FairbankError as error:
             problems.append(error)
             lines.append(("controller", f"{error.message}"))
-    lines.append(("credit", _credit_text(context, directory, settings)))
+    lines += last
     for name, text in lines:
         context.print_text(f"{name:<12}{plain(text)}")
     if not state:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from fairbank.cli.commands.cluster.directory import VARIABLE, find_directory
 from fairbank.cli.commands.cluster.down import open_partitions
 from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.options import add_option, at_least_one
-from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import show_duration
 from fairbank.core.tres import parse_memory
@@ -25,7 +26,7 @@ from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fairbank.bank.allocation import Allocation
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
@@ -80,9 +81,14 @@ def _up(context: Context, options: Namespace) -> int:
         if lock is not None:
             settings, notes = _write_files(directory, options)
         else:
-            settings, notes = read_wlm_settings(directory.settings)
             if _has_choices(options):
                 context.note("The cluster is up: other settings need a fairbank cluster down first")
+            try:
+                settings, notes = read_wlm_settings(directory.settings)
+            except FairbankError as error:
+                context.print_text(f"the cluster in {directory.path} is up, with earlier settings")
+                context.note(plain(f"{error.message}; {error.remedy}"))
+                return 0
         bank_line = _bank_line(context, directory, settings)
         if lock is not None:
             _start_supervisor(directory, lock)
@@ -91,6 +97,8 @@ def _up(context: Context, options: Namespace) -> int:
             os.close(lock)
     _wait_until_ready(directory, is_new=lock is not None)
     open_partitions(directory)
+    if lock is None and settings.bank.socket:
+        _bill_new_partitions(context, directory, settings)
     for note in notes:
         context.note(plain(note))
     if not settings.scheduling.affinity:
@@ -124,7 +132,7 @@ def _write_files(
     settings, notes = files.read_wlm_settings(directory.settings, text)
     try:
         if text is not None:
-            directory.settings.write_text(text, encoding="utf-8")
+            notes = [*notes, *_replace_settings(directory.settings, text)]
         sockets = files.write_node_settings(directory, settings, again=has_changed)
         if settings.bank.socket:
             create_bank(directory.bank, settings, again=has_changed)
@@ -135,6 +143,15 @@ def _write_files(
         what = f"cannot write the files of the cluster in {directory.path}"
         raise translate_os_error(error, what, field="--dir") from error
     return settings, notes
+
+
+def _replace_settings(file: Path, text: str) -> Iterator[str]:
+    """Write the wlm.toml. Keep what a user may have changed in it, and yield a note of that."""
+    if file.exists() and file.read_bytes() != text.encode():
+        old = file.with_name(f"{file.name}.old")
+        file.replace(old)
+        yield f"The settings are new; those of before are in {old}"
+    file.write_text(text, encoding="utf-8")
 
 
 def _settings_text(directory: ClusterDirectory, options: Namespace) -> str:
@@ -237,6 +254,25 @@ def _last_line(directory: ClusterDirectory, name: str) -> str:
         text = ""
     lines = text.strip().splitlines()
     return plain(lines[-1][:300]) if lines else "nothing"
+
+
+def _bill_new_partitions(
+    context: Context, directory: ClusterDirectory, settings: WlmSettings
+) -> None:
+    """Let the bank bill partitions that were added since it started.
+
+    It reads its settings only at its start, so it is ended, and its supervisor starts it again.
+    """
+    from fairbank.setup.cluster_bank import add_partitions
+
+    bank = directory.daemon_pid("bank")
+    names = directory.partitions()
+    if bank and (added := add_partitions(directory.bank_settings, settings, names)):
+        os.kill(bank, signal.SIGTERM)
+        while directory.daemon_pid("bank") in (bank, None) and directory.is_up():
+            time.sleep(0.05)
+        _wait_until_ready(directory, is_new=False)
+        context.note(f"The bank bills from now on: {plain(', '.join(added))}")
 
 
 # --- the answer ---
