@@ -1,5 +1,5 @@
 # Functions that the commands of a scenario use. STATES is a file with the lines "job|state|reason"
-# of all jobs, which the runner keeps up to date.
+# of all jobs, which the runner keeps up to date. Its time is that of the query.
 
 LIMIT=${LIMIT:-150}  # seconds that a scenario may wait for one condition
 
@@ -21,11 +21,16 @@ states_of() {
     done < "$STATES"
 }
 
-until_all() {  # until_all PATTERN JOB: each state of the job matches the pattern of `case`
-    local line all end=$((SECONDS + LIMIT))
+# until_all PATTERN JOB: each state of the job matches the pattern, in a query that began after the
+# commands before this one.
+until_all() {
+    local all end=$((SECONDS + LIMIT))
+    : > .waiting
     while [ $SECONDS -lt $end ]; do
-        all=$(states_of "$2" "$3")
-        if [ -n "$all" ] && ! grep -qvE "^($1)$" <<< "$all"; then return; fi
+        if [ "$STATES" -nt .waiting ]; then
+            all=$(states_of "$2" "$3")
+            if [ -n "$all" ] && ! grep -qvE "^($1)$" <<< "$all"; then return; fi
+        fi
         sleep 0.1
     done
     echo "gave up waiting for job $2 to be $1; it is $all"

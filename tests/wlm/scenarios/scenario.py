@@ -90,12 +90,18 @@ def run_all(site: Site, chosen: Sequence[Scenario]) -> dict[str, list[CommandOut
 
 @contextmanager
 def _followed_states(site: Site) -> Iterator[Path]:
-    """Keep a file with the states of all jobs: one query serves all scenarios."""
+    """Keep a file with the states of all jobs: one query serves all scenarios.
+
+    Its time is that of the begin of the query.
+    """
     file, stop = site.folder / "states", threading.Event()
 
     def write() -> None:
         new = file.with_suffix(".new")
+        new.touch()  # a time of the same clock as that of files of the scenarios
+        begun = new.stat().st_mtime_ns
         new.write_text(site.states())
+        os.utime(new, ns=(begun, begun))
         new.replace(file)
 
     def follow() -> None:
