@@ -96,6 +96,7 @@ def test_variables_of_a_job_are_those_of_slurm() -> None:
         "SLURM_MEM_PER_CPU": "50",
         "SLURM_JOB_START_TIME": "1010",
         "SLURM_JOB_END_TIME": "1610",
+        "SLURM_OOM_KILL_STEP": "0",
         "SLURM_JOB_LICENSES": "matlab:2",
     }
 

@@ -40,15 +40,15 @@ def test_difference_that_is_not_in_the_table_is_found(tmp_path: Path) -> None:
     here = {"exit-code": {"1 output": "b", "2 exit": "1"}}
     table = tmp_path / "differences.toml"
     table.write_text('[[difference]]\nfields = ["exit-code: 2 *"]\n')
-    assert unexpected([scenario], slurm, here, table) == [
+    assert unexpected([scenario], slurm, here, table=table) == [
         f"exit-code: 1 output  $ {scenario.commands[0]}\n  Slurm:    'a'\n  Fairbank: 'b'",
         "exit-code: 2 * no longer differs; delete it from differences.toml",
     ]
     table.write_text('[[difference]]\nfields = ["exit-*: * output"]\n')
-    assert unexpected([scenario], slurm, here, table) == []
+    assert unexpected([scenario], slurm, here, table=table) == []
     more = '[[difference]]\nby_chance = true\nfields = ["exit-code: 2 *"]\n'
     table.write_text(table.read_text() + more)
-    assert unexpected([scenario], slurm, here, table) == []
+    assert unexpected([scenario], slurm, here, table=table) == []
 
 
 def test_recording_is_read_as_it_was_written(tmp_path: Path) -> None:

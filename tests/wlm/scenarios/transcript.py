@@ -45,21 +45,30 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
 _VOLATILE = {"Priority", "RunTime", "AllocNode:Sid", "BatchHost", "LastSchedEval", "Scheduler"}
 
 
-def transcripts(site: Site, chosen: Sequence[Scenario]) -> dict[str, Transcript]:
-    """Run scenarios and return their transcripts by name."""
+def transcripts(
+    site: Site, chosen: Sequence[Scenario], *, as_text: bool = False
+) -> dict[str, Transcript]:
+    """Run scenarios and return their transcripts by name.
+
+    Args:
+        site: where they run.
+        chosen: the scenarios.
+        as_text: add the form of what `show` has printed, so that with the values of the fields
+            the whole text is compared.
+    """
     return {
-        name: _transcript(outputs, str(site.folder / name))
+        name: _transcript(outputs, str(site.folder / name), as_text)
         for name, outputs in run_all(site, chosen).items()
     }
 
 
-def _transcript(outputs: Sequence[CommandOutput], folder: str) -> Transcript:
+def _transcript(outputs: Sequence[CommandOutput], folder: str, as_text: bool) -> Transcript:
     normalise = _Normaliser(folder)
     fields: dict[str, str] = {}
     for number, one in enumerate(outputs, 1):
         text = normalise(one.output)
         if one.command.startswith("show "):
-            for name, value in _shown(text):
+            for name, value in _shown(text, as_text):
                 fields[f"{number} {name}"] = value
         elif re.fullmatch(r"(\w+=.*\n)+", text):  # variables of the environment
             for line in text.splitlines():
@@ -108,7 +117,7 @@ class _Normaliser:
         return self._jobs.setdefault(match[0], f"<job-{len(self._jobs) + 1}>")
 
 
-def _shown(text: str) -> Iterator[tuple[str, str]]:
+def _shown(text: str, as_text: bool) -> Iterator[tuple[str, str]]:
     """Yield the fields that `show` has printed."""
     for part in re.split(r"^@", text, flags=re.MULTILINE)[1:]:
         command, _, printed = part.partition("\n")
@@ -116,6 +125,16 @@ def _shown(text: str) -> Iterator[tuple[str, str]]:
         for row, name, value in read(printed.splitlines()):
             if _DEFAULTS[command].get(name) != value:
                 yield f"{command} {row}{name}", value
+        if as_text:
+            yield f"{command} form", _form(command, printed)
+
+
+def _form(command: str, printed: str) -> str:
+    """Return a text without its values: names and headers, blanks, and the order of rows."""
+    if command == "scontrol":
+        return re.sub(r"=.*?(?=\s[A-Z][\w/:]*=|\s*$)", "=", printed, flags=re.MULTILINE)
+    header, _, rows = printed.partition("\n")
+    return f"{header}\n" + re.sub(r"\|.*", "", rows)
 
 
 def _scontrol_fields(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -77,7 +77,7 @@ def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
         tasks, nodes = requested_tasks(values), named_nodes(values).least
         if tasks is not None and tasks < nodes:
             what = f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
-            print(f"{name}: Warning: {what}", file=sys.stderr)
+            print(f"{name}: warning: {what}", file=sys.stderr)
         for option in sorted(options.keys() & NO_EFFECT):
             print(f"{name}: --{option} has no effect", file=sys.stderr)
     return requests.JobToSubmit(

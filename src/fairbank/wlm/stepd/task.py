@@ -123,6 +123,8 @@ def _open(path: str, flags: int, kind: str) -> int:
     # O_NONBLOCK: the opening of a FIFO would wait for its other end.
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
+        if flags & os.O_CREAT:
+            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
         file = os.open(path, flags, 0o666)
     except OSError as error:
         reason = {

@@ -93,13 +93,6 @@ class ShownRun(ShownRequest):
         return max(self.request.eligible, self.record.eligible_since or submitted) or None
 
     @property
-    def started(self) -> int | None:
-        """Start; of a run that never began its end, as Slurm says."""
-        if self.begun is None and self.is_over:
-            return self.record.ended
-        return self.begun
-
-    @property
     def planned(self) -> int | None:
         """Seconds from the time from which it might start to its start."""
         if self.begun is None:
@@ -141,7 +134,7 @@ FIELDS: Fields[ShownRun] = {
     "restarts": lambda s: s.record.identity.restart,
     "submitted": lambda s: s.record.identity.submitted,
     "eligible": lambda s: s.eligible,
-    "started": lambda s: s.started,
+    "started": lambda s: s.begun,
     "ended": lambda s: s.record.ended if s.is_over else None,
     "elapsed": lambda s: s.elapsed,
     "planned": lambda s: s.planned,
@@ -149,7 +142,7 @@ FIELDS: Fields[ShownRun] = {
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
     "allocated_nodes": lambda s: len(s.nodes),
     "requested_nodes": lambda s: s.wanted.nodes,
-    "cpus": lambda s: s.allocated.get("cpu", s.wanted.cpus),
+    "cpus": lambda s: s.allocated.get("cpu", 0),
     "batch_cpus": lambda s: s.of_batch.get("cpu", 0),
     "batch_tres": lambda s: tres_text(
         s.of_batch, None, s.state.settings.accounting.billing_rule, is_billed=False

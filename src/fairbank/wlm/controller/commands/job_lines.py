@@ -276,6 +276,9 @@ FIELDS: Fields[ShownJob] = {
     "tasks": lambda s: None if s.never_ran else s.wanted.least_tasks,
     "cpus_per_task": lambda s: s.wanted.cpus_per_task,
     "tasks_per_node": lambda s: s.wanted.tasks_per_node or 0,
+    "tres_per_task": lambda s: (
+        f"cpu={s.wanted.cpus_per_task}" if s.wanted.cpus_per_task > 1 else None
+    ),
     "least_cpus": lambda s: max(s.wanted.cpus_per_node, s.wanted.cpus_per_task),
     "least_memory": lambda s: s.wanted.memory_per_cpu or s.wanted.memory_per_node or 0,
     "memory_is_per_cpu": lambda s: s.wanted.memory_per_cpu is not None,

@@ -131,8 +131,8 @@ def _pending_job(
         for name in ("begin", "deadline")
         if name in values
     }
-    if (deadline := times.get("deadline")) is not None and deadline <= now:
-        raise InvalidInput("the deadline is over", field="--deadline", remedy="a later time")
+    if (deadline := times.get("deadline")) is not None:
+        _check_deadline(deadline, max(now, times.get("begin", 0)), values)
     return PendingJob(
         number=0,
         user=user,
@@ -151,6 +151,21 @@ def _pending_job(
         licenses=values.get("licenses", {}),
         submit_host=request.host,
     )
+
+
+def _check_deadline(deadline: int, earliest: int, values: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for a deadline that a job misses even if it starts as early as it can."""
+    if deadline <= earliest:
+        raise InvalidInput("the deadline is over", field="--deadline", remedy="a later time")
+    option = "time-min" if "time-min" in values else "time"
+    least = values.get(option, 0)
+    if earliest + least > deadline:
+        raise InvalidInput(
+            f"the job needs {least} s (--{option}) but could run for {deadline - earliest} s only"
+            " before its deadline",
+            field="--time-min" if option == "time-min" else "--deadline",
+            remedy=f"a later deadline, or a shorter --{option}",
+        )
 
 
 def _default_account(user: str, state: CoreState) -> str:

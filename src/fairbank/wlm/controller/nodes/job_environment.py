@@ -85,6 +85,7 @@ def run_variables(
         "SLURM_TASKS_PER_NODE": tasks,
         "SLURM_CPUS_ON_NODE": str(cpus[0]),
         "SLURM_JOB_START_TIME": str(now),
+        "SLURM_OOM_KILL_STEP": "0",
         "ENVIRONMENT": "BATCH",
         **_optional(start, wanted, now),
     }
