@@ -154,6 +154,41 @@ def test_charges_by_user_in_a_time_window(hadm: Run) -> None:
     assert (refused.code, "add --by-user" in refused.err) == (2, True)
 
 
+def test_charges_by_user_of_all_allocations_are_one_request(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two jobs on one allocation, one on another, and measured use of storage, which has no user.
+    The log of the bank has each request.
+    """
+    with create_bank() as bank:
+        bank.start()
+        clean_env.setenv("FAIRBANK_SERVER", f"unix:{bank.socket}")
+        fairbank, hadm = runner(main.run, capsys), runner(sproject.run, capsys)
+        measured = bank.folder / "storage.csv"
+        measured.write_text("day,account,tib_days\n2026-11-20,chem,2\n")
+        terms = ("--start", "2026-11-01", "--end", "now+9days", "--amount", 100, "--reason", "x")
+        job = ("-A", "chem", "-S", "now-2hours", "-E", "now-1hours")
+        for words in (
+            ("project", "create", "chem", "--gid", 7_001),
+            *(("alloc", "create", "-A", "chem", "-r", one, *terms) for one in RESOURCES),
+            ("charge", 1, *job, "-p", "cpu", "-u", AYLA, "--tres", "cpu=1"),
+            ("charge", 2, *job, "-p", "cpu", "-u", JORGE, "--tres", "cpu=3"),
+            ("charge", 3, *job, "-p", "gpu", "-u", JORGE, "--tres", "gres/gpu=1"),
+            ("storage", "import", measured),
+        ):
+            done = fairbank(*words)
+            assert done.code == 0, done.err
+        before = bank.log.read_text().count(USAGE)
+        rows = json.loads(hadm("allocations", "--by-user", "--json").out)["data"]
+        assert bank.log.read_text().count(USAGE) == before + 1
+    assert [(row["id"], row["owner_uid"], row["runs"], row["charged"]) for row in rows] == [
+        (1, AYLA, 1, 60),
+        (1, JORGE, 1, 180),
+        (2, JORGE, 1, 60),
+        (3, None, 0, 120),
+    ]
+
+
 def test_balance_leaves_out_the_credit_limit(
     clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +215,7 @@ def test_balance_leaves_out_the_credit_limit(
             assert line.split("|")[-4:] == ["100", "90", "30", "-20"]
 
 
+RESOURCES, USAGE = ("cpu", "gpu", "storage"), '"path":"/usage"'
 DEAR = """
 [clusters.dear.partitions.cpu]
 resource = "cpu"

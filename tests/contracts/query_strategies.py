@@ -79,7 +79,7 @@ usage_queries: st.SearchStrategy[Query] = st.one_of(
             UsageQuery,
             visibility=sights,
             projects=projects,
-            allocation=number,
+            allocations=some_ids,
             resources=st.none() | st.frozensets(strategies.resources, max_size=2),
             owners=st.none() | st.frozensets(strategies.uids, max_size=2),
             since=instant,

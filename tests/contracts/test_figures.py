@@ -166,7 +166,14 @@ def test_usage_can_be_grouped(store: Store) -> None:
         (ALICE, 1, 1, 20, 2)
     ]
     assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
-    assert groups(UsageBy.USER, allocation=1, owners=frozenset({BOB})) == [(BOB, 1, 0, 25, 3)]
+    assert groups(UsageBy.ALLOCATION_USER, allocations=frozenset({1, 2})) == [
+        (f"1/{ALICE}", 2, 1, 30, 3),
+        (f"1/{BOB}", 1, 0, 25, 3),
+        (f"2/{BOB}", 1, 1, 40, 4),
+    ]
+    assert groups(UsageBy.USER, allocations=frozenset({1}), owners=frozenset({BOB})) == [
+        (BOB, 1, 0, 25, 3)
+    ]
     assert groups(UsageBy.USER, resources=frozenset({"gpu"})) == []
     assert groups(UsageBy.USER, visibility=Visibility(uid=ALICE, projects=frozenset({2}))) == [
         (ALICE, 2, 1, 30, 3),
@@ -394,6 +401,7 @@ def test_unit_of_measured_use_is_that_of_the_run_beside_jobs_of_the_same_cluster
     units = {
         UsageBy.PROJECT: [(1, "", 45), (1, "old", 18)],
         UsageBy.CLUSTER: [("old", "", 45), ("old", "old", 18)],
+        UsageBy.ALLOCATION_USER: [("1", "", 45), (f"1/{ALICE}", "old", 18)],
         UsageBy.JOB: [("old", "", 45), ("old/2", "old", 2), ("old/5", "old", 16)],
         UsageBy.MONTH: [
             ("2025-12", "", 1),

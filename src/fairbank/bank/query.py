@@ -232,7 +232,7 @@ class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
     """
 
     owners: frozenset[int] | None = None
-    allocation: int | None = None
+    allocations: frozenset[int] | None = None
     resources: frozenset[str] | None = None
     offsets: ZoneOffsets = ()
     price_groups: tuple[tuple[str, str, str], ...] = ()
@@ -242,10 +242,11 @@ class Usage(msgspec.Struct, frozen=True):
     """Usage of a group of runs of one resource, on clusters with the same prices.
 
     `group` is the uid, the project or allocation by number, the day, ISO week or month (in the zone
-    of the query), the job with its cluster (`darwin/4711`; the system alone for measured use, which
-    is no job), or a name: NO_QOS if the QOS is not known. A restarted job, and a job id that was
-    used again, is one group. Resource and clusters are the unit of `charged`: amounts of different
-    units cannot be added.
+    of the query), the allocation with the uid (`12/5001`; the allocation alone for measured use,
+    which has no user), the job with its cluster (`darwin/4711`; the system alone for measured use,
+    which is no job), or a name: NO_QOS if the QOS is not known. A restarted job, and a job id that
+    was used again, is one group. Resource and clusters are the unit of `charged`: amounts of
+    different units cannot be added.
 
     `runs` counts no measured use (`RunRecord.is_measured`), whose charge is in `charged`.
     `failed` counts those of `RunEnd.is_failure`. `charged` is in SU-minutes, less refunds.

@@ -19,6 +19,7 @@ class UsageBy(Enum):
     PARTITION = "partition"
     QOS = "qos"
     ALLOCATION = "allocation"
+    ALLOCATION_USER = "allocation-user"
     JOB = "job"
     DAY = "day"
     WEEK = "week"

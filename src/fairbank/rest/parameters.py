@@ -59,6 +59,10 @@ ManyNames = Annotated[
     list[Annotated[str, QueryParameter(max_length=ids.NAME_MAX)]] | None,
     QueryParameter(max_items=_MANY_MAX, description=_MANY),
 ]
+ManyIds = Annotated[
+    list[Annotated[int, QueryParameter(ge=1, le=ids.ID_MAX)]] | None,
+    QueryParameter(max_items=_MANY_MAX, description=_MANY),
+]
 ManyUids = Annotated[
     list[Annotated[int, QueryParameter(ge=0, le=ids.UID_MAX)]] | None,
     QueryParameter(max_items=_MANY_MAX, description=_MANY),

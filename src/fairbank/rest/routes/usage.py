@@ -20,9 +20,9 @@ from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS_OF_ACCOUNTS,
     Limit,
+    ManyIds,
     ManyNames,
     ManyUids,
-    OneId,
     OneName,
     OnePeriod,
     Period,
@@ -67,7 +67,7 @@ def show_usage(
     period: OnePeriod,
     projects: Projects,
     by: FromQuery[By] = "user",
-    allocation: OneId = None,
+    allocation: ManyIds = None,
     resource: ManyNames = None,
     owner_uid: ManyUids = None,
     order: Largest = "group",
@@ -79,8 +79,8 @@ def show_usage(
     months are those of `zone`.
 
     `project`, `gid`, `gname` and `account` select the project that a run was for, also if
-    another one paid. `account`, `resource` and `owner_uid` may be repeated.
-    `allocation` selects the one that paid, `resource` its resource.
+    another one paid. `allocation` selects the one that paid, `resource` its resource. These two,
+    `account` and `owner_uid` may be repeated.
     A group has a row for each unit: `resource` and `clusters`, which have the same prices. Do not
     add amounts of different units. Measured use of a resource that no cluster bills is one unit,
     with empty `clusters`.
@@ -94,7 +94,7 @@ def show_usage(
     query = UsageQuery(
         visibility=request.identity.job_visibility,
         projects=projects,
-        allocation=allocation,
+        allocations=None if allocation is None else frozenset(allocation),
         resources=None if resource is None else frozenset(resource),
         owners=None if owner_uid is None else frozenset(owner_uid),
         since=period.since,

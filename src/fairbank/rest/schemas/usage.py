@@ -19,8 +19,9 @@ class UsageRow(Amounts, frozen=True, kw_only=True):
     """Usage of a group of runs of one resource, on clusters with the same prices.
 
     `group` is the uid (null: only measured use, which has no user), the account of the project, the
-    allocation, the day, ISO week or month (in the zone of the request), the job as
-    `cluster/number`, or a name (`-`: the QOS is not known).
+    allocation, `allocation/uid` (the allocation alone for measured use), the day, ISO week or month
+    (in the zone of the request), the job as `cluster/number`, or a name (`-`: the QOS is not
+    known).
     `resource` and `clusters` are the unit of the amounts; `clusters` is empty for measured use of a
     resource that no cluster bills. `runs` are those that ended, also those that cost nothing, such
     as after a node failure, but not measured use, such as that of storage.

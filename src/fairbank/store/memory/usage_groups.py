@@ -10,7 +10,7 @@ from fairbank.bank.run import RESOLVED, RunRecord
 from fairbank.cluster.job import NO_DETAILS
 from fairbank.core.time_zone import local_day
 from fairbank.core.usage_groups import UsageBy
-from fairbank.store.memory.conditions import has_fields, is_between, is_one_of
+from fairbank.store.memory.conditions import is_between, is_one_of
 from fairbank.store.memory.tables import MemoryTables
 from fairbank.store.memory.visibility import can_see_run
 
@@ -23,6 +23,9 @@ _GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
     UsageBy.PARTITION: lambda run, allocation: run.reported.partition,
     UsageBy.QOS: lambda run, allocation: (run.reported.job_details or NO_DETAILS).qos or NO_QOS,
     UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
+    UsageBy.ALLOCATION_USER: lambda run, allocation: (
+        str(allocation.id) if run.is_measured else f"{allocation.id}/{run.owner}"
+    ),
     UsageBy.JOB: lambda run, allocation: (
         run.reported.run.cluster
         if run.is_measured
@@ -58,7 +61,7 @@ def _used(tables: MemoryTables, query: UsageQuery) -> Iterator[RunRecord]:
             run.state in RESOLVED
             and can_see_run(tables, query.visibility, run)
             and is_one_of(run.reported.project, query.projects)
-            and has_fields(run, query, "allocation")
+            and is_one_of(run.allocation, query.allocations)
             and is_one_of(run.owner, query.owners)
             and is_one_of(tables.allocations[run.allocation].terms.resource, query.resources)
             and is_between(_ended(run), query.since, query.until)

@@ -34,7 +34,6 @@ from fairbank.store.sql.conditions import (
     Condition,
     between,
     bytewise,
-    equal,
     is_in,
     is_measured,
     run_is_visible,
@@ -252,8 +251,9 @@ def _key(
     measured = is_measured(columns["partition"], columns["owner"])
     group: ColumnElement[Any]
     if by is UsageBy.JOB:
-        job: ColumnElement[Any] = cast(_r.job_id, Text)
-        group = case((measured, _r.cluster), else_=_r.cluster + literal_column("'/'", Text) + job)
+        group = _part_of(_r.cluster, _r.job_id, measured)
+    elif by is UsageBy.ALLOCATION_USER:
+        group = _part_of(cast(columns["allocation"], Text), columns["owner"], measured)
     else:
         group = day if by.is_time else columns[names.get(by, by.value)]
     named = {
@@ -265,6 +265,13 @@ def _key(
     return [column.label(name) for name, column in named.items()]
 
 
+def _part_of(
+    whole: ColumnElement[Any], part: ColumnElement[Any], measured: ColumnElement[Any]
+) -> ColumnElement[Any]:
+    """Return the group of a part of another group, which measured use does not have."""
+    return case((measured, whole), else_=whole + literal_column("'/'", Text) + cast(part, Text))
+
+
 def _wanted(query: UsageQuery, columns: Any) -> list[Condition]:
     """Return the conditions on runs, or on sums of runs, apart from the period."""
     a, of_resources = allocation.c, None
@@ -274,6 +281,6 @@ def _wanted(query: UsageQuery, columns: Any) -> list[Condition]:
         run_is_visible(query.visibility, columns),
         is_in(columns.project, query.projects),
         true() if of_resources is None else columns.allocation.in_(of_resources),
-        equal(columns.allocation, query.allocation),
+        is_in(columns.allocation, query.allocations),
         is_in(columns.owner, query.owners),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
@@ -90,6 +91,8 @@ DETAIL = (
 )
 RESOURCE_NAME = Column("RESOURCE", text("resource_name"))
 """Resource of a user's charges, with its clusters if their prices differ."""
+ALLOCATIONS_MAX = 200
+"""Allocations whose users are requested together: the bank's maximum."""
 BY_USER_SCHEMA = "fairbank.allocation-user/1"
 BY_USER = (
     Column("OWNER", text("user")),
@@ -275,25 +278,29 @@ def _allocations_or_users(context: Context, options: Namespace) -> Sequence[Row]
     # The default end of /usage is now, but an allocation has also paid for runs of a fast clock.
     period["until"] = period["until"] or f"{LAST_INSTANT}"
     names = ("id", "project", "account", "category", "resource", "start", "end")
-    shares = [
-        (row, used)
-        for row in rows
-        for used in context.rows("/usage", {"allocation": row["id"], "by": "user", **period})
-    ]
+    numbers = [row["id"] for row in rows]
+    query = {"by": "allocation-user", **period}
+    shares: dict[int, list[tuple[int | None, Row]]] = defaultdict(list)
+    for begin in range(0, len(numbers), ALLOCATIONS_MAX):
+        some = numbers[begin : begin + ALLOCATIONS_MAX]
+        for used in context.rows("/usage", {**query, "allocation": some}):
+            number, _, uid = used["group"].partition("/")
+            shares[int(number)].append((int(uid) if uid else None, used))
     names_of_resources = resource_names(
-        {(used["resource"], used["clusters"]) for _, used in shares}
+        {(used["resource"], used["clusters"]) for parts in shares.values() for _, used in parts}
     )
     return [
         {
             **{name: row[name] for name in names},
             "clusters": used["clusters"],
             "resource_name": names_of_resources[used["resource"], used["clusters"]],
-            "owner_uid": used["group"],
-            "user": user_name(used["group"]),
+            "owner_uid": uid,
+            "user": user_name(uid),
             "runs": used["runs"],
             "charged": used["charged"],
         }
-        for row, used in shares
+        for row in rows
+        for uid, used in shares[row["id"]]
     ]
 
 

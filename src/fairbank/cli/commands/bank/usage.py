@@ -49,6 +49,8 @@ def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
     return [*usage.columns(options.by), *zones]
 
 
+GROUPS = [by.value for by in UsageBy if by is not UsageBy.ALLOCATION_USER]
+"""Values of --by. `sproject` shows the users of allocations."""
 LIMIT = "only the N largest rows of each unit, of times the latest"
 """Help of --limit, without its default."""
 
@@ -62,7 +64,7 @@ def add_filters(parser: Parser) -> None:
     """Add the options that select usage and group it, without --limit."""
     add_accounts(parser)
     about = "what the rows are (default: user)"
-    add_option(parser, "--by", about, choices=[by.value for by in UsageBy], default="user")
+    add_option(parser, "--by", about, choices=GROUPS, default="user")
     add_users(parser)
     add_option(parser, "--me", "only what I used")
     about = "only what this allocation paid for, of whatever project"
