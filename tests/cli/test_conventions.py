@@ -68,6 +68,8 @@ ON_THE_HOST = {
     "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
     "cluster up", "cluster down", "cluster status", "env",
 }  # fmt: skip
+SHORT_COMMANDS = {"run", "log", "wait", "cancel"}
+"""These answer in a line, or with the output of a job."""
 IMPORTS = {"import csv", "storage import"}
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
@@ -127,6 +129,7 @@ def test_every_command_has_one_kind() -> None:
         | IMPORTS
         | AGENTS
         | QUEUE_COMMANDS
+        | SHORT_COMMANDS
         | SHELLS
     )
 
@@ -224,6 +227,7 @@ def test_removal_needs_yes_without_a_terminal(
         | ON_THE_HOST
         | AGENTS
         | QUEUE_COMMANDS
+        | SHORT_COMMANDS
         | {"audit verify", "audit heads", "queue"}
     ],
 )

@@ -78,9 +78,13 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts"),
         ("agent", "commands.slurm.agent", "run the agent next to slurmctld; show its status"),
     ),
-    "A queue of one's own": (
+    "Jobs, on a queue of one's own or on Slurm": (
         ("cluster", "commands.cluster.cluster", "start and stop a queue on this host"),
         ("env", "commands.cluster.environment", "print what makes a shell use that queue"),
+        ("run", "commands.queue.run", "run a command as a job"),
+        ("log", "commands.queue.log", "print the output of a job"),
+        ("wait", "commands.queue.wait", "wait until jobs have ended"),
+        ("cancel", "commands.queue.cancel", "cancel jobs"),
     ),
     "On the bank's host": (
         ("init", "commands.admin.server:INIT", "create a bank, or migrate an older one"),

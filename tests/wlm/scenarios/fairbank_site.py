@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
+from tests.support.server import FAIRBANK
 from tests.wlm.cluster.running_cluster import RunningCluster
 from tests.wlm.scenarios.scenario import Site
 from tests.wlm.scenarios.transcript import FIRST_JOB
@@ -72,6 +73,7 @@ def fairbank_site(home: Path, parallel: int = 4) -> Iterator[Site]:
             )
 
         environment = {**cluster.environment, "LC_ALL": "C.UTF-8", "USER": "x", "SHELL": "/bin/sh"}
+        environment["PATH"] += f":{Path(FAIRBANK).parent}"
         yield Site(home / "work", environment, states, parallel)
     finally:
         controller.close()

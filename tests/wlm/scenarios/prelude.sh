@@ -3,15 +3,20 @@
 
 LIMIT=${LIMIT:-150}  # seconds that a scenario may wait for one condition
 
-# Run sbatch. $J is the last job, $J1, $J2, ... are all in order.
-sbatch() {
-    command sbatch "$@" > .answer 2>&1
-    local code=$? job
+# Run sbatch, or `fairbank run`. $J is the last job, $J1, $J2, ... are all in order.
+submit() {
+    local code job
+    command "$@" > .answer 2>&1
+    code=$?
     cat .answer
-    job=$(sed -nE 's/^(Submitted batch job )?([0-9]{7})( .*)?$/\2/p' .answer)
+    job=$(sed -nE 's/^(Submitted batch job )?([0-9]{7})( .*)?$/\2/p
+        1s/^job ([0-9]{7}): .*$/\1/p' .answer)
     if [ -n "$job" ]; then J=$job; COUNT=$((COUNT + 1)); eval "J$COUNT=$job"; fi
     return $code
 }
+
+sbatch() { submit sbatch "$@"; }
+fairbank() { if [ "$1" = run ]; then submit fairbank "$@"; else command fairbank "$@"; fi; }
 
 # Print the states, or with a reason "state reason", of a job or of one task such as 7_2.
 states_of() {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from tests.slurm.lab.cluster import Cluster
+from tests.support.server import FAIRBANK
 from tests.wlm.scenarios.scenario import Site
 from tests.wlm.scenarios.transcript import FIRST_JOB
 
@@ -32,5 +34,6 @@ def slurm_site(cluster: Cluster) -> Site:
         return cluster.run("root", *words).checked().out
 
     folder = place.folder / "scenarios"
-    home = {"HOME": str(place.folder), "USER": "root", "SHELL": "/bin/sh"}
-    return Site(folder, {**place.environment, **home}, states, _PARALLEL)
+    own = {"HOME": str(place.folder), "USER": "root", "SHELL": "/bin/sh"}
+    own["PATH"] = f"{place.environment['PATH']}:{Path(FAIRBANK).parent}"
+    return Site(folder, {**place.environment, **own}, states, _PARALLEL)

@@ -100,6 +100,7 @@ class _Normaliser:
                 (r"\bslurmstepd-n\d\b", "slurmstepd"),  # of several slurmd on one host
                 # By chance: a process ended before slurmstepd sent it a signal.
                 (r"\nslurmstepd: error: _handle_signal_container: .* No such process", ""),
+                (r"; starts (now|in [^\n]*)", "; <start>"),  # Slurm takes other jobs for longer
                 (r"(?<=PRIO_PROCESS=)-?\d+", "0"),  # the priority with which the tests run
                 (r"\bn\[[\d,-]+\]", "<nodes>"),
                 (r"\bn\d\b", "<node>"),

@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
         )
         self.examples = examples
         self._greedy: set[str] = set()
+        self._has_command = False
         self.refuses_repeats = False
         """True for a command that writes: of two values of an option, one would be lost."""
         self.register("action", None, _Store)
@@ -51,7 +52,8 @@ class Parser(argparse.ArgumentParser):
         ]
         lines = [f"{self.prog}: {self.description}", ""]
         lines += ["Examples:", *(f"  {example}" for example in self.examples), ""]
-        lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]'])}", "", ""]
+        last = ["--", "COMMAND", "[ARGS...]"] if self._has_command else []
+        lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]', *last])}", "", ""]
         formatter = self._get_formatter()
         for group in self._action_groups:
             formatter.start_section(_TITLES.get(group.title or "", group.title))
@@ -66,6 +68,10 @@ class Parser(argparse.ArgumentParser):
     def takes_next(self, *flags: str) -> None:
         """Let these options take the next word even if it begins with -, as in `-S -Y`."""
         self._greedy.update(flags)
+
+    def takes_command(self) -> None:
+        """Let `--` begin the command line of another program, which `options.command` gets."""
+        self._has_command = True
 
     def _joined(self, words: Sequence[str]) -> Sequence[str]:
         joined: list[str] = []
@@ -86,6 +92,10 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the parsed options. Raises InvalidInput with the nearest names, or Shown."""
+        command: Sequence[str] = ()
+        if self._has_command and "--" in words:
+            place = words.index("--")
+            words, command = words[:place], words[place + 1 :]
         if "--helpformat" in words:
             self._require_nothing()
         # An argument that may be left out would be left out at the first option before it.
@@ -118,6 +128,8 @@ class Parser(argparse.ArgumentParser):
                 name[:40] if is_option else None,
             )
         _set_cluster(options)
+        if self._has_command:
+            options.command = command
         return options
 
     def _require_nothing(self) -> None:

@@ -57,12 +57,21 @@ def submit_job(name: str, line: SubmissionWords) -> int:
         return _wait(name, controller, answer.job) if "wait" in options else 0
 
 
-def job_to_submit(name: str, line: SubmissionWords) -> requests.JobToSubmit:
+def job_to_submit(
+    name: str, line: SubmissionWords, script: bytes | None = None
+) -> requests.JobToSubmit:
     """Return the job of a command line. Raises InvalidInput if something cannot be submitted.
 
     Begin and deadline are read here, since the controller has another time zone.
+
+    Args:
+        name: the command.
+        line: its command line.
+        script: the batch script; None: the one that the command line names.
     """
-    script, arguments = _script(name, line)
+    arguments: Sequence[str] = ()
+    if script is None:
+        script, arguments = _script(name, line)
     options = merged_options(
         [
             script_options(script, line.script or "script") if name == "sbatch" else {},

@@ -41,8 +41,8 @@ _BY_FIELD = {
         "time-min",
     ): "Invalid time-min specification (exceeds job's time or other limits)",
     (Conflict, "partition"): "Requested partition configuration not available now",
-    (NotFound, "account"): "Invalid account or account/partition combination specified",
     (Forbidden, "account"): "Invalid account or account/partition combination specified",
+    (NotFound, "account"): "Invalid account or account/partition combination specified",
     (NotFound, "qos"): "Invalid qos specification",
     (Forbidden, "qos"): "Invalid qos specification",
     (NotFound, "reservation"): "Requested reservation is invalid",
@@ -73,6 +73,21 @@ def slurm_sentence(error: FairbankError) -> str | None:
     kind = type(error)
     by_field = _BY_FIELD.get((kind, (error.field or "").removeprefix("--").lower()))
     return by_field or _BY_CLASS.get(kind)
+
+
+def error_of_sentence(name: str, printed: str) -> FairbankError:
+    """Return the error that a command of Slurm printed; `printed` is its standard error.
+
+    A sentence that stands for several errors is taken for the first one in the table.
+    """
+    lines = [line.removeprefix(f"{name}: ").removeprefix("error: ") for line in printed.split("\n")]
+    message = "; ".join(filter(None, lines)) or f"{name} failed without a message"
+    for (kind, field), sentence in _BY_FIELD.items():
+        if sentence in printed:
+            return kind(message, field=field)
+    if NO_ACCESS in printed:
+        return Forbidden(message)
+    return InvalidInput(message)
 
 
 def print_error(name: str, error: FairbankError) -> None:

@@ -1,0 +1,1 @@
+"""Short commands for a queue: the embedded workload manager, or Slurm."""

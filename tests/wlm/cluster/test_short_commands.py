@@ -1,0 +1,162 @@
+"""Short commands on a cluster with a bank: prices, other users, and what is imported.
+
+tests/wlm/scenarios/short.txt has their sessions, under Slurm and here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_startup import FORBIDDEN, START, interpreter_modules
+from tests.support.conditions import wait_until
+from tests.support.server import FAIRBANK
+from tests.wlm.cluster.live_cluster import LiveCluster
+
+PAGE = Path(__file__).parents[3] / "docs/howto/coming-from-task-spooler.md"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    running = LiveCluster(tmp_path_factory.mktemp("short"))
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def job_of(answer: subprocess.CompletedProcess[str]) -> str:
+    match = re.match(r"job (\d+): ", answer.stdout)
+    assert match, answer
+    return match[1]
+
+
+def test_answer_tells_what_the_bank_holds(cluster: LiveCluster) -> None:
+    answer = cluster.run("run", "-c", "4", "-t", "2h", "--", "true")
+    number = job_of(answer)
+    assert (answer.stdout, answer.stderr, answer.returncode) == (
+        f"job {number}: 4 CPUs, 2 h, holds 8 SU; starts now\n", "", 0,
+    )  # fmt: skip
+    assert cluster.run("wait", number).stdout == f"job {number}: COMPLETED\n"
+
+
+def test_answer_of_a_job_that_cannot_be_paid_has_what_is_left(cluster: LiveCluster) -> None:
+    cluster.fairbank("project", "create", "daemon", "-A", "poor")
+    cluster.fairbank("project", "add-user", "poor", str(os.getuid()))
+    terms = ("--end", "now+9days", "--amount", "1", "--reason", "test")
+    cluster.fairbank("alloc", "create", "-A", "poor", "-r", "cpu", *terms)
+    answer = cluster.run("run", "-A", "poor", "-t", "2h", "--", "true")
+    number = job_of(answer)
+    assert answer.stdout == (
+        f"job {number}: 1 CPU, 2 h, needs 2 SU, of which poor has 1 SU; waits for credit:"
+        f" fairbank why {number}\n"
+    )
+    wait_until(
+        lambda: "Allocation_exhausted" in cluster.slurm("squeue", "-j", number), "the refusal"
+    )
+    assert cluster.run("cancel", number).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("run", "-A", "nobodys", "--", "true"), 4, "has no association with account 'nobodys'"),
+        (("run", "-c", "5", "--", "true"), 2, "could ever run this job"),
+        (("run", "--gpus", "1", "--", "true"), 2, "--gpus is not supported"),
+        (("log", "4000000"), 3, "there is no job 4000000"),
+    ],
+)
+def test_wrong_request_is_refused_in_a_sentence(
+    cluster: LiveCluster, words: tuple[str, ...], code: int, message: str
+) -> None:
+    result = cluster.run(*words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert message in " ".join(result.stderr.split())
+    assert "  try: " in result.stderr
+
+
+def test_interrupted_wait_leaves_the_job_and_names_the_way_to_end_it(cluster: LiveCluster) -> None:
+    output = cluster.home / "output"
+    with output.open("wb") as file:
+        waiting = subprocess.Popen(
+            [FAIRBANK, "run", "--wait", "--", "sleep", "600"],
+            env=cluster.environment, cwd=cluster.home, stdout=file, stderr=file,
+        )  # fmt: skip
+    wait_until(lambda: output.read_text().endswith("\n"), "the number of the job")
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(30) == 130
+    match = re.search(r"job (\d+) goes on; to end it: fairbank cancel \1\n", output.read_text())
+    assert match, output.read_text()
+    assert cluster.run("cancel", match[1]).stdout == f"job {match[1]} is cancelled\n"
+
+
+def test_job_that_the_queue_has_forgotten_is_found_in_accounting(cluster: LiveCluster) -> None:
+    settings = cluster.directory / "wlm.toml"
+    settings.write_text(settings.read_text().replace("[cluster]", "[cluster]\nmin_job_age = 2", 1))
+    cluster.slurm("scontrol", "reconfigure")
+    number = job_of(cluster.run("run", "--wait", "--", "sh", "-c", "echo kept; exit 3"))
+    wait_until(lambda: number not in cluster.job_states(), "the queue to forget the job")
+    ended = cluster.run("wait", number)
+    assert (ended.stdout, ended.returncode) == (f"job {number}: FAILED, exit code 3\n", 3)
+    assert cluster.run("log", number).stdout == "kept\n"
+    assert cluster.run("cancel", number).returncode == 7
+    assert cluster.run("run", "--wait", "--after", number, "--", "true").returncode == 0
+
+
+def test_waiting_survives_a_killed_controller(cluster: LiveCluster) -> None:
+    number = job_of(cluster.run("run", "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done"))
+    waiting = subprocess.Popen(
+        [FAIRBANK, "wait", number],
+        env=cluster.environment, cwd=cluster.home, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    pid = cluster.daemon("controller")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    (cluster.home / "go").touch()
+    printed, _ = waiting.communicate(timeout=60)
+    assert (printed, waiting.returncode) == (f"job {number}: COMPLETED\n", 0)
+
+
+def test_nothing_heavy_is_imported(cluster: LiveCluster) -> None:
+    process = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", START, "run", "--", "true"],
+        env=cluster.environment, cwd=cluster.home, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = {line.split("|")[2].strip() for line in process.stderr.splitlines() if "|" in line}
+    # The command is quoted, and counts of TRES are fractions: together 3 ms.
+    heavy = FORBIDDEN - {"shlex", "fractions", "decimal"}
+    assert imported & heavy - interpreter_modules() == set()
+    assert not [name for name in imported if name.startswith(("fairbank.bank", "fairbank.slurm"))]
+
+
+def rows() -> list[tuple[str, str]]:
+    """Return the commands of the table: of task-spooler, and of Fairbank."""
+    row = re.compile(r"^\| `(tsp[^`]*)` \| `(fairbank [^`]*)` \|", re.MULTILINE)
+    commands = row.findall(PAGE.read_text())
+    assert len(commands) > 10
+    return commands
+
+
+def test_table_for_users_of_task_spooler_runs_as_written(cluster: LiveCluster) -> None:
+    """JOB is a job that has ended; of --after one that runs, and of cancel one that waits."""
+    (cluster.home / "train.py").write_text("print('trained')\n")
+    path = f"{Path(FAIRBANK).parent}:{cluster.environment['PATH']}"
+    ended = job_of(cluster.run("run", "--wait", "--", "true"))
+    for _, command in rows():
+        job = ended
+        if " cancel " in command:
+            job = job_of(cluster.run("run", "--", "sleep", "600"))
+        line = command.replace("JOB", job)
+        shell = subprocess.run(
+            ["bash", "-c", line],
+            env={**cluster.environment, "PATH": path},
+            cwd=cluster.home, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert shell.returncode == 0, (line, shell)
