@@ -83,6 +83,10 @@ def test_settings_named_in_the_environment_name_the_bank(home: Path) -> None:
 def test_directory_of_a_cluster_is_no_name_of_one(home: Path) -> None:
     assert read_client_settings({}, {"FAIRBANK_CLUSTER": "/var/tmp/q"}).cluster is None
     assert read_client_settings({}, {"FAIRBANK_CLUSTER": "darwin"}).cluster == "darwin"
+    write(home / "site.toml", 'cluster = "/var/tmp/q"\n')
+    assert read_client_settings({}, {}).cluster is None
+    write(home / ".config/fairbank/client.toml", 'cluster = "darwin"\n')
+    assert read_client_settings({}, {"FAIRBANK_CLUSTER": "/var/tmp/q"}).cluster == "darwin"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ PURE: Mapping[str, str] = {
 }
 SHELLS: Mapping[str, str] = {
     "unix_users": "",
+    "client_file": "core",
     "store": "core cluster bank",
     "service": "core cluster bank simulator store",
     "rest": "unix_users core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
@@ -60,7 +61,7 @@ SHELLS: Mapping[str, str] = {
     "statefile rest.auth rest.client rest.client.bank_client rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks report.slurm "
     "wlm.config wlm.core wlm.protocol wlm.protocol.frames wlm.protocol.messages",
-    "wlm.client": "core wlm.protocol.frames",
+    "wlm.client": "client_file core wlm.protocol.frames",
     "wlm.protocol.frames": "",
     "wlm.commands": "unix_users core core.submission report.slurm wlm.client",
     "wlm.stepd": "",  # and of the standard library only what a test lists
@@ -76,7 +77,7 @@ SHELLS: Mapping[str, str] = {
     "slurm.health.doctor": "core cluster rest.client rest.client.bank_client slurm slurm.parsers "
     "slurm.reconcile slurm.health",
     # Packages that load msgspec are not here: a command loads them when it runs (`is_free`).
-    "cli": "core core.submission bank report report.slurm rest.client",
+    "cli": "client_file core core.submission bank report report.slurm rest.client",
     "wlm": "",
     "setup": "*",  # any package
 }

@@ -14,6 +14,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.cli.framework.parser import Parser
 from fairbank.cli.framework.write import ENTRY_COLUMNS
+from fairbank.client_file import KEYS, SITE_FILE
 from fairbank.report.column_texts import ENTRIES, describe
 
 SHARED = ("Output", "Safety", "Bank and user", "Common options")
@@ -193,7 +194,7 @@ def _program_page() -> str:
             ),
         ]
     lines += [".SH FILES", *_pairs(_files())]
-    own = [(f"FAIRBANK_{key.upper()}", about) for key, about in client.KEYS.items()]
+    own = [(f"FAIRBANK_{key.upper()}", about) for key, about in KEYS.items()]
     lines += [
         ".SH ENVIRONMENT",
         "Options take precedence over the environment, and the environment over files.",
@@ -216,13 +217,13 @@ def _program_page() -> str:
 
 
 def _files() -> list[tuple[str, str]]:
-    keys = ", ".join(client.KEYS)
+    keys = ", ".join(KEYS)
     return [
         (
             "~/.config/fairbank/client.toml",
             f'address of the bank and defaults: lines KEY = "TEXT" of {keys}',
         ),
-        (client.SITE_FILE, "the same for all users of a host"),
+        (SITE_FILE, "the same for all users of a host"),
         (client.SITE_SOCKET, "socket of the site's bank"),
     ]
 

@@ -12,7 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.core.errors import Busy, Corrupt, FairbankError, Forbidden, NotFound, Unavailable
+from fairbank.core.errors import (
+    Busy,
+    Corrupt,
+    FairbankError,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
+from fairbank.wlm.client import connection as connection_module
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import SOCKET, Controller, cluster_directory
 from fairbank.wlm.protocol.commands import REQUESTS
@@ -116,14 +125,31 @@ def test_directory_without_controller_names_the_remedy(tmp_path: Path) -> None:
     assert "fairbank cluster up" in (raised.value.remedy or "")
 
 
-def test_directory_is_that_of_the_variable_else_of_the_user(
-    monkeypatch: pytest.MonkeyPatch,
+def test_directory_is_that_of_variable_user_file_own_cluster_or_site(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "/x")
+    for name in ("STATE", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
     monkeypatch.delenv("FAIRBANK_CLUSTER", raising=False)
-    assert cluster_directory() == "/x/fairbank/cluster"
+    monkeypatch.setattr(connection_module, "SITE_FILE", str(tmp_path / "site.toml"))
+    own, user_file = tmp_path / "STATE/fairbank/cluster", tmp_path / "CONFIG/fairbank/client.toml"
+    assert cluster_directory() == str(own)
+    (tmp_path / "site.toml").write_text('cluster = "/site"')
+    assert cluster_directory() == "/site"
+    own.mkdir(parents=True)
+    assert cluster_directory() == str(own)
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text('server = "unix:/bank"\ncluster = "/user"\n')
+    assert cluster_directory() == "/user"
+    monkeypatch.setenv("FAIRBANK_CLUSTER", "darwin")  # of a cluster beside Slurm
+    assert cluster_directory() == "/user"
     monkeypatch.setenv("FAIRBANK_CLUSTER", "/c")
     assert cluster_directory() == "/c"
+    user_file.write_text("speed = 3")
+    assert cluster_directory() == "/c"
+    monkeypatch.delenv("FAIRBANK_CLUSTER")
+    with pytest.raises(InvalidInput, match="'speed' is not a setting"):
+        cluster_directory()
 
 
 def test_command_waits_while_too_many_connect(tmp_path: Path) -> None:

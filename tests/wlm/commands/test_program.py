@@ -14,6 +14,7 @@ from tests.wlm.commands.conftest import RunCommand
 
 # Nothing else of Fairbank, and none of what makes a start slow.
 ALLOWED = (
+    "fairbank.client_file",
     "fairbank.core",
     "fairbank.report",
     "fairbank.unix_users",

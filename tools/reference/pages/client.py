@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairbank.cli.framework import client_settings as client
+from fairbank.client_file import KEYS, SITE_FILE
 
 
 def client_page() -> str:
@@ -21,7 +22,7 @@ def client_page() -> str:
         "4. your file `~/.config/fairbank/client.toml` (below `XDG_CONFIG_HOME` if that is set);",
         "5. for `server`: the socket of your own bank, if `fairbank init` made one: its settings",
         "   are `~/.local/state/fairbank/fairbank.toml` (below `XDG_STATE_HOME` if that is set);",
-        f"6. the site's file `{client.SITE_FILE}`;",
+        f"6. the site's file `{SITE_FILE}`;",
         f"7. for `server`: `{client.SITE_SOCKET}`.",
         "",
         "A bank named in 3 or 5 that is not running is an error (exit code 6): the commands never",
@@ -32,10 +33,7 @@ def client_page() -> str:
         "",
         "| Key | Environment | Meaning |",
         "| --- | --- | --- |",
-        *(
-            f"| `{key}` | `FAIRBANK_{key.upper()}` | {about} |"
-            for key, about in client.KEYS.items()
-        ),
+        *(f"| `{key}` | `FAIRBANK_{key.upper()}` | {about} |" for key, about in KEYS.items()),
         "",
         "On a Unix socket the kernel names the user. Over the network a token is used if",
         "`token_file` names one, else MUNGE. See [Authentication](authentication.md).",

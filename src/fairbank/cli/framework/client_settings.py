@@ -6,29 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from fairbank.client_file import KEYS, SITE_FILE, read_client_file, user_file
 from fairbank.core.errors import InvalidInput
 from fairbank.core.os_errors import translate_os_error
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.signers import read_token
 
-SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
-KEYS = {
-    "server": (
-        "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or https://host"
-    ),
-    "server_name": "name of the bank in MUNGE credentials (default: fairbank)",
-    "token_file": "file with a token, to authenticate over the network; readable by its owner only",
-    "munge_socket": "socket of munged, if not the default",
-    "libmunge": "MUNGE library, if not the default",
-    "cluster": (
-        "default cluster (-M) of commands that need one; lists have all clusters. In the"
-        " environment, an absolute path is the directory of fairbank cluster"
-    ),
-    "account": "default project of fairbank quote (-A)",
-}
-"""Keys of a client file. In the environment they are in capitals, after FAIRBANK_."""
-
 ENVIRONMENT = {
     "FAIRBANK_FORMAT_BALANCE": (
         "default columns of fairbank balance, as for -o; every command with a table has its own"
@@ -91,23 +75,26 @@ class Settings(NamedTuple):
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
     """Return each key from the first source that has it. Raises InvalidInput with file and key."""
-    config = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     environment = {key: environ.get(f"FAIRBANK_{key.upper()}") for key in KEYS}
-    if (environment["cluster"] or "").startswith("/"):  # the directory of fairbank cluster
-        del environment["cluster"]
-    values = _set_values(environment) | _set_values(flags)
+    values = _without_directory(_set_values(environment)) | _set_values(flags)
     values = _address_in(environ.get("FAIRBANK_CONFIG"), "FAIRBANK_CONFIG", values) | values
-    values = _file(f"{config}/fairbank/client.toml") | values
+    values = _without_directory(read_client_file(user_file(environ))) | values
     # A bank of one's own comes before the host's bank even if it does not run: a command for the
     # one must not reach the other.
     values = _address_in(_own_bank(environ), "server", values) | values
-    values = _file(SITE_FILE) | values
+    values = _without_directory(read_client_file(SITE_FILE)) | values
     is_named = "server" in values
     return Settings(**{"server": f"unix:{SITE_SOCKET}", **values}, is_named=is_named)
 
 
 def _set_values(values: Mapping[str, str | None]) -> dict[str, str]:
     return {key: value for key, value in values.items() if value}
+
+
+def _without_directory(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values without a directory of `fairbank cluster`."""
+    is_directory = values.get("cluster", "").startswith("/")
+    return {key: text for key, text in values.items() if key != "cluster" or not is_directory}
 
 
 def _own_bank(environ: Mapping[str, str]) -> str | None:
@@ -131,7 +118,7 @@ def _address_in(path: str | None, field: str, known: Mapping[str, str]) -> dict[
     """
     if path is None or "server" in known:
         return {}
-    from fairbank.core.settings_file import parse_toml, read_whole  # as in _file
+    from fairbank.core.settings_file import parse_toml, read_whole  # as in read_client_file
 
     try:
         with open(path, "rb") as file:
@@ -145,21 +132,3 @@ def _address_in(path: str | None, field: str, known: Mapping[str, str]) -> dict[
             field=field,
             remedy="name the file that fairbank init wrote, or the bank with --server",
         ) from bad
-
-
-def _file(path: str) -> dict[str, str]:
-    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
-        return {}
-    from fairbank.core.settings_file import parse_toml, read_whole  # 13 ms, only if there is a file
-
-    with open(path, "rb") as file:
-        values = parse_toml(read_whole(file, path, field=path), path, field=path)
-    for key, value in values.items():
-        if key not in KEYS or not isinstance(value, str):
-            keys = ", ".join(sorted(KEYS))
-            raise InvalidInput(
-                f"{path}: {key!r} is not a setting, or its value is not text",
-                field=key,
-                remedy=f'a line is KEY = "TEXT"; keys: {keys}',
-            )
-    return values

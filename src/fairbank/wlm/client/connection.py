@@ -9,6 +9,7 @@ import struct
 from types import TracebackType
 from typing import Any
 
+from fairbank.client_file import SITE_FILE, read_client_file, user_file
 from fairbank.core import errors
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.wlm.protocol.frames import (
@@ -29,15 +30,25 @@ _CHUNK = 256 * 1024
 
 
 def cluster_directory() -> str:
-    """Return the directory of the cluster: FAIRBANK_CLUSTER, else that of the user.
+    """Return the directory of the cluster: the first that is named by FAIRBANK_CLUSTER or the
+    user's client file, is the user's own and exists, or is named by the client file of the site.
 
-    A FAIRBANK_CLUSTER that is no absolute path is the name of a cluster beside Slurm.
+    A text that is no absolute path is the name of a cluster beside Slurm.
     """
-    directory = os.environ.get("FAIRBANK_CLUSTER", "")
-    if directory.startswith("/"):
-        return directory
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "fairbank", "cluster")
+    own = os.path.join(state, "fairbank", "cluster")
+    named = _path(os.environ.get("FAIRBANK_CLUSTER")) or _path_in(user_file(os.environ))
+    if named or os.path.isdir(own):
+        return named or own
+    return _path_in(SITE_FILE) or own
+
+
+def _path_in(file: str) -> str | None:
+    return _path(read_client_file(file).get("cluster"))
+
+
+def _path(text: str | None) -> str | None:
+    return text if text and text.startswith("/") else None
 
 
 class Controller:

@@ -96,7 +96,8 @@ def _reason(reason: Reason) -> list[str]:
 
 
 def _environment() -> list[str]:
-    from fairbank.cli.framework.client_settings import ENVIRONMENT, KEYS, SITE_FILE
+    from fairbank.cli.framework.client_settings import ENVIRONMENT
+    from fairbank.client_file import KEYS, SITE_FILE
 
     own = [(f"FAIRBANK_{key.upper()}", about) for key, about in KEYS.items()]
     return [
