@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import fairbank
 from fairbank.cli.framework.host import own_name
 from tests.rest.server.echo_server import needs_root
 from tests.support.conditions import wait_until
@@ -51,6 +52,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
 
 def test_directory_is_for_its_owner_only(cluster: RunningCluster) -> None:
     assert stat.S_IMODE(cluster.directory.stat().st_mode) == 0o700
+
+
+def test_no_file_is_set_uid_or_set_gid(cluster: RunningCluster) -> None:
+    """The kernel names the users, so that no command needs the rights of another one."""
+    package = Path(fairbank.__path__[0])
+    files = [path for folder in (cluster.directory, package) for path in folder.rglob("*")]
+    modes = {path: path.stat().st_mode for path in [*files, Path(FAIRBANK)] if path.is_file()}
+    assert {"sbatch", "scontrol", "state.sqlite"} <= {path.name for path in modes}
+    assert [path for path, mode in modes.items() if mode & (stat.S_ISUID | stat.S_ISGID)] == []
 
 
 def test_second_up_says_that_the_cluster_is_up_and_changes_nothing(cluster: RunningCluster) -> None:
@@ -278,9 +288,11 @@ def test_killed_supervisor_leaves_no_daemon_and_the_next_up_starts_all(
     assert set(cluster.states()) == set(DAEMONS)
 
 
-def test_down_with_a_running_job_needs_now_and_leaves_nothing(cluster: RunningCluster) -> None:
-    number = cluster.slurm("sbatch", "--parsable", "-J", "long", "--wrap", "sleep 600").strip()
-    wait_until(lambda: "R" in cluster.slurm("squeue", "-h", "-o", "%t"), "the job to run")
+def test_down_needs_now_while_a_job_runs_and_gives_it_notice(cluster: RunningCluster) -> None:
+    saved = cluster.home / "saved"
+    script = f"trap 'echo all > {saved}; exit' TERM; touch {saved}; sleep 600 & wait"
+    number = cluster.slurm("sbatch", "--parsable", "-J", "long", "--wrap", script).strip()
+    wait_until(saved.exists, "the job to run")
     waiting = cluster.slurm("sbatch", "--parsable", "-d", f"after:{number}+9", "--wrap", "true")
     refused = cluster.run("cluster", "down")
     assert refused.returncode == 7
@@ -290,6 +302,7 @@ def test_down_with_a_running_job_needs_now_and_leaves_nothing(cluster: RunningCl
     with broken_settings(cluster):
         ended = cluster.run("cluster", "down", "--now")
     assert (ended.returncode, ended.stdout) == (0, f"the cluster in {cluster.directory} is down\n")
+    assert saved.read_text() == "all\n"
     assert cluster.processes() == set()
     assert cluster.traces() == []
     assert cluster.run("cluster", "down").returncode == 0

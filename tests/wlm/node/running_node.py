@@ -153,6 +153,10 @@ class RunningNode:
         return self._log.read_text()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def launcher(self) -> int:
         """Process id of the launcher: the child of the daemon that is no Prolog or Epilog."""
         table = process_table().values()

@@ -111,6 +111,19 @@ def wait_for_state(controller: Controller, number: int, state: str) -> None:
     wait_until(lambda: job(controller, number, "state", "flag") == [state, ""], f"{number} {state}")
 
 
+def test_usage_of_jobs_on_two_nodes_is_counted_on_each(controller: Controller) -> None:
+    script = "(ulimit -t 1; while :; do :; done)"  # one CPU second
+    jobs = {node: submit(controller, script, nodelist=node) for node in ("n1", "n2")}
+    for node, number in jobs.items():
+        requests.wait(controller, number)
+        columns = ["nodes", "total_cpu", "processor"]
+        rows = requests.rows(controller, "accounting", columns, matching={"jobs": [str(number)]})
+        assert rows.rows is not None
+        ((nodes, milliseconds, processor),) = rows.rows
+        assert (nodes, processor[1]) == (node, node)
+        assert 500 <= milliseconds < 1_500  # the limit counts clock ticks
+
+
 def test_only_the_last_run_of_a_requeued_job_is_accounted(controller: Controller) -> None:
     number = submit(controller, '[ "$SLURM_RESTART_COUNT" = 1 ] || exec sleep 1000')
     wait_for_state(controller, number, "RUNNING")
