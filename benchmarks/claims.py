@@ -26,6 +26,7 @@ from benchmarks import (
     simulate,
     step_daemon,
     traces,
+    unchanged_queue,
     usage,
     waiting_jobs,
     workload_manager,
@@ -62,6 +63,7 @@ CLAIMS: Mapping[str, Measure] = {
     "step_daemon": step_daemon.measure,
     "workload_manager": workload_manager.measure,
     "full_controller": full_controller.measure,
+    "unchanged_queue": unchanged_queue.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,

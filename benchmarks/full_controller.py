@@ -56,18 +56,24 @@ ControllerFigures = Mapping[str, float]
 
 
 @contextmanager
-def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
-    """Run the controller and the nodes; yield its directory and process id."""
+def waiting_controller(say: Say, jobs: int) -> Iterator[tuple[Path, int]]:
+    """Run a controller with waiting jobs, and no node; yield its directory and process id."""
     with TemporaryDirectory(prefix="fb-") as folder, ExitStack() as processes:
         directory = Path(folder)
         (directory / "nodes").mkdir()
         (directory / "wlm.toml").write_text(SETTINGS)
         pid = _start(processes, "fairbank.wlm.controller", folder)
         with ThreadPoolExecutor(4) as threads:
-            parts = [range(part, WAITING + NODES, 4) for part in range(4)]
-            list(threads.map(_submit, [directory] * 4, parts))
-        say(f"{WAITING + NODES:,} jobs are submitted")
-        _start(processes, "benchmarks.simulated_nodes", folder, NODES, CPUS, MEMORY, ENDS)
+            list(threads.map(_submit, [directory] * 4, [range(part, jobs, 4) for part in range(4)]))
+        say(f"{jobs:,} jobs are submitted")
+        yield directory, pid
+
+
+@contextmanager
+def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
+    """Run the controller and the nodes; yield its directory and process id."""
+    with waiting_controller(say, WAITING + NODES) as (directory, pid), ExitStack() as processes:
+        _start(processes, "benchmarks.simulated_nodes", directory, NODES, CPUS, MEMORY, ENDS)
         with Controller(directory) as controller:
             while controller.request("statistics")["jobs_running"] < NODES // 2:
                 time.sleep(0.5)
