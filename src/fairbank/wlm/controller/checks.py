@@ -79,14 +79,13 @@ def _shared_cores(facts: LiveFacts) -> Iterator[str]:
     for node in state.nodes:
         users: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         most: dict[tuple[str, int], int] = {}
-        for job in state.jobs_on(node):
-            grants = () if job.run is None else job.run.allocation.grants
-            for binding in (grant.binding for grant in grants if grant.binding.node == node):
-                cores = [("core", core) for core in binding.cores]
-                for unit in [*cores, *(("GPU", gpu) for gpu in binding.gpus)]:
-                    users[unit].append(job.number)
-                    rows = binding.rows if unit[0] == "core" else 1
-                    most[unit] = min(most.get(unit, rows), rows)
+        for number, grant in state.grants_on(node):
+            binding = grant.binding
+            cores = [("core", core) for core in binding.cores]
+            for unit in [*cores, *(("GPU", gpu) for gpu in binding.gpus)]:
+                users[unit].append(number)
+                rows = binding.rows if unit[0] == "core" else 1
+                most[unit] = min(most.get(unit, rows), rows)
         for (kind, number), jobs in users.items():
             if len(jobs) > most[kind, number]:
                 yield f"{kind} {number} of node {node} has the jobs {_listed(jobs)}"

@@ -63,13 +63,7 @@ class ControllerMetrics(Collector):
 
     def _gauges(self) -> Mapping[str, Values]:
         runner, state = self._runner, self._runner.state
-        allocated = sum(
-            grant.cpus
-            for job in state.jobs.values()
-            if job.run is not None
-            for grant in job.run.allocation.grants
-            if grant.binding.node in job.run.left
-        )
+        allocated = sum(grant.cpus for node in state.nodes for _, grant in state.grants_on(node))
         conditions = Counter(node.state.value for node in state.table.nodes)
         return {
             "jobs": _by_word(Counter(job.state.base for job in state.jobs.values())),

@@ -84,13 +84,7 @@ def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
 
 def _real_resources(tx: Transition, real: Node) -> NodeResources:
     """Return what a node has registered, and not less than its jobs have."""
-    grants = [
-        grant
-        for job in tx.state.jobs_on(real.name)
-        if job.run is not None
-        for grant in job.run.allocation.grants
-        if grant.binding.node == real.name
-    ]
+    grants = [grant for _, grant in tx.state.grants_on(real.name)]
     threads = tx.state.configured[real.name].threads
     cores = [core + 1 for grant in grants for core in grant.binding.cores]
     return NodeResources(

@@ -22,13 +22,10 @@ from fairbank.wlm.core.factors.usage import note_associations
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, NodeGrant, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import expected_starts, occupied_nodes
-from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
 
 NO_ANSWER = "Fairbank_does_not_answer"
 """Reason of a job that is held because no agent answers, as with the plug-in of slurmctld."""
-
-Bindings = dict[str, list[NodeBinding]]
 
 
 def carry_out(tx: Transition, made: PlanMade) -> None:
@@ -44,7 +41,9 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
         tx.state.plan_changes += starts != tx.state.expected_starts
         tx.state.expected_starts = starts
     nodes = occupied_nodes(tx.state, tx.now)
-    held = _bindings(tx.state)
+    held = {
+        node: [grant.binding for _, grant in tx.state.grants_on(node)] for node in tx.state.nodes
+    }
     for start in plan.starts:
         job = tx.state.jobs.get(record_number(start.job.number))
         if job is None or not _may_start(tx, nodes, job, start.job, start.placement):
@@ -60,7 +59,7 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
             continue
         nodes.limits.record_start(start.job, start.placement)
         for binding in bound:
-            held.setdefault(binding.node, []).append(binding)
+            held[binding.node].append(binding)
         _allocate(tx, job, start.job, start.placement, bound)
         tx.state.backfilled += start.job.number in plan.backfilled
     _record_reasons(tx, plan)
@@ -108,17 +107,6 @@ def _may_start(
     if node_set.without(placement.nodes, usable):
         return False
     return nodes.limits.hold_reason(request, partition, placement) is None
-
-
-def _bindings(state: CoreState) -> Bindings:
-    """Return what the runs hold, by node."""
-    held: Bindings = {}
-    for node in state.nodes:
-        for job in state.jobs_on(node):
-            grants = job.run.allocation.grants if job.run is not None else ()
-            bindings = [grant.binding for grant in grants if grant.binding.node == node]
-            held.setdefault(node, []).extend(bindings)
-    return held
 
 
 def _preempt(tx: Transition, nodes: Nodes, placement: Placement) -> None:

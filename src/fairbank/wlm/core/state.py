@@ -22,7 +22,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.accounts import AccountRules, BankAccount, account_rules, with_bank_accounts
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
-from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, WlmJob
+from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, NodeGrant, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import WlmSettings
 
@@ -312,6 +312,16 @@ class CoreState:
     def jobs_on(self, node: str) -> list[WlmJob]:
         """Return the jobs with processes on a node, by number."""
         return [self.jobs[number] for number in sorted(self._by_node.get(node, ()))]
+
+    def grants_on(self, node: str) -> list[tuple[int, NodeGrant]]:
+        """Return what jobs with processes on a node have of it, with their numbers."""
+        return [
+            (job.number, grant)
+            for job in self.jobs_on(node)
+            if job.run is not None
+            for grant in job.run.allocation.grants
+            if grant.binding.node == node
+        ]
 
     def dependents(self, job: DependencyJob) -> set[int]:
         """Return the numbers of the pending jobs that may depend on a job."""

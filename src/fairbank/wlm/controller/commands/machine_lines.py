@@ -81,11 +81,8 @@ def _node_line(
     state: CoreState, node: Node, words: list[str], partitions: str, reservation: Reservation | None
 ) -> NodeLine:
     status = state.nodes[node.name]
-    cpus = memory = 0
-    for job in state.jobs_on(node.name):
-        for grant in job.run.allocation.grants if job.run is not None else ():
-            if grant.binding.node == node.name:
-                cpus, memory = cpus + grant.cpus, memory + grant.memory
+    grants = [grant for _, grant in state.grants_on(node.name)]
+    cpus, memory = sum(grant.cpus for grant in grants), sum(grant.memory for grant in grants)
     features = ",".join(sorted(node.features)) or None
     rule = state.settings.accounting.billing_rule
     gpus = {f"gres/{GPU}": sum(gpu.number for gpu in node.gpus)} if node.gpus else {}
