@@ -7,6 +7,7 @@ import os
 import pwd
 import socket
 import struct
+from asyncio import BaseTransport
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -30,6 +31,12 @@ def peer_at(connection: socket.socket | None) -> Peer | None:
         return None
     ucred = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     return Peer(*_UCRED.unpack(ucred))
+
+
+def is_own_user(transport: BaseTransport) -> bool:
+    """Return True if root, or the user of this process, is at the other end of a Unix socket."""
+    peer = peer_at(transport.get_extra_info("socket"))
+    return peer is not None and peer.uid in (0, os.geteuid())
 
 
 def peer_of(scope: Mapping[str, Any]) -> Peer | None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 import fairbank
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.core.slurm_numbers import parse_debug_level
-from fairbank.rest.auth.peers import peer_at
+from fairbank.rest.auth.peers import is_own_user
 from fairbank.rest.server.log import set_debug_level
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.statefile.local_disk import check_local_disk
@@ -93,7 +90,7 @@ class NodeServer:
         hello = Hello(role="node", name=self._hosted.name)
         listener = bind_unix(Path(self._hosted.socket), mode=0o600)
         self._server = await asyncio.get_running_loop().create_unix_server(
-            lambda: Connection(self, hello, _is_own_user), sock=listener
+            lambda: Connection(self, hello, is_own_user), sock=listener
         )
 
     def close(self) -> None:
@@ -134,22 +131,15 @@ class NodeServer:
 
     def _registration(self) -> Registration:
         host = read_host()
-        self._reported = cpus, memory, tmp = self._resources(host)
+        self._reported = cpus, memory, _ = self._resources(host)
         return Registration(
             node=self._hosted.name,
             release=fairbank.__version__,
             started=self._started,
-            cpus=cpus,
-            memory=memory,
-            free_memory=host.free_memory,
-            tmp=tmp,
-            load=host.load,
-            boot_time=host.boot_time,
-            system=host.system,
-            machine=host.machine,
             boot_id=self._context.boot_id,
             control_groups=self._groups.parent is not None,
             runs=tuple(run.status for run in self._runs.values()),
+            **host._replace(cpus=cpus, memory=memory)._asdict(),
         )
 
     def _resources(self, host: HostState) -> tuple[int, int, int]:
@@ -257,8 +247,3 @@ class NodeServer:
         for run, seconds in zip(runs, ended, strict=True):
             if seconds is not None:
                 run.sample(seconds, table)
-
-
-def _is_own_user(transport: asyncio.BaseTransport) -> bool:
-    peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
-    return peer is not None and peer.uid in (0, os.geteuid())

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import grp
 import logging
-import os
-import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
-from fairbank.rest.auth.peers import Peer, groups_of, peer_at
+from fairbank.rest.auth.peers import Peer, groups_of, is_own_user, peer_at
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.unix_users import user_name
 from fairbank.wlm.controller.commands.submissions import Submitter
@@ -68,8 +66,8 @@ class CommandConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(UNREAD_MAX)
         self._make_space()
         self._connections[self] = None
-        peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
-        if peer is None or peer.uid not in (0, os.geteuid()):
+        peer = peer_at(transport.get_extra_info("socket"))
+        if peer is None or not is_own_user(transport):
             error = Forbidden("this is the cluster of another user", remedy="make your own")
             self._transport.write(encode_error(0, error))
             self._transport.close()

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import cast
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
-from fairbank.rest.auth.peers import peer_at
+from fairbank.rest.auth.peers import is_own_user
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_requests import limit_request, start_request
 from fairbank.wlm.core.effects import ChangeLimit, Message, StartRun
@@ -91,7 +88,7 @@ class NodeLink:
         hello = wire.Hello(role="controller", name=self._runner.settings.cluster.cluster_name)
         try:
             _, self._connection = await asyncio.get_running_loop().create_unix_connection(
-                lambda: Connection(self, hello, _is_own_user), str(self._path)
+                lambda: Connection(self, hello, is_own_user), str(self._path)
             )
         except OSError:
             self._connection = None
@@ -259,8 +256,3 @@ class NodeLinks:
         if isinstance(answer, wire.ErrorMessage):
             raise Unavailable(f"node {node}: {answer.message}", remedy=answer.remedy)
         return answer
-
-
-def _is_own_user(transport: asyncio.BaseTransport) -> bool:
-    peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
-    return peer is not None and peer.uid in (0, os.geteuid())
