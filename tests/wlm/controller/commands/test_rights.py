@@ -13,10 +13,11 @@ import pytest
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import Conflict, FairbankError, Forbidden
+from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.wlm.controller.commands.answers import CommandAnswers
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import StateStore
 from fairbank.wlm.core.events import NodeRegistered
 from fairbank.wlm.core.settings import DaemonSettings, WlmSettings
@@ -33,26 +34,14 @@ USERS = {caller.name: Submitter(caller, 100) for caller in (ALICE, BOB, OPERATOR
 Answer = Callable[..., Awaitable[dict[str, Any]]]
 
 
-class NoNodes:
-    """Nodes of which none is connected."""
-
-    @property
-    def registrations(self) -> dict[str, Any]:
-        return {}
-
-    async def ask(self, node: str, request: Any) -> Any:
-        raise Conflict("the node is not connected")
-
-
 @asynccontextmanager
 async def controller(directory: Path, settings: WlmSettings) -> AsyncIterator[Answer]:
     """Run a controller without nodes, and yield a function that makes requests of users."""
     runner = CoreRunner(settings, StateStore(directory / "state.sqlite"))
     runner.handle(NodeRegistered(NODES[0], "boot"))
     task = asyncio.create_task(runner.run())
-    answers = CommandAnswers(
-        runner, NoNodes(), reconfigure=lambda: ["a note"], shut_down=lambda: None
-    )
+    nodes = NodeLinks(directory, runner, asyncio.create_task)
+    answers = CommandAnswers(runner, nodes, reconfigure=lambda: ["a note"], shut_down=lambda: None)
 
     async def ask(user: str, kind: type[cmd.CommandRequest], **fields: Any) -> dict[str, Any]:
         request: Any = kind(version=1, **fields)

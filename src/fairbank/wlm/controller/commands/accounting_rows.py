@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
@@ -14,22 +14,14 @@ from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun, live_record
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import AccountedRun, RunFilter
 from fairbank.wlm.core.jobs import EndedRun
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
-from fairbank.wlm.protocol.messages import Message, PollUsage, Registration, RunUsage, UsageReport
+from fairbank.wlm.protocol.messages import PollUsage, RunUsage, UsageReport
 
 Keyed = tuple[Sequence[int], object]
 """Line with its key, which grows from line to line."""
-
-
-class NodeRequests(Protocol):
-    """Links to the nodes, and what they have registered last."""
-
-    @property
-    def registrations(self) -> Mapping[str, Registration]: ...
-
-    async def ask(self, node: str, request: Message) -> Message: ...
 
 
 class RowPage(NamedTuple):
@@ -56,7 +48,7 @@ _LIVE = 2**62
 
 
 async def accounting_page(
-    runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, after: tuple[int, ...]
+    runner: CoreRunner, nodes: NodeLinks, request: RowsRequest, after: tuple[int, ...]
 ) -> RowPage:
     """Return a page of runs: those that have ended, by their ends, then the others."""
     wanted, first = request.filter, after[0] if after else 0
@@ -87,7 +79,7 @@ async def accounting_page(
     return page_of(lines, after)
 
 
-async def _live_usage(runner: CoreRunner, nodes: NodeRequests) -> dict[Run, RunUsage]:
+async def _live_usage(runner: CoreRunner, nodes: NodeLinks) -> dict[Run, RunUsage]:
     """Return the usage of the scripts that run now, as far as their nodes answer."""
     runs = (job.active_run for job in runner.state.jobs.values())
     usage: dict[Run, RunUsage] = {}

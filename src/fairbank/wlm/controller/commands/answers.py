@@ -18,7 +18,6 @@ from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.rest.server.log import set_debug_level
 from fairbank.unix_users import user_name
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
-from fairbank.wlm.controller.commands.accounting_rows import NodeRequests
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
 from fairbank.wlm.controller.commands.job_filter import (
@@ -37,6 +36,7 @@ from fairbank.wlm.controller.commands.rows import rows_answer
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
+from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import digest
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
@@ -58,7 +58,7 @@ class CommandAnswers:
     def __init__(
         self,
         runner: CoreRunner,
-        nodes: NodeRequests,
+        nodes: NodeLinks,
         *,
         reconfigure: Callable[[], Sequence[str]],
         shut_down: Callable[[], None],

@@ -22,12 +22,7 @@ from fairbank.wlm.controller.commands.account_lines import (
     user_lines,
 )
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun
-from fairbank.wlm.controller.commands.accounting_rows import (
-    Keyed,
-    NodeRequests,
-    accounting_page,
-    page_of,
-)
+from fairbank.wlm.controller.commands.accounting_rows import Keyed, accounting_page, page_of
 from fairbank.wlm.controller.commands.job_filter import has, selected_jobs
 from fairbank.wlm.controller.commands.job_lines import ShownJob, shown_tasks
 from fairbank.wlm.controller.commands.machine_lines import (
@@ -42,6 +37,7 @@ from fairbank.wlm.controller.commands.order_lines import (
     share_lines,
 )
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.core.effects import Table
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import Moment
@@ -67,7 +63,7 @@ class RowKind(NamedTuple):
 
 
 async def rows_answer(
-    runner: CoreRunner, nodes: NodeRequests, request: RowsRequest, caller: Caller
+    runner: CoreRunner, nodes: NodeLinks, request: RowsRequest, caller: Caller
 ) -> Mapping[str, Any]:
     """Return a page of rows, without what the user may not see.
 
