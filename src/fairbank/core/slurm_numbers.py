@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from fairbank.core.errors import InvalidInput
 
+RELEASE = "24.11.0"
+"""Release of Slurm whose forms the commands have."""
+
 U32_MAX = 2**32 - 1
 """Largest unsigned 32-bit integer: weights, nodes, CPUs, priorities of QOS and associations."""
 

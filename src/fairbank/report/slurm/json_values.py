@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fairbank.core.slurm_numbers import RELEASE
 from fairbank.report.slurm.job_rows import NO_LIMIT
 
 Form = Callable[[Any], Any]
@@ -64,6 +65,6 @@ def document(key: str, rows: Sequence[Any], **others: Any) -> str:
     """Return the JSON of a command: a list under its key, and other values beside it."""
     meta = {
         "plugin": {"type": "", "name": "", "data_parser": "", "accounting_storage": ""},
-        "slurm": {"version": {"major": "24", "micro": "0", "minor": "11"}, "release": "24.11.0"},
+        "slurm": {"version": {"major": "24", "micro": "0", "minor": "11"}, "release": RELEASE},
     }
     return json.dumps({key: rows, **others, "meta": meta, "errors": [], "warnings": []}, indent=2)

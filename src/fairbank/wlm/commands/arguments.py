@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-
-RELEASE = "24.11.0"
-"""Release of Slurm whose forms the commands have."""
+from fairbank.core.slurm_numbers import RELEASE
 
 _COMMA = re.compile(r",(?![^[]*\])")
 _OFF = frozenset({"", "0", "f", "false", "n", "no"})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fairbank import __version__
-from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.core.slurm_numbers import RELEASE, STATIC_TRES
 from fairbank.core.time import show_duration
 from fairbank.core.tres import BillingRule
 from fairbank.priority.settings import Algorithm, PrioritySettings
@@ -21,8 +21,6 @@ from fairbank.wlm.controller.totals import RequestTotal
 from fairbank.wlm.core.settings import AccountingSettings, SchedulingSettings, WlmSettings
 
 Lines = Iterator[tuple[str, str]]
-SLURM_VERSION = "24.11.0"
-"""Release of Slurm whose forms the commands have."""
 
 
 def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[str, str]]:
@@ -45,7 +43,7 @@ def setting_lines(settings: WlmSettings, host: str, owner: str) -> list[tuple[st
         "SlurmctldHost[0]": next(iter(hosts), host),
         "SlurmctldTimeout": "120 sec",  # Slurm's default: it has no effect without a backup
         "SlurmUser": owner,
-        "SLURM_VERSION": SLURM_VERSION,
+        "SLURM_VERSION": RELEASE,
     }
     return sorted(lines.items(), key=lambda line: line[0].lower())
 
