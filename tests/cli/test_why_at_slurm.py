@@ -962,6 +962,9 @@ def remedy(run: Run, job: object, folder: Path) -> str | None:
         ("JobHeldAdmin", "an administrator"),
         ("JobHoldMaxRequeue", "an administrator"),
         ("launch_failed_requeued_held", "its owner, or an administrator"),
+        ("user_env_retrieval_failed_requeued_held", "its owner, or an administrator"),
+        ("launch_failure_limit_exceeded_requeued_held", "an administrator"),
+        ("job_requeued_in_special_exit_state", "its owner, or an administrator"),
     ],
 )
 def test_held_job_has_the_command_that_releases_it(

@@ -172,8 +172,8 @@ _PLAIN: Mapping[str, str] = {
     ),
     "SystemFailure": "Slurm itself failed: its disk, its network or a plug-in.",
     "JobLaunchFailure": (
-        "It could not be launched: a prolog failed, its directory did not exist, or its owner is"
-        " unknown on a node."
+        "It could not be launched: a prolog failed, its directory did not exist, or its owner or"
+        " the owner's environment is unknown on a node."
     ),
     "NonZeroExitCode": "It ended with an exit code other than 0.",
     "TimeLimit": "It ran until its time limit.",

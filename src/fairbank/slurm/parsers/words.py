@@ -68,8 +68,9 @@ _SENTENCES = (
     (re.compile(r"Job's account not"), "AccountNotAllowed"),
     (re.compile(r"uid \d+ not in group permitted"), "AccountNotAllowed"),
     (re.compile(r"Job's QOS not"), "QOSNotAllowed"),
-    (re.compile(r"launch failed requeued held"), "JobLaunchFailure"),
-    (re.compile(r"job requeued in held state"), "JobHeldUser"),
+    (re.compile(r"(launch|user env retrieval) failed requeued held"), "JobLaunchFailure"),
+    (re.compile(r"launch failure limit exceeded requeued held"), "JobHoldMaxRequeue"),
+    (re.compile(r"job requeued in (held|special exit) state"), "JobHeldUser"),
     (re.compile(r"RaisedSignal:"), "RaisedSignal"),
 )
 """Sentences that slurmctld gives instead of its own word."""
