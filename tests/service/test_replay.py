@@ -53,13 +53,35 @@ def test_every_invariant_of_the_policy_holds(
     result = replay_one_job(tmp_path / "one.swf", overrun)
     assert ([allocation.remaining for allocation in result.allocations], result.written_off) == (
         [available],
-        off,
+        {"cpu": off},
     )
     assert (result.checks[0].what, result.checks[0].figures) == (
         claim,
         f"the least remaining is {available} SU-minutes",
     )
     assert [check.what for check in result.checks if not check.holds_true] == []
+
+
+def test_amounts_of_two_resources_are_not_added(tmp_path: Path) -> None:
+    """Two jobs at the same time: 2 processors for an hour, and one beside a GPU for half an hour.
+    Of each nine tenths are granted, and the limit of both is a quarter of an hour.
+    """
+    path = tmp_path / "two.swf"
+    path.write_text(
+        "; UnixStartTime: 843466800\n; Partition: 1 batch\n; Partition: 2 gpu\n"
+        "  1 0 0 3600 2 -1 -1 2 900 -1 1 12 7 1 1 1 -1 -1\n"
+        "  2 0 0 1800 1 -1 -1 1 900 -1 1 12 7 1 1 2 -1 -1\n"
+    )
+    result = replay(
+        Ledger(MemoryStore(), Policy()), partial(open_trace, path), ReplayPlan(cluster="trace")
+    )
+    assert result.held_peak == {"cpu": 2 * 15, "gpu": 15}
+    assert result.expected == {"cpu": 120, "gpu": 30}
+    assert result.written_off == {"cpu": 12, "gpu": 3}
+    assert {check.figures for check in result.checks} >= {
+        "0 runs open, 0 SU-minutes of cpu, 0 SU-minutes of gpu held",
+        "108 of cpu charged, 108 due, 12 written off; 27 of gpu charged, 27 due, 3 written off",
+    }
 
 
 def test_pipe_is_refused(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_only_an_admitted_run_is_charged() -> None:
         runs.take(request, Refusal(Reason.INSUFFICIENT_CREDIT) if is_first else Done(1, amount=1))
         seen.append((submitted.at, type(request), request.reported.run.job_id, request.amount))
     assert seen == [(0, Hold, 1, 1), (100, Hold, 2, 1), (160, Charge, 2, 1)]
-    assert (runs.counts.refusals, runs.counts.expected) == ({"INSUFFICIENT_CREDIT": 1}, 1)
+    assert (runs.counts.refusals, runs.counts.expected) == ({"INSUFFICIENT_CREDIT": 1}, {"cpu": 1})
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,8 @@ class ReplayRuns:
         self._projects, self._plan = projects, plan
         # Runs are removed from both at their end, so that neither grows with the trace.
         self._refused: set[Run] = set()
-        self._holding: dict[Run, int] = {}
-        self._held = 0
+        self._holding: dict[Run, tuple[str, int]] = {}
+        self._held: dict[str, int] = {}
 
     def requests(self, jobs: Iterator[SwfJob], tick: Tick | None) -> Iterator[SubmittedRequest]:
         """Yield a hold for each start, and a charge or a release for each end of a run that was not
@@ -222,9 +222,10 @@ class ReplayRuns:
             self._refused.add(request.reported.run)
             return
         played.holds += 1
-        self._holding[request.reported.run] = outcome.amount
-        self._held += outcome.amount
-        played.held_peak = max(played.held_peak, self._held)
+        resource = request.resource
+        self._holding[request.reported.run] = resource, outcome.amount
+        self._held[resource] = held = self._held.get(resource, 0) + outcome.amount
+        played.held_peak[resource] = max(played.held_peak.get(resource, 0), held)
 
     def _note_end(self, request: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
@@ -236,10 +237,12 @@ class ReplayRuns:
                 )
             return
         played = self.counts
-        self._held -= self._holding.pop(request.reported.run)
-        played.written_off += outcome.written_off
+        resource, held = self._holding.pop(request.reported.run)
+        self._held[resource] -= held
+        written_off = played.written_off.get(resource, 0) + outcome.written_off
+        played.written_off[resource] = written_off
         if isinstance(request, Charge):
             played.charges += 1
-            played.expected += request.amount
+            played.expected[resource] = played.expected.get(resource, 0) + request.amount
         else:
             played.releases += 1

@@ -22,17 +22,19 @@ class ReplayInvariant(msgspec.Struct, frozen=True):
 
 
 class ReplayCounts(msgspec.Struct):
-    """Counts of the bank's answers. `expected` is the cost of all charged runs by the trace and
-    `held_peak` the maximum of held credit, in SU-minutes.
+    """Counts of the bank's answers.
+
+    In SU-minutes by resource are `written_off`, `expected`, the cost of all charged runs by the
+    trace, and `held_peak`, the maximum of held credit.
     """
 
     holds: int = 0
     charges: int = 0
     releases: int = 0
     refusals: dict[str, int] = {}
-    written_off: int = 0
-    expected: int = 0
-    held_peak: int = 0
+    written_off: dict[str, int] = {}
+    expected: dict[str, int] = {}
+    held_peak: dict[str, int] = {}
 
     @property
     def operations(self) -> int:
@@ -85,21 +87,31 @@ def check_invariants(
         counts: counts of the bank's answers, and the cost of all charged runs by the trace.
         policy: rules of the bank, which decide how far an allocation may be overdrawn.
     """
-    charged = sum(allocation.charged for allocation in allocations)
-    held = sum(allocation.held for allocation in allocations)
-    due = counts.expected - counts.written_off
+    charged: dict[str, int] = {}
+    held: dict[str, int] = {}
+    for allocation in allocations:
+        resource = allocation.terms.resource
+        charged[resource] = charged.get(resource, 0) + allocation.charged
+        held[resource] = held.get(resource, 0) + allocation.held
+    off = {name: counts.written_off.get(name, 0) for name in charged}
+    due = {name: counts.expected.get(name, 0) - off[name] for name in charged}
     open_runs = counts.holds - counts.charges - counts.releases
     return [
         _overdrawn(allocations, policy),
         ReplayInvariant(
             "every run is resolved once, nothing stays held",
-            held == 0 and open_runs == 0,
-            f"{open_runs} runs open, {show_minutes(held)} held",
+            not any(held.values()) and open_runs == 0,
+            f"{open_runs} runs open, "
+            + ", ".join(f"{show_minutes(held[name])} of {name}" for name in sorted(held))
+            + " held",
         ),
         ReplayInvariant(
             "charges equal the trace's own sum",
             charged == due,
-            f"{charged} charged, {due} due, {counts.written_off} written off",
+            "; ".join(
+                f"{charged[name]} of {name} charged, {due[name]} due, {off[name]} written off"
+                for name in sorted(charged)
+            ),
         ),
     ]
 

@@ -10,10 +10,12 @@ from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_option, count, file_read
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.report.cells import folded
 from fairbank.report.columns import Column, Summand, day, last_day, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -127,7 +129,13 @@ def show_replay(context: Context, done: ReplayResult) -> None:
         {"what": check.what, "ok": check.holds_true, "figures": check.figures}
         for check in done.checks
     ]
-    more = {"summary": {name: value for name, value, _ in figures}, "checks": checks}
+    amounts = _amounts(done)
+    resources = [
+        {"resource": name} | {figure: of[name] for figure, of in amounts.items()}
+        for name in amounts["written_off"]
+    ]
+    summary = {name: value for name, value, _ in figures if name not in amounts}
+    more = {"summary": summary, "resources": resources, "checks": checks}
     plain_form = context.options.form is None
     if plain_form:
         for name, _, value in figures:
@@ -140,13 +148,12 @@ def show_replay(context: Context, done: ReplayResult) -> None:
         for balance in done.balances
     ]
     caption = f"unit {context.format.unit}"
-    show(context, Listing("fairbank.replay/1", COLUMNS, rows, caption, more=more))
+    show(context, Listing("fairbank.replay/2", COLUMNS, rows, caption, more=more))
     if plain_form:
         context.print_text()
         for check in done.checks:
-            context.print_text(
-                f"{'ok' if check.holds_true else 'x '}  {check.what}: {check.figures}"
-            )
+            line = f"{'ok' if check.holds_true else 'x '}  {check.what}: {check.figures}"
+            context.print_lines(folded(line, context.width))
 
 
 def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, str]]:
@@ -167,11 +174,21 @@ def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, 
         ("charges", done.charges, f"{done.charges:,}"),
         ("releases", done.releases, f"{done.releases:,}"),
         ("refusals", done.refusals, f"{refused:,}" + (f": {reasons}" if refused else "")),
-        ("held_at_the_peak", done.held_peak, context.format.su_text(done.held_peak)),
-        ("written_off", done.written_off, context.format.su_text(done.written_off)),
+        *((figure, of, _in_words(context, of)) for figure, of in _amounts(done).items()),
         ("operations", done.operations, work),
         ("fingerprint", done.fingerprint, fingerprint),
     ]
+
+
+def _amounts(done: ReplayResult) -> dict[str, dict[str, int]]:
+    """Return the figures that are amounts, by resource: SU of two resources are not added."""
+    names = sorted({allocation.terms.resource for allocation in done.allocations})
+    figures = {"held_at_the_peak": done.held_peak, "written_off": done.written_off}
+    return {figure: {name: of.get(name, 0) for name in names} for figure, of in figures.items()}
+
+
+def _in_words(context: Context, amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{context.format.su_text(su)} of {name}" for name, su in amounts.items())
 
 
 COMMAND = Command(
