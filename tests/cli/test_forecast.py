@@ -155,6 +155,11 @@ def test_classic_score_after_a_pause_is_a_factor(run: Run) -> None:
             for text in ("", "nan", "1e400")
         ),
         (
+            ("--pause", "3M"),
+            "'3M' is ambiguous: M may mean minutes or months field: --pause try: write 3minutes or"
+            " 3months",
+        ),
+        (
             ("--run", "9" * 30),
             "SU-minutes is more than the bank counts in one entry field: --run try: at most"
             " 1000000000000000m, which is 16,666,666,666,666.67 SU",

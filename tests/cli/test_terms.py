@@ -265,6 +265,14 @@ def test_cap_of_a_user_who_is_no_member_warns(changing: Run) -> None:
         assert changing("alloc", "cap", *words).err == "", words
 
 
+def test_term_of_minutes_or_months_is_not_guessed(changing: Run) -> None:
+    """A grant of 6 months would be over after 6 minutes."""
+    words = ("alloc", "create", "-A", "chem_qmc", "-r", "test", "--reason", "test", "--end")
+    result = changing(*words, "now+6M")
+    assert (result.code, result.out) == (2, "")
+    assert "field: --end\n  try: write now+6minutes or now+6months\n" in result.err
+
+
 @pytest.mark.parametrize(
     ("words", "field"),
     [

@@ -186,6 +186,16 @@ def parse_moment(
     return _in_range(seconds, text, field)
 
 
+def check_unit(text: str, *, field: str) -> None:
+    """Raise InvalidInput for `now+6M`: Slurm takes M for minutes, and many people mean months."""
+    if match := re.fullmatch(r"\s*(.{0,40}\d)M\s*", text, re.ASCII):
+        raise InvalidInput(
+            f"{text[:40]!r} is ambiguous: M may mean minutes or months",
+            field=field,
+            remedy=f"write {match[1]}minutes or {match[1]}months",
+        )
+
+
 def _unit(word: str | None, units: Mapping[str, int] = _UNITS) -> int:
     """Return the seconds or months of a unit, or 0 if the unit is unknown."""
     if not word:

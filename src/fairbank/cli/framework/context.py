@@ -14,7 +14,7 @@ from fairbank.cli.framework.client_settings import Settings, read_client_setting
 from fairbank.cli.framework.host import Local, zone_name
 from fairbank.cli.framework.screen import pager_of, show_text, terminal_width
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
-from fairbank.core.time import Instant, parse_instant, parse_moment
+from fairbank.core.time import Instant, check_unit, parse_instant, parse_moment
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.tables import JsonSource, as_json, envelope
@@ -338,6 +338,7 @@ class Context(Terminal):
         word = default if typed is None else typed
         if word is None:
             return None
+        check_unit(word, field=field)
         return f"{parse_moment(word, self.now(), self.zone, field=field)}"
 
     def period(

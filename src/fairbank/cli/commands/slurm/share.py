@@ -19,7 +19,7 @@ from fairbank.cli.framework.host import check_users, own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
-from fairbank.core.time import iso, parse_moment
+from fairbank.core.time import check_unit, iso, parse_moment
 from fairbank.core.units import parse_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
@@ -95,6 +95,7 @@ def add(parser: Parser) -> None:
 
 
 def _pause(text: str) -> int:
+    check_unit(text, field="--pause")
     if not re.fullmatch(r"0*[1-9]\d{0,5}[a-z]+", text.lower(), re.ASCII):
         raise ArgumentTypeError(f"{text[:40]!r} is not a length of time; write for example 3weeks")
     try:
