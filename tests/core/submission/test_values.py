@@ -107,7 +107,7 @@ INVALID = [
     ("--nice", "x 2147483646"),
     ("--priority", "-1 4294967294"),
     ("--kill-on-invalid-dep", "maybe y"),
-    ("--open-mode", "x"),
+    ("--open-mode", "x foo"),
     ("--signal", "foo BUS 10@70000 X:10 B: 0 USR1@5x"),
     ("--mail-type", "lunch"),
     ("--propagate", "CORE,FOO"),

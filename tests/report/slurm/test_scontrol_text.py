@@ -529,3 +529,12 @@ def test_every_value_of_a_template_is_a_value_of_the_row(kind: type[Any]) -> Non
     row = kind(1) if kind is JobLine else kind("x")
     text = scontrol.show(row, TEMPLATES[kind], HERE, has_details=True)
     assert not set("{}<>|%") & set(text)
+
+
+def test_text_that_would_break_a_line_is_escaped() -> None:
+    row = JOB_19._replace(name="caf\xe9|x", comment="a\nJobId=8\x1b[2J\u202e", work_dir="/\udce9")
+    text = scontrol.show(row, scontrol.JOB, HERE)
+    assert "   Comment=a\\nJobId=8\\x1b[2J\\u202e \n" in text
+    assert "JobName=caf\xe9|x\n" in text
+    assert "WorkDir=/\udce9\n" in text
+    assert [job.job_id for job in read_jobs(shown(row, details=True)).rows] == [19]

@@ -235,6 +235,7 @@ def test_refusal_ends_with_the_sentence_of_slurm(
         ("requeuehold State=SpecialExit", "no job is named"),
         ("requeuehold State=Other 7", "Invalid state specification other"),
         ("update JobId=7 TimeLimit", "Invalid input: TimeLimit"),
+        ("update JobId= TimeLimit=7", "no job is named"),
         ("update TimeLimit=7", "No valid entity in update command"),
         ("create node=n1", "neither a partition nor a reservation"),
         ("write script 7", "invalid write argument: script"),
@@ -244,8 +245,8 @@ def test_refusal_ends_with_the_sentence_of_slurm(
         ("--zzz", "unrecognized option '--zzz'"),
     ],
     ids=[
-        "nothing", "keyword", "ambiguous", "few", "many", "no-job", "state", "word", "entity",
-        "create", "write", "pid", "setdebug", "suspend", "option",
+        "nothing", "keyword", "ambiguous", "few", "many", "no-job", "state", "word", "no-id",
+        "entity", "create", "write", "pid", "setdebug", "suspend", "option",
     ],
 )  # fmt: skip
 def test_bad_command_line_is_refused(

@@ -264,9 +264,15 @@ def test_output_that_cannot_be_written_fails_the_job(
         place = place / "out"
     code, out, _ = command("sbatch", "-W", "-o", str(place), "--wrap", "echo text")
     assert code == 1
-    end = command("sacct", "-nXPj", out.split()[-1], "-o", "State,ExitCode").out
+    number = out.split()[-1]
+    end = command("sacct", "-nXPj", number, "-o", "State,ExitCode,SystemComment").out.strip()
     # On a full disk the script has begun, and decides itself.
-    assert end == ("FAILED|1:0\n" if kind == "full" else "FAILED|0:53\n")
+    if kind == "full":
+        assert end == "FAILED|1:0|"
+        return
+    assert end.startswith(f"FAILED|0:53|cannot open the output {place}: ")
+    comment = end.rpartition("|")[2]
+    assert f"SystemComment={comment} \n" in command("scontrol", "show", "job", number).out
 
 
 def test_missing_directory_of_an_output_file_is_created(

@@ -583,6 +583,16 @@ def test_running_job_takes_a_new_limit_and_name_and_no_new_partition() -> None:
     assert world.state(number) == "TIMEOUT COMPLETING"
 
 
+def test_new_name_of_a_job_obeys_the_rule_of_submission() -> None:
+    world = World()
+    number = world.submit(cpus=1)
+    for name in ("a\nb", "", "\u202eb", "x" * 256):
+        body = ev.UpdateJob(jobs=named(number), name=name)
+        assert isinstance(world.request(body), InvalidInput)
+    assert world.request(ev.UpdateJob(jobs=named(number), name="a|b")) is None
+    assert world.job(number).submission.name == "a|b"
+
+
 def test_changed_request_is_what_limits_count() -> None:
     world = World()
     number = world.submit(cpus=1)

@@ -181,7 +181,7 @@ def unless_off(text: str, field: str) -> bool:
 def open_mode(text: str, field: str) -> str:
     """Return `append` or `truncate`, of which the first letter is enough."""
     modes = {"a": "append", "t": "truncate"}
-    return modes[word(text[:1], field, "a t")]
+    return modes.get(text[:1].lower()) or word(text, field, " ".join(modes.values()))
 
 
 def priority(text: str, field: str) -> int:

@@ -87,7 +87,11 @@ def _run(row: Any) -> dict[str, Any]:
             "task_id": number(int(task) if task.isdigit() else None),
             "task": task,
         },
-        "comment": {"administrator": text(row.admin_comment), "job": text(row.comment)},
+        "comment": {
+            "administrator": text(row.admin_comment),
+            "job": text(row.comment),
+            "system": text(row.system_comment),
+        },
         "flags": words(row.flags),
         "kill_request_user": "" if row.cancelled_by is None else str(row.cancelled_by),
         "required": {"CPUs": row.requested_cpus, "memory_per_node": number(row.requested_memory)},

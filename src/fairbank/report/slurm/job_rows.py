@@ -115,6 +115,7 @@ class JobLine(NamedTuple):
     std_err: str | None = None
     comment: str | None = None
     admin_comment: str | None = None
+    system_comment: str | None = None
     extra: str | None = None
     kill_invalid: str | None = None
     wckey: str | None = None

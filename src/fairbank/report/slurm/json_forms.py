@@ -34,6 +34,7 @@ JOB: Fields = {
     "account": ("account", text),
     "accrue_time": ("accrued", number),
     "admin_comment": ("admin_comment", text),
+    "system_comment": ("system_comment", text),
     "allocating_node": ("submit_host", text),
     "array_job_id": ("array_job", number),
     "array_task_id": ("task", number),

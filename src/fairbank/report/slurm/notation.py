@@ -5,6 +5,7 @@ Source: docs/reference/slurm-rules.md, "Output of Slurm's commands".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -133,14 +134,26 @@ Written = str | int | float | None
 Writer = Callable[[Any, Notation], Written]
 
 
+# Control characters, line separators and direction marks. Other characters may not be printable
+# either, such as bytes of a file name that are no UTF-8, but they break no line.
+_BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def in_one_line(words: str) -> str:
+    """Return a text with `\\n` and the like for what would break its line, or forge another."""
+    if words.isprintable():
+        return words
+    return _BREAKING.sub(lambda match: match[0].encode("unicode_escape").decode(), words)
+
+
 def text(value: object, notation: Notation) -> str:
     """Return a text or a number."""
-    return NULL if value is None else str(value)
+    return NULL if value is None else in_one_line(str(value))
 
 
 def plain(value: Written, notation: Notation) -> Written:
-    """Return the value as it is: of accounting, where None stands for a blank cell."""
-    return value
+    """Return the value in one line: of accounting, where None stands for a blank cell."""
+    return in_one_line(value) if isinstance(value, str) else value
 
 
 def else_word(word: str, write: Writer = text) -> Writer:

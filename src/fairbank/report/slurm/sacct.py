@@ -125,6 +125,7 @@ class AccountingLine(NamedTuple):
     reservation_id: int | None = None
     comment: str | None = None
     admin_comment: str | None = None
+    system_comment: str | None = None
     extra: str | None = None
     submit_line: str | None = None
     work_dir: str | None = None
@@ -329,7 +330,7 @@ _SACCT = (
     SlurmColumn("Submit", "submitted", _date, width=19),
     SlurmColumn("SubmitLine", "submit_line", plain),
     SlurmColumn("Suspended", "suspended", _length, width=10),
-    _absent("SystemComment", 15),
+    SlurmColumn("SystemComment", "system_comment", plain, width=15),
     SlurmColumn("SystemCPU", "system_cpu", _known(_processor_time), width=10),
     SlurmColumn("Timelimit", "job_limit", _known(duration), width=10),
     SlurmColumn("TimelimitRaw", "job_limit", _known(_minutes), width=10),

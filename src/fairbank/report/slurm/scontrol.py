@@ -96,6 +96,7 @@ JOB = (
     "Command={command}",
     "WorkDir={work_dir}",
     "<AdminComment={admin_comment} >",
+    "<SystemComment={system_comment} >",
     "<Comment={comment} >",
     "<Extra={extra} >",
     "<StdErr={std_err}>",

@@ -156,7 +156,7 @@ COLUMNS = table(
     SlurmColumn("StdIn", "std_in", head="STDIN"),
     SlurmColumn("StdOut", "std_out", head="STDOUT"),
     SlurmColumn("SubmitTime", "submitted", _time, "SUBMIT_TIME", "V"),
-    _absent("system_comment", "SYSTEM_COMMENT"),
+    SlurmColumn("system_comment", "system_comment", head="SYSTEM_COMMENT"),
     _absent("Threads", "THREADS_PER_CORE", "*", "J"),
     SlurmColumn("TimeLeft", "seconds_left", _limit, "TIME_LEFT", "L"),
     SlurmColumn("TimeLimit", "limit", _limit, "TIME_LIMIT", "l"),

@@ -207,7 +207,7 @@ def _update(controller: Controller, words: Sequence[str]) -> int:
         name = kinds[kind].partition("=")[2]
         fields = read_fields([word for word in words if word != kinds[kind]])
         if kind == "job":
-            return _update_jobs(controller, split_jobs(name), fields)
+            return _update_jobs(controller, _jobs([name]), fields)
         try:
             if kind == "node":
                 controller.request("update-node", nodes=name, fields=fields)

@@ -189,7 +189,7 @@ def read_names(text: str, field: str) -> tuple[str, ...]:
     return tuple(ids.name(part, field=field) for part in split_list(text))
 
 
-NAME = ValueForm("name", words.name)
+NAME = ValueForm("name in one line without , = or quotes", words.name)
 NAMES = ValueForm("names with commas between them", read_names)
 PATH = ValueForm("absolute path", _path)
 TEXT = ValueForm("one line of text", lambda text, field: ids.comment(text, field=field))

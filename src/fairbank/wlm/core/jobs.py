@@ -155,6 +155,7 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     ended       time at which its end was decided; its processes may live on
     end         final state, or REQUEUED; empty: it has not ended
     status      exit status of wait(2)
+    failure     why its script could not be started, or was ended; empty: nothing went wrong
     left        nodes that are not cleared: processes or an epilog may run there
     grace_ends  monotonic time at which it is ended, because it is preempted
     is_warned   the signal that its job asked for before the limit was sent: it comes once
@@ -168,6 +169,7 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     ended: Moment | None = None
     end: str = ""
     status: int = 0
+    failure: str = ""
     left: tuple[str, ...] = ()
     grace_ends: int | None = None
     is_warned: bool = False

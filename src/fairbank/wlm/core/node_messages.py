@@ -36,6 +36,8 @@ kept from starting gets it as well.
 """
 CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
+_FAULTS = frozenset({"exit", "launch", "prolog", "step_daemon_killed"})
+"""Causes of ends that come with what went wrong, if anything did."""
 _NEVER, _IF_SILENT = 0, 1
 """Values of ReturnToService: a node that was DOWN waits for an administrator; only one that did
 not respond returns by itself. With others every node does.
@@ -217,21 +219,25 @@ def record_change(tx: Transition, message: RunChanged) -> None:
         pids = ",".join(map(str, seen.unkillable[:20]))
         change_condition(tx, node, NodeEvent.DRAINED, f"Kill task failed: pids {pids}")
     job = _job(tx, node, seen.run)
-    if job is None or job.run is None:
+    run = None if job is None else job.run
+    if job is None or run is None:
         if is_cleared:
             _drop_stray(tx, node, seen.run)
         return
+    if end is not None and end.cause in _FAULTS and end.text and job.active_run is not None:
+        run = msgspec.structs.replace(run, failure=end.text)
+        job = tx.put_job(job, run=run)
     if has_never_run:
         if is_cleared and job.state is JobState.CONFIGURING:
             fail_launch(tx, job, is_prolog=has_prolog_failed)
     elif end is not None and (
         # Each node keeps the time limit itself, and the batch node need not be the first.
-        node == job.run.batch_node or (end.cause == "time_limit" and not job.run.end)
+        node == run.batch_node or (end.cause == "time_limit" and not run.end)
     ):
         status = KILLED_STATUS if end.status is None else end.status
-        _end(tx, job, job.run, status, is_late=end.cause == "time_limit")
-    elif node == job.run.batch_node and seen.state == "running":
-        _begin(tx, job, job.run)
+        _end(tx, job, run, status, is_late=end.cause == "time_limit")
+    elif node == run.batch_node and seen.state == "running":
+        _begin(tx, job, run)
     job = tx.state.jobs[job.number]
     if is_cleared:
         clear_node(tx, job, node)

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import Conflict, FairbankError, Forbidden, NotFound
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.time import Instant
 from fairbank.priority.limits.usage import QosLimits
 from fairbank.wlm.config.entries import slurm_conf_keywords
@@ -335,12 +335,23 @@ def test_change_of_a_reservation_keeps_the_rest() -> None:
         {"Nodes": "n0", "Duration": "60", "Users": "alice", "Flags": "DAILY"},
         {"Nodes": "n0", "Duration": "60", "Users": "alice", "PartitionName": "none"},
         {"Nodes": "n0", "EndTime": "2001-01-01", "Users": "alice"},
+        {"Nodes": "n0", "Duration": "60", "Users": "alice", "ReservationName": "a\nb"},
+        {"Nodes": "n0", "Duration": "60", "Users": "alice", "ReservationName": "a,b"},
     ],
-    ids=["users", "length", "nodes", "too many", "flag", "partition", "end"],
+    ids=["users", "length", "nodes", "too many", "flag", "partition", "end", "line", "comma"],
 )
 def test_bad_reservation_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(FairbankError):
         reserve(world(), **fields)
+
+
+def test_error_says_what_a_word_is_not() -> None:
+    with pytest.raises(InvalidInput, match="'DAILY' is not a flag"):
+        reserve(world(), Nodes="n0", Duration="60", Users="alice", Flags="DAILY")
+    with pytest.raises(InvalidInput, match="'BAKE' is not a state to set"):
+        node_updates(world().core.state, "n0", {"State": "BAKE"})
+    with pytest.raises(InvalidInput, match="ends before it begins"):
+        reserve(world(), Nodes="n0", EndTime="2001-01-01", Users="alice")
 
 
 def test_field_may_be_cut_short_if_one_begins_so() -> None:

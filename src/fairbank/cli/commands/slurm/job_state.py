@@ -259,6 +259,8 @@ def _ended(context: Context, job: str, run: Row) -> str:
     ended = context.format.moment(instant_of(run["ended"]))
     lasted = "" if run["elapsed"] is None else f" after {show_duration(run['elapsed'])}"
     code = "" if run["exit_code"] is None else f", exit code {run['exit_code']}"
+    if run["exit_signal"]:
+        code = f", signal {run['exit_signal']}"
     outcome = f": {run['outcome']}{code}" if run["outcome"] else ""
     return f"{who} ended at {ended}{lasted}{outcome}"
 

@@ -87,8 +87,9 @@ _CPU_TIMES = ("user_cpu", "system_cpu", "total_cpu")
 _OF_RUNS = (
     "user", "uid", "group", "gid", "partition", "qos", "requested_qos", "priority",
     "reason", "derived_exit_code", "cancelled_by", "planned", "limit", "requested_tres", "features",
-    "licenses", "reservation", "comment", "admin_comment", "submit_line", "work_dir", "std_in",
-    "std_out", "std_err", "wckey", "flags", "eligible", "restarts", "requested_memory",
+    "licenses", "reservation", "comment", "admin_comment", "system_comment", "submit_line",
+    "work_dir", "std_in", "std_out", "std_err", "wckey", "flags", "eligible", "restarts",
+    "requested_memory",
 )  # fmt: skip
 """Fields that only steps have, that a run adds up from its steps, and that only it has."""
 BATCH = "batch"

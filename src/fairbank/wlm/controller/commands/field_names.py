@@ -12,15 +12,22 @@ T = TypeVar("T")
 
 LETTERS_MIN = 3
 """Fewest letters of a name that is cut short."""
+_FIELD = "a field that can change"
 
 
-def find_field(name: str, known: Mapping[str, T]) -> T:
-    """Return what stands for a field. Raises InvalidInput as `field_name` does."""
-    return known[field_name(name, known)]
+def find_field(name: str, known: Mapping[str, T], what: str = _FIELD) -> T:
+    """Return what stands for a field, or other word. Raises InvalidInput as `field_name` does."""
+    return known[field_name(name, known, what)]
 
 
-def field_name(name: str, known: Mapping[str, object]) -> str:
-    """Return the full name of a field. Raises InvalidInput if there is none, or several fit."""
+def field_name(name: str, known: Mapping[str, object], what: str = _FIELD) -> str:
+    """Return the full name of a field. Raises InvalidInput if there is none, or several fit.
+
+    Args:
+        name: the name, which may be cut short.
+        known: the names that there are.
+        what: what the name stands for, in the error.
+    """
     wanted = name.lower()
     by_name = {full.lower(): full for full in known}
     begun = [full for full in by_name if len(wanted) >= LETTERS_MIN and full.startswith(wanted)]
@@ -30,7 +37,7 @@ def field_name(name: str, known: Mapping[str, object]) -> str:
         return by_name[begun[0]]
     near = get_close_matches(wanted, by_name, n=1)
     raise InvalidInput(
-        f"{name[:40]!a} is not a field that can change",
+        f"{name[:40]!a} is not {what}",
         field="field",
         remedy=f"did you mean {by_name[near[0]]}?" if near else f"one of {', '.join(known)}",
     )

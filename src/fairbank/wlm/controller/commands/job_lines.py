@@ -236,6 +236,7 @@ COMMON_FIELDS: Fields[ShownRequest] = {
     "std_err": lambda s: s.files.error,
     "comment": lambda s: s.submission.comment or None,
     "extra": lambda s: s.submission.extra or None,
+    "system_comment": lambda s: s.run.failure or None if s.run else None,
     "wckey": lambda s: s.submission.wckey or None,
 }
 """Fields that a job has in the queue and in accounting."""

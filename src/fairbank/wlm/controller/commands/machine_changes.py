@@ -10,6 +10,7 @@ import msgspec
 from fairbank.cluster.node import WEIGHT_MAX
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
+from fairbank.core import ids
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
 from fairbank.core.hostlist import compress, expand
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
@@ -70,7 +71,7 @@ def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> lis
     if not values.keys() - {"reason"} and not values.get("reason"):
         raise InvalidInput("State is missing", field="State", remedy="State=DRAIN Reason=...")
     if "event" in values:
-        values["event"] = find_field(values["event"], _NODE_EVENTS)
+        values["event"] = find_field(values["event"], _NODE_EVENTS, "a state to set")
     if "weight" in values:
         values["weight"] = _weight(*texts["weight"])
     if "features" in values:
@@ -169,6 +170,8 @@ def changed_reservation(
         raise Conflict(
             f"there is a reservation {name}", field="ReservationName", remedy="choose another name"
         )
+    if before is None:
+        ids.name(name, field="ReservationName")
     values: dict[str, Any] = {} if before is None else msgspec.structs.asdict(before)
     values |= {"name": name, **_reservation_values(texts, state)}
     values |= _period(texts, values, state, now.wall)
@@ -203,7 +206,7 @@ def _reservation_values(texts: Mapping[str, str], state: CoreState) -> dict[str,
         values["partition"] = texts["partitionname"]
     if "flags" in texts:
         words = [word for word in texts["flags"].upper().split(",") if word]
-        chosen = {find_field(word, RESERVATION_FLAGS) for word in words}
+        chosen = {find_field(word, RESERVATION_FLAGS, "a flag") for word in words}
         values |= {field: field in chosen for field in RESERVATION_FLAGS.values()}
     return values
 
@@ -225,6 +228,10 @@ def _period(
     if end is None:
         raise InvalidInput(
             "EndTime and Duration are missing", field="EndTime", remedy="add Duration=1:00:00"
+        )
+    if end <= begin:
+        raise InvalidInput(
+            "the reservation ends before it begins", field="EndTime", remedy="name a later EndTime"
         )
     return {"begin": begin, "end": end}
 

@@ -58,6 +58,16 @@ def check_request(state: CoreState, request: PendingJob) -> None:
         raise errors[0]
 
 
+def check_job_name(name: str) -> None:
+    """Raise InvalidInput unless a job can have this name."""
+    if not name or len(name.encode()) > 255 or not name.isprintable():
+        raise InvalidInput(
+            f"{name[:40]!a} is not the name of a job",
+            field="job-name",
+            remedy="printable characters, at most 255 bytes",
+        )
+
+
 def check_known(kind: str, name: str, known: Container[str]) -> None:
     """Raise NotFound unless there is a reservation or partition of this name."""
     if name not in known:

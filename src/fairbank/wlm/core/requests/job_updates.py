@@ -16,7 +16,7 @@ from fairbank.wlm.core.events import Caller, UpdateJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
-from fairbank.wlm.core.requests.acceptance import check_limits, check_request
+from fairbank.wlm.core.requests.acceptance import check_job_name, check_limits, check_request
 from fairbank.wlm.core.requests.job_requests import open_jobs
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.requests.submission import check_least_time, requested_tres
@@ -144,6 +144,8 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
     )
     if {"partitions", "wanted", "reservation", "account", "qos", "limit"} & changes.keys():
         check_request(tx.state, request)
+    if "name" in changes:
+        check_job_name(submission.name)
     if {"limit", "time_min"} & changes.keys():
         check_least_time(request.time_min, request.limit)
     if job.state.is_waiting and _COUNTED & changes.keys():

@@ -19,7 +19,7 @@ from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
-from fairbank.wlm.core.requests.acceptance import check_limits, check_request
+from fairbank.wlm.core.requests.acceptance import check_job_name, check_limits, check_request
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
@@ -101,13 +101,7 @@ def _check_size(state: CoreState, body: SubmitJob) -> None:
         raise Busy(
             f"the cluster has {len(state.jobs):,} jobs, the most that it keeps (MaxJobCount)"
         )
-    name = body.submission.name
-    if not name or len(name.encode()) > 255 or not name.isprintable():
-        raise InvalidInput(
-            f"{name[:40]!a} is not the name of a job",
-            field="job-name",
-            remedy="printable characters, at most 255 bytes",
-        )
+    check_job_name(body.submission.name)
 
 
 def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJob:
