@@ -30,6 +30,7 @@ LINES = {
     "srun": ["--batch", "true"],
     "scancel": ["7"],
     "scontrol": ["hold", "7"],
+    "seff": ["7"],
     "sacct": [],
     "sacctmgr": ["show", "qos"],
     "sdiag": [],

@@ -32,6 +32,8 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
   the tables.
 - sacctmgr only shows. Accounts are the projects of the bank, which `fairbank project` changes; QOS,
   limits and shares are in `wlm.toml`.
+- `seff JOB` prints what a job used of its CPUs and memory, in the form of seff 2.1. It needs no
+  Perl.
 - sdiag counts since the start of the controller: nothing resets its numbers. It prints N/A for what
   the controller does not count. Requests have the names and numbers of Slurm's messages; one that
   Slurm does not have has the number 0.

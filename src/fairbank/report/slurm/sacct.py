@@ -113,6 +113,7 @@ class AccountingLine(NamedTuple):
     cpus: int = 0
     requested_cpus: int = 0
     requested_memory: int | None = None
+    memory_is_per_cpu: bool = False
     tasks: int | None = None
     requested_tres: str | None = None
     allocated_tres: str | None = None

@@ -18,6 +18,7 @@ MODULES: Mapping[str, str] = {
     "scancel": "fairbank.wlm.commands.scancel",
     "scontrol": "fairbank.wlm.commands.scontrol",
     "sdiag": "fairbank.wlm.commands.tables.show",
+    "seff": "fairbank.wlm.commands.tables.seff",
     "sinfo": "fairbank.wlm.commands.tables.sinfo",
     "sprio": "fairbank.wlm.commands.tables.priorities",
     "squeue": "fairbank.wlm.commands.tables.squeue",

@@ -97,7 +97,7 @@ _NEEDED = (
     "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes",
     "batch_cpus", "batch_tres", "batch_exit_code",
 )  # fmt: skip
-_OWN_EXIT_CODE = frozenset({"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL"})
+OWN_EXIT_CODE = frozenset({"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL"})
 """States of runs that have the exit code of their batch step; it is 0:0 with all others."""
 
 
@@ -291,7 +291,7 @@ def _step_state(row: Any) -> str:
 def _without_usage(row: Any, *, has_steps: bool = True) -> Any:
     """Return the row of a run. Without its steps its processor time is 0, as Slurm says."""
     values: dict[str, Any] = dict.fromkeys(_OF_STEPS)
-    if row.state not in _OWN_EXIT_CODE:
+    if row.state not in OWN_EXIT_CODE:
         values["exit_code"] = (0, 0)
     for name in set(_CPU_TIMES) & set(row._fields):
         values[name] = (getattr(row, name) or 0) if has_steps else 0
