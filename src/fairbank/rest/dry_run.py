@@ -60,7 +60,7 @@ def dry_run_response(
     """Return the response to a dry run. Its list is empty if the same was carried out before."""
     context = cast("AppContext", request.app.state["context"])
     rows = [_row(planned) for planned in result.entries]
-    return Response(list_response("planned-entry", context, rows), status_code=200)
+    return Response(list_response(PlannedEntry, context, rows), status_code=200)
 
 
 def _row(planned: DryRunEntry) -> PlannedEntry:

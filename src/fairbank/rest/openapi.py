@@ -102,6 +102,7 @@ _BODIES = (run_report, requests, share)
 
 _REF = "#/components/schemas/{name}"
 _MODULE_PREFIX = re.compile(rb"fairbank\.rest\.schemas\.[a-z]+\.")
+_ENVELOPE = re.compile(r"\A(?:List|Item)Response_|_\Z")
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
 
 
@@ -174,6 +175,7 @@ def _schemas(names: Iterable[str]) -> dict[str, Any]:
     _, known = msgspec.json.schema_components(list(_types()), ref_template=_REF)
     reports = [{"$ref": _REF.format(name=kind.__name__)} for kind in get_args(run_report.RunReport)]
     known["ReportBatch"]["properties"]["reports"]["items"] = {"anyOf": reports}
+    named = {kind.__name__: kind.schema_name for kind in _types() if hasattr(kind, "schema_name")}
     schemas: dict[str, Any] = {}
     pending = set(names)
     while pending:
@@ -181,6 +183,10 @@ def _schemas(names: Iterable[str]) -> dict[str, Any]:
         schemas[name] = known[name]
         references = _REFERENCE.findall(msgspec.json.encode(known[name]).decode())
         pending |= set(references) - schemas.keys()
+    for name, schema in schemas.items():
+        schema_name = named.get(_ENVELOPE.sub("", name))
+        if schema_name and "schema" in schema["properties"]:
+            schema["properties"]["schema"] = {"enum": [schema_name]}
     return dict(sorted(schemas.items()))
 
 

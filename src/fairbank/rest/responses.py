@@ -41,7 +41,7 @@ def granted_response(
         outcome: the ledger's answer to the request.
         warnings: likely mistakes in the granted request.
     """
-    return item_response("granted", context, granted_answer(done_of(outcome), warnings))
+    return item_response(context, granted_answer(done_of(outcome), warnings))
 
 
 def created_response(outcome: Outcome, context: AppContext) -> Response[ItemResponse[Granted]]:

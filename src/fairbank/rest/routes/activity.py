@@ -89,7 +89,7 @@ def list_activity(
     )
     runs = request.runs_by_id(entry.run for entry in entries)
     rows = [activity_row(entry, runs.get(entry.run)) for entry in entries]
-    return list_response("activity", request.context, rows, next_)
+    return list_response(ActivityRow, request.context, rows, next_)
 
 
 @read_route("/credit", dependencies=_FILTERS)
@@ -101,7 +101,7 @@ def list_credits(
     """
     query = replace(chosen, kinds=frozenset(OF_CREDIT))
     entries = request.services.allocations.activity(query, page.and_one)
-    return page_response("credit", request.context, page.limit, entries, credit_row)
+    return page_response(CreditRow, request.context, page.limit, entries, credit_row)
 
 
 @read_route("/predebit", dependencies=_FILTERS)
@@ -126,7 +126,7 @@ def list_predebits(
     entries = request.services.allocations.activity(opened_by, Page(len(runs)))
     comments = {entry.id: entry.comment for entry in entries}
     rows = [predebit_row(run, comments.get(run.id)) for run in runs]
-    return list_response("predebit", request.context, rows, next_)
+    return list_response(PredebitRow, request.context, rows, next_)
 
 
 @read_route("/debit", dependencies={"projects": PROJECTS_OF_RUNS})
@@ -148,7 +148,7 @@ def list_debits(
     )
     debits = request.services.allocations.debits(query, page.and_one)
     cursor = "{0.allocation}-{0.owner}".format
-    return page_response("debit", request.context, limit, debits, debit_row, cursor)
+    return page_response(DebitRow, request.context, limit, debits, debit_row, cursor)
 
 
 def _parse_cursor(text: str | None) -> tuple[int, int] | None:

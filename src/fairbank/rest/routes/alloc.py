@@ -108,7 +108,7 @@ def list_allocations(
     """List allocations of the user's projects, and those that parent projects share with them."""
     balances, next_ = _find(request, page, chosen)
     rows = [_row(request, balance) for balance in balances]
-    return list_response("allocation", request.context, rows, next_)
+    return list_response(AllocationRow, request.context, rows, next_)
 
 
 @read_route("/balance", dependencies=FILTERS)
@@ -131,7 +131,7 @@ def list_balances(
         )
         for balance in balances
     ]
-    return list_response("balance", request.context, rows, next_)
+    return list_response(BalanceRow, request.context, rows, next_)
 
 
 def _find(
@@ -171,14 +171,19 @@ def list_users(
     """List the use of an allocation by each user, and the users' caps, by uid."""
     users = request.services.allocations.users(request.identity, allocation, page.and_one)
     return page_response(
-        "allocation-use", request.context, page.limit, users, allocation_user_row, attrgetter("uid")
+        AllocationUserRow,
+        request.context,
+        page.limit,
+        users,
+        allocation_user_row,
+        attrgetter("uid"),
     )
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
     """Return an allocation as it is now; raise NotFound if the user may not see it."""
     balance = request.services.allocations.get_drawable(request.identity, number)
-    return item_response("allocation", request.context, _row(request, balance))
+    return item_response(request.context, _row(request, balance))
 
 
 @write_route(post, "/alloc", responses=existing(ItemResponse[ChangedAllocation]))
@@ -240,7 +245,7 @@ def _changed(
     row = ChangedAllocation(
         **structs.asdict(response.data), entry=done.entry, warnings=list(warnings) or UNSET
     )
-    return item_response("allocation", request.context, row)
+    return item_response(request.context, row)
 
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:

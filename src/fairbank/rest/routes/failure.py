@@ -49,7 +49,7 @@ def list_failures(
         failure_row(entry, refusal, _account(request, refusal), known, later=state)
         for (entry, refusal), known, state in zip(refusals, facts, later, strict=True)
     ]
-    return list_response("failure", request.context, rows, next_)
+    return list_response(FailureRow, request.context, rows, next_)
 
 
 @read_route("/failure/{failure:int}")
@@ -61,7 +61,7 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     facts = remedies_for(request, refusal)
     (state,) = request.services.runs.later_states([refusal])
     row = failure_row(entry, refusal, _account(request, refusal), facts, later=state)
-    return item_response("failure", request.context, row)
+    return item_response(request.context, row)
 
 
 def remedies_for(request: ApiRequest, refusal: Refusal) -> RemedyFacts:

@@ -127,7 +127,7 @@ async def report_runs(
         _report_answer(result, next(facts) if isinstance(result, Refusal) else NOTHING_KNOWN)
         for result in results
     ]
-    return list_response("report", request.context, rows)
+    return list_response(ReportAnswer, request.context, rows)
 
 
 def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
@@ -261,7 +261,7 @@ def list_jobs(
     )
     runs = request.services.runs.find(query, page.and_one)
     row_of = partial(_row, request, request.services.runs.resources(runs))
-    return page_response("job", request.context, page.limit, runs, row_of)
+    return page_response(JobRow, request.context, page.limit, runs, row_of)
 
 
 @read_route("/job/{job:int}")
@@ -269,7 +269,7 @@ def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
     """Return one run. `job` is the bank's number: a job id of Slurm may have several runs."""
     run = request.services.runs.get(request.identity, job)
     resources = request.services.runs.resources([run])
-    return item_response("job", request.context, _row(request, resources, run))
+    return item_response(request.context, _row(request, resources, run))
 
 
 def _row(request: ApiRequest, resources: Mapping[int, str], run: RunRecord) -> JobRow:
@@ -328,7 +328,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
             remedy=f"at most {show_minutes(AMOUNT_MAX)}",
         )
     facts = NOTHING_KNOWN if quoted.refusal is None else remedies_for(request, quoted.refusal)
-    return item_response("quote", request.context, job_quote(quoted, facts, account, job.cluster))
+    return item_response(request.context, job_quote(quoted, facts, account, job.cluster))
 
 
 def requested_memory(data: DescribedJob, counts: Counts) -> Memory | None:

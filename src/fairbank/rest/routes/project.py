@@ -62,7 +62,7 @@ def list_projects(
         removed={"no": False, "yes": True}.get(removed),
     )
     projects = request.services.projects.find(query, page.and_one)
-    return page_response("project", request.context, page.limit, projects, project_row)
+    return page_response(ProjectRow, request.context, page.limit, projects, project_row)
 
 
 @read_route("/project/{project:int}")
@@ -73,7 +73,7 @@ def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectDe
         service.get(request.identity, project),
         service.members(request.identity, project, Page(PAGE_MAX)),
     )
-    return item_response("project-card", request.context, details)
+    return item_response(request.context, details)
 
 
 @write_route(post, "/project", responses=existing(ItemResponse[EnteredProject]))
@@ -92,9 +92,7 @@ def enter_project(
     done = done_of(request.services.projects.create(request.identity, bank_request))
     row = project_row(request.services.project_cache.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
-    return Response(
-        item_response("project", request.context, entered), status_code=200 if done.again else 201
-    )
+    return Response(item_response(request.context, entered), status_code=200 if done.again else 201)
 
 
 @write_route(patch, "/project/{project:int}")
@@ -142,7 +140,7 @@ def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListRes
     group."""
     members = request.services.projects.members(request.identity, project, page.and_one)
     return page_response(
-        "member", request.context, page.limit, members, member_row, lambda row: row.member.uid
+        MemberRow, request.context, page.limit, members, member_row, lambda row: row.member.uid
     )
 
 

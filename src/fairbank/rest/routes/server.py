@@ -53,7 +53,7 @@ def show_health(request: ApiRequest) -> Health:
 def show_myself(request: ApiRequest) -> ItemResponse[Myself]:
     """Return the authenticated user and the user's permissions."""
     identity = request.identity
-    return item_response("whoami", request.context, myself(identity, find_user(identity.uid)))
+    return item_response(request.context, myself(identity, find_user(identity.uid)))
 
 
 @read_route("/metrics", media_type="text/plain")
@@ -77,7 +77,7 @@ def list_clusters(request: ApiRequest) -> ListResponse[ClusterRow]:
         cluster_row(cluster, services.free_states, services.categories)
         for _, cluster in sorted(services.clusters.items())
     ]
-    return list_response("cluster", request.context, rows)
+    return list_response(ClusterRow, request.context, rows)
 
 
 @read_route("/audit", dependencies={"page": PAGE})
@@ -97,7 +97,7 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
             for head in heads
         ],
     )
-    return AuditAnswer(**envelope("audit", request.context), data=figures, next=next_)
+    return AuditAnswer(**envelope(AuditAnswer, request.context), data=figures, next=next_)
 
 
 _CSP = (
@@ -142,7 +142,7 @@ def _read(path: str) -> bytes:
 def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListResponse[TokenRow]:
     """List tokens without their secrets."""
     tokens = request.services.tokens.list(request.identity, uid, page.and_one)
-    return page_response("token", request.context, page.limit, tokens, token_row)
+    return page_response(TokenRow, request.context, page.limit, tokens, token_row)
 
 
 @write_route(post, "/token")
@@ -153,11 +153,11 @@ def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[Is
     )
     warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
     issued = issued_token(token, secret, warnings)
-    return item_response("token", request.context, issued)
+    return item_response(request.context, issued)
 
 
 @write_route(delete, "/token/{token:int}", status_code=200)
 def revoke_token(request: ApiRequest, token: Number) -> ItemResponse[TokenRow]:
     """Revoke a token, at once and on all servers."""
     revoked = request.services.tokens.revoke(request.identity, token)
-    return item_response("token", request.context, token_row(revoked))
+    return item_response(request.context, token_row(revoked))

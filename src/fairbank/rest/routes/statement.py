@@ -87,7 +87,7 @@ def show_statement(
     )
     next_ = None if statement.next is None else str(statement.next)
     set_texts(data.allocation, data.opening, data.closing, *data.entries)
-    return StatementAnswer(**envelope("statement", request.context), data=data, next=next_)
+    return StatementAnswer(**envelope(StatementAnswer, request.context), data=data, next=next_)
 
 
 def _sums(entry: Entry | None) -> Sums:
@@ -106,7 +106,7 @@ def show_series(
         SeriesRow(at=iso(at), remaining=before.remaining, held=before.held)
         for at, before in ((at, _sums(entry)) for at, entry in series)
     ]
-    return list_response("series", request.context, rows)
+    return list_response(SeriesRow, request.context, rows)
 
 
 _KINDS_ABOUT: Mapping[str, frozenset[Kind]] = {
@@ -152,7 +152,7 @@ def list_entries(
         )
         for entry in entries
     ]
-    return list_response("entry", request.context, rows, next_)
+    return list_response(AllocationEntryRow, request.context, rows, next_)
 
 
 @write_route(post, "/entry/{entry:int}/undo", responses=GRANTED_BEFORE)

@@ -105,7 +105,7 @@ def show_usage(
     has_names = group_by in (UsageBy.PROJECT, UsageBy.USER)
     names = {row.key: _group_name(request, row, group_by) for row in rows if has_names}
     return UsageResponse(
-        **envelope("usage", request.context),
+        **envelope(UsageResponse, request.context),
         data=[usage_row(row, names.get(row.key, row.group)) for row in rows],
         next=next_,
         totals=[usage_row(unit, None) for unit in units],
@@ -177,7 +177,7 @@ def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreFi
     if since >= until:
         raise InvalidInput("the period is empty", field="since", remedy="send an earlier since")
     use = request.services.centre.use(request.identity, since, until)
-    return item_response("centre", request.context, centre_figures(use, since, until))
+    return item_response(request.context, centre_figures(use, since, until))
 
 
 _BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)
@@ -247,7 +247,7 @@ def list_shares(
         limit=limit + 1,
     )
     shares = request.services.shares.find(request.identity, query)
-    return page_response("share-day", request.context, limit, shares, share_day, share_cursor)
+    return page_response(ShareDay, request.context, limit, shares, share_day, share_cursor)
 
 
 @write_route(post, "/share", status_code=200, opt={**SAME_RESPONSE, "scope": "report"})
@@ -268,4 +268,4 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     records = share_records(data, at)
     kept = request.services.shares.record(request.identity, data.cluster, records)
     row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, present=len(records) - kept)
-    return item_response("shares-kept", request.context, row)
+    return item_response(request.context, row)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fairbank.bank.entry import OF_CREDIT, Entry
 from fairbank.bank.query import Debit
 from fairbank.bank.run import RunRecord
@@ -14,6 +16,7 @@ from fairbank.rest.schemas.job import Status, hadm_status
 class ActivityRow(Amounts, frozen=True, kw_only=True):
     """HADM's schema 3, with the kind and time of the entry."""
 
+    schema_name: ClassVar[str] = "fairbank.activity/1"
     activity_id: int
     allocation_id: int
     amount: int
@@ -27,6 +30,7 @@ class ActivityRow(Amounts, frozen=True, kw_only=True):
 class CreditRow(Amounts, frozen=True, kw_only=True):
     """HADM's credits: deposits and incoming transfers, minus withdrawals and outgoing transfers."""
 
+    schema_name: ClassVar[str] = "fairbank.credit/1"
     activity_id: int
     allocation_id: int
     amount: int
@@ -36,6 +40,7 @@ class CreditRow(Amounts, frozen=True, kw_only=True):
 class PredebitRow(Amounts, frozen=True, kw_only=True):
     """HADM's schema 4: the hold of a run; 0 if it has ended (status `completed`)."""
 
+    schema_name: ClassVar[str] = "fairbank.predebit/1"
     activity_id: int
     allocation_id: int
     amount: int
@@ -52,6 +57,7 @@ class DebitRow(Amounts, frozen=True, kw_only=True):
     is null for measured use, and for runs whose user has no uid here.
     """
 
+    schema_name: ClassVar[str] = "fairbank.debit/1"
     activity_id: int | None
     allocation_id: int
     amount: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
@@ -32,6 +32,7 @@ class AllocationRow(Amounts, frozen=True, kw_only=True):
     project_id `project`, start_date `start`, end_date `end`.
     """
 
+    schema_name: ClassVar[str] = "fairbank.allocation/1"
     id: int
     project: int
     account: str
@@ -77,6 +78,7 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     SU of the resource buys for an hour, null if no partition bills it.
     """
 
+    schema_name: ClassVar[str] = "fairbank.balance/1"
     used_percent: int
     outlook: OutlookState
     runs_out: str | None
@@ -91,6 +93,7 @@ class AllocationUserRow(Amounts, frozen=True, kw_only=True):
     """Use of an allocation by one user, and the user's cap. `uid` is null for measured use, and for
     runs whose user has no uid here."""
 
+    schema_name: ClassVar[str] = "fairbank.allocation-use/1"
     uid: int | None
     charged: int
     held: int
@@ -202,6 +205,7 @@ def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:
 class MemberRow(Struct, frozen=True, kw_only=True):
     """A member of a project, by a row of the bank or through the project's Unix group."""
 
+    schema_name: ClassVar[str] = "fairbank.member/1"
     uid: int
     role: RoleWord
     via: Literal["bank", "group"]
@@ -210,6 +214,7 @@ class MemberRow(Struct, frozen=True, kw_only=True):
 class ProjectRow(Struct, frozen=True, kw_only=True):
     """A project. HADM's schema 1: project_id is `id`."""
 
+    schema_name: ClassVar[str] = "fairbank.project/1"
     id: int
     gname: str
     gid: int
@@ -227,6 +232,7 @@ class EnteredProject(ProjectRow, frozen=True, kw_only=True):
 class ProjectDetails(ProjectRow, frozen=True, kw_only=True):
     """A project with its members."""
 
+    schema_name: ClassVar[str] = "fairbank.project-card/1"
     members: list[MemberRow]
 
 

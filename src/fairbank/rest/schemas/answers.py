@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -98,6 +98,7 @@ class Granted(Amounts, frozen=True, kw_only=True):
     adjust is a change of its hold.
     """
 
+    schema_name: ClassVar[str] = "fairbank.granted/1"
     entry: int | None
     amount: int | None
     allocation: int | None
@@ -117,6 +118,7 @@ class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of one report in a batch: granted (200, 201), refused (402, 404, 409) or invalid (400,
     403, 404)."""
 
+    schema_name: ClassVar[str] = "fairbank.report/1"
     status: int
     granted: Granted | None = None
     detail: str | None = None
@@ -135,6 +137,7 @@ class ProjectRole(Struct, frozen=True, kw_only=True):
 class Myself(Struct, frozen=True, kw_only=True):
     """The authenticated user: `actor` signed in, `uid` has the permissions that count."""
 
+    schema_name: ClassVar[str] = "fairbank.whoami/1"
     actor: int
     uid: int
     user: str | None

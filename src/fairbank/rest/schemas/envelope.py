@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, structs
 
@@ -27,43 +27,46 @@ from fairbank.rest.schemas.answers import (
 if TYPE_CHECKING:
     from fairbank.rest.context import AppContext
 
+
+class Named(Protocol):
+    """Type of the rows of a list, of one item, or of a whole answer. The name and version of its
+    schema stand in each answer."""
+
+    schema_name: ClassVar[str]
+
+
 T = TypeVar("T")
 Row = TypeVar("Row", bound=Struct)
+NamedRow = TypeVar("NamedRow", bound=Named)
 
 
-def envelope(schema: str, context: AppContext) -> dict[str, Any]:
+def envelope(kind: type[Named], context: AppContext) -> dict[str, Any]:
     """Return the fields of an `Envelope`: the schema with its version, the bank and the time."""
     return {
-        "schema": f"fairbank.{schema}/1",
+        "schema": kind.schema_name,
         "bank": context.name,
         "as_of": iso(context.services.clock.now()),
     }
 
 
-def item_response(schema: str, context: AppContext, data: T) -> ItemResponse[T]:
-    """Wrap one item.
-
-    Args:
-        schema: the name of the item's schema, without prefix and version.
-        data: the item. The texts of its amounts are set here.
-    """
+def item_response(context: AppContext, data: NamedRow) -> ItemResponse[NamedRow]:
+    """Wrap one item. The texts of its amounts are set here."""
     set_texts(data)
-    return ItemResponse(**envelope(schema, context), data=data)
+    return ItemResponse(**envelope(type(data), context), data=data)
 
 
 def list_response(
-    schema: str, context: AppContext, data: list[T], next_: str | None = None
-) -> ListResponse[T]:
+    kind: type[NamedRow], context: AppContext, data: list[NamedRow], next_: str | None = None
+) -> ListResponse[NamedRow]:
     """Wrap the rows of a page.
 
     Args:
-        schema: the name of the rows' schema.
-        data: the rows.
+        kind: the type of the rows.
+        data: the rows. The texts of their amounts are set here.
         next_: the cursor of the next page, if there is one.
     """
-    if data and isinstance(data[0], Amounts):  # the rows of a list are of one type
-        set_texts(*data)
-    return ListResponse(**envelope(schema, context), data=data, next=next_)
+    set_texts(*data)
+    return ListResponse(**envelope(kind, context), data=data, next=next_)
 
 
 def set_texts(*objects: object) -> None:
@@ -99,24 +102,24 @@ def split_page(
 
 
 def page_response(
-    schema: str,
+    kind: type[NamedRow],
     context: AppContext,
     limit: int,
     items: Sequence[T],
-    row_of: Callable[[T], Row],
+    row_of: Callable[[T], NamedRow],
     cursor: Callable[[T], object] = attrgetter("id"),
-) -> ListResponse[Row]:
+) -> ListResponse[NamedRow]:
     """Return the page that was found.
 
     Args:
-        schema: the name of the rows' schema.
+        kind: the type of the rows.
         limit: the most rows of the page.
         items: what a query for one row more returned (`Page.and_one`).
         row_of: converts one of them to a row.
         cursor: returns the cursor of the page after one of them.
     """
     page, next_ = split_page(limit, items, cursor)
-    return list_response(schema, context, [row_of(item) for item in page], next_)
+    return list_response(kind, context, [row_of(item) for item in page], next_)
 
 
 def convert_to(kind: type[Row], record: object, /, **fields: object) -> Row:

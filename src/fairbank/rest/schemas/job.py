@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import Struct
 
@@ -36,6 +36,7 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     `cpus` and `tres` of an ended run whose processors or GPUs changed.
     """
 
+    schema_name: ClassVar[str] = "fairbank.job/1"
     id: int
     cluster: str
     job_id: int
@@ -162,6 +163,7 @@ class FailureRow(Amounts, frozen=True, kw_only=True):
     the bank only observes.
     """
 
+    schema_name: ClassVar[str] = "fairbank.failure/1"
     id: int
     at: str
     allocation: int | None
@@ -279,6 +281,7 @@ class JobQuote(PartitionQuote, frozen=True, kw_only=True):
     these, and, for a job that is refused for its price, what would fit.
     """
 
+    schema_name: ClassVar[str] = "fairbank.quote/1"
     account: str
     cluster: str
     reservation: str | None

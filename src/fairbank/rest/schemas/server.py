@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
@@ -76,6 +76,7 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     `default_partition`; null: they are refused. `categories` are those of the settings
     (policy.categories)."""
 
+    schema_name: ClassVar[str] = "fairbank.cluster/1"
     name: str
     partitions: list[PartitionRow]
     qos_factors: dict[str, str]
@@ -162,6 +163,7 @@ class TokenRow(Struct, frozen=True, kw_only=True):
     time at which it or one of its ancestors was revoked first.
     """
 
+    schema_name: ClassVar[str] = "fairbank.token/1"
     id: int
     uid: int
     label: str
@@ -228,5 +230,6 @@ class AuditFigures(Struct, frozen=True, kw_only=True):
 class AuditAnswer(Envelope, frozen=True, kw_only=True):
     """A page of last links. Send `next` as `after` for the next page."""
 
+    schema_name: ClassVar[str] = "fairbank.audit/1"
     data: AuditFigures
     next: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote, unquote
 
 from msgspec import Meta, Struct
@@ -52,6 +52,7 @@ class ShareDay(Struct, frozen=True, kw_only=True):
     `level` is null without one and without usage, `factor` for accounts.
     """
 
+    schema_name: ClassVar[str] = "fairbank.share-day/1"
     cluster: str
     day: str
     account: str
@@ -69,6 +70,7 @@ class ShareDay(Struct, frozen=True, kw_only=True):
 class SharesKept(Struct, frozen=True, kw_only=True):
     """Number of values stored (in a dry run, to store), and of those present for that day."""
 
+    schema_name: ClassVar[str] = "fairbank.shares-kept/1"
     cluster: str
     day: str
     kept: int

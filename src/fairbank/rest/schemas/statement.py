@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -75,6 +75,7 @@ class StatementRow(EntryRow, frozen=True, kw_only=True):
 class AllocationEntryRow(EntryRow, frozen=True, kw_only=True):
     """An entry with the allocation in whose journal it stands."""
 
+    schema_name: ClassVar[str] = "fairbank.entry/1"
     allocation: int
 
 
@@ -85,6 +86,7 @@ class PlannedEntry(Amounts, frozen=True, kw_only=True):
     allocation that does not exist yet. `sign`, `changed` and `available` are as in a statement.
     """
 
+    schema_name: ClassVar[str] = "fairbank.planned-entry/1"
     deposited: int | None
     charged: int | None
     held: int | None
@@ -115,6 +117,7 @@ class StatementPage(Struct, frozen=True, kw_only=True):
 class StatementAnswer(Envelope, frozen=True, kw_only=True):
     """A page of a statement. Send `next` as `after` for the next page."""
 
+    schema_name: ClassVar[str] = "fairbank.statement/1"
     data: StatementPage
     next: str | None = None
 
@@ -122,6 +125,7 @@ class StatementAnswer(Envelope, frozen=True, kw_only=True):
 class SeriesRow(Amounts, frozen=True, kw_only=True):
     """Credit of an allocation before a time."""
 
+    schema_name: ClassVar[str] = "fairbank.series/1"
     at: str
     remaining: int
     held: int

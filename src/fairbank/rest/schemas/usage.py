@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import ClassVar
 
 from msgspec import Struct, structs
 
@@ -57,6 +58,7 @@ class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
     row for each unit, with the sums of all groups (`group` is null): what the rows of all pages
     lack of it is the rest. Only the first page has them."""
 
+    schema_name: ClassVar[str] = "fairbank.usage/2"
     totals: list[UsageRow]
     zone: str
     since: str | None
@@ -128,6 +130,7 @@ class CentreFigures(Struct, frozen=True, kw_only=True):
     it ended, with all its time.
     """
 
+    schema_name: ClassVar[str] = "fairbank.centre/1"
     since: str
     until: str
     resources: list[ResourceUseRow]
