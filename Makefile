@@ -48,8 +48,8 @@ export FAIRBANK_SHORT := $(SHORT)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slurm check format bench campaign reference docs lock coverage plugins \
-	clean
+.PHONY: help demo test test-slurm check format bench campaign reference schemas docs lock coverage \
+	plugins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,7 +74,7 @@ test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages (as r
 	$(WITHIN) $(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) \
 		$(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm)) $(OR_SKIPPED)
 
-check: $(VENV)/.dev ## lint, formatting, types, imports, language, reference pages, lock files
+check: $(VENV)/.dev ## lint, formatting, types, imports, language, reference, schemas, lock files
 	$(call say,check: lint)
 	$(BIN)/ruff check $(CODE)
 	$(call say,check: formatting)
@@ -87,6 +87,8 @@ check: $(VENV)/.dev ## lint, formatting, types, imports, language, reference pag
 	$(BIN)/python -m tools.language
 	$(call say,check: reference pages)
 	$(BIN)/python -m tools.reference --check
+	$(call say,check: published schemas)
+	$(BIN)/python -m tools.schemas --check
 	$(call say,check: locks)
 	$(BIN)/python -m tools.locks
 
@@ -108,6 +110,10 @@ campaign: $(VENV)/.dev $(VENV)/.foreign ## faults, overload, random runs; with S
 reference: $(VENV)/.dev ## write the generated reference pages and manual pages
 	$(call say,reference)
 	$(BIN)/python -m tools.reference
+
+schemas: $(VENV)/.dev ## publish new JSON Schemas and fields, for ever
+	$(call say,schemas)
+	$(BIN)/python -m tools.schemas
 
 # Without --quiet, with which --strict does not see the warnings.
 docs: $(VENV)/.dev ## build the documentation into site/

@@ -14,6 +14,7 @@ from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.daemon import Daemon
+from tests.support.json_schemas import check_output
 from tests.support.server import FAIRBANK, PASSED_ON
 
 
@@ -65,7 +66,8 @@ class RunningAgent(Daemon):
         return Client(parse_address(f"unix:{self.control}"), timeout_seconds=5).get("/status")
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        """Run a command. The form of a status is checked in each state of the agent."""
+        done = subprocess.run(
             [FAIRBANK, *words],
             env=self.environment,
             capture_output=True,
@@ -73,6 +75,10 @@ class RunningAgent(Daemon):
             check=False,
             timeout=60,
         )
+        check_output(words, done.stdout)
+        if words == ("agent", "status"):
+            self.command(*words, "--json")
+        return done
 
     def log_text(self) -> str:
         """Return the text of its log."""

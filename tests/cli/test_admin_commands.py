@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,9 +235,14 @@ def test_agent_and_its_status(fairbank: Run) -> None:
     assert answer["data"]["verdicts"] == [{"verdict": "closed: deferred", "count": 2}]
     status_calls = [("agent", "/etc/fairbank/agent.toml"), ("agent_status", "/x/agent.sock")]
     assert services.calls == [("agent", "/c"), *status_calls, *status_calls]
+    released = {**STATUS, "release": {"released": 1, "error": None, "remedy": None}}
+    answer = json.loads(
+        fairbank("agent", "status", "--json", services=FakeServices(status=released)).out
+    )
+    assert answer["data"]["release"] == {"jobs": 1, "error": None, "remedy": None}
 
 
-STATUS = {
+STATUS: dict[str, Any] = {
     "plugins": [],
     "bank": {
         "reachable": False,
@@ -271,10 +277,15 @@ STATUS = {
             "remedy": "see who it is",
         }
     ],
+    "denied": [],
+    "site_factor": None,
+    "release": {"released": 1, "error": "scontrol failed", "remedy": "see its message"},
     "prologs_waiting": 2,
     "runs": 9,
     "verdicts": {"closed: deferred": 2},
-    "reports_answered": {"hold": {}, "adjust": {}, "complete": {}},
+    "messages": {"prolog": 3},
+    "reports_answered": {"hold": {"granted": 1}, "adjust": {}, "complete": {}},
+    "request_errors": {"unavailable": 3},
 }
 
 

@@ -17,7 +17,8 @@ NO_AMOUNTS = frozenset(
     announced_jobs bank_only busy by_entry changed charges child compared copies core_seconds
     count cpu_counted cpu_given cpu_seconds cpu_used cpu_used_permille cpus created days
     days_left def_mem difference early_exit_code elapsed elapsed_seconds end ended entries
-    entry exit_code exit_signal exit_status expires failed failed_early failures frames free
+    entry exit_code exit_signal exit_status expires fair_starts_checked failed failed_early
+    failures frames free
     from gid gpu_seconds gpu_used_permille gpus group highest_priority holds id job job_id
     jobs journal journals kept known last late latest_seconds left_out likely_start_in_seconds
     limit_seconds longest_seconds longest_wait_seconds lost makespan_seconds matched maximum

@@ -43,7 +43,23 @@ def _operation(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> Itera
         ((_, content),) = operation["requestBody"]["content"].items()
         for shape in content["schema"].get("oneOf", [content["schema"]]):
             yield f"\nBody: {_fields(shapes[shape['$ref'].rpartition('/')[2]])}."
+    if answers := _answer_names(operation, shapes):
+        yield f"\nAnswer: {', '.join(f'`{name}`' for name in answers)}."
     yield f"\nStatus: {', '.join(sorted(operation['responses']))}."
+
+
+def _answer_names(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> list[str]:
+    """Return the names of the schemas of the answers."""
+    schemas = [
+        content["schema"]
+        for status, response in sorted(operation["responses"].items(), reverse=True)
+        for content in response["content"].values()
+        if status.startswith("2")
+    ]
+    options = [option for schema in schemas for option in schema.get("anyOf", [schema])]
+    answers = [shapes[option["$ref"].rpartition("/")[2]] for option in options if "$ref" in option]
+    fields = [answer["properties"].get("schema", {}) for answer in answers]
+    return list(dict.fromkeys(name for field in fields for name in field.get("enum", ())))
 
 
 def _fields(shape: Mapping[str, Any]) -> str:

@@ -57,7 +57,7 @@ def _print(
     """Print the backup and its rows. JSON also has the settings and the store, if one was used."""
     file = context.options.file
     if context.options.form:
-        context.print_json("fairbank.backup/1", {"file": file, "rows": rows}, more=places)
+        context.print_json("fairbank.backup-result/1", {"file": file, "rows": rows}, more=places)
     else:
         context.print_text(f"{plain(file)}: {result}")
 

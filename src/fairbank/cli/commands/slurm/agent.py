@@ -88,19 +88,23 @@ def _status(context: Context, options: Namespace) -> int:
 
 def _document(status: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status for --json. Counts become rows, because their names are data."""
-    release = status.get("release")
+    release = dict(status["release"] or {})
     return {
         **status,
-        "verdicts": [
-            {"verdict": verdict, "count": count} for verdict, count in status["verdicts"].items()
-        ],
+        "verdicts": _count_rows("verdict", status["verdicts"]),
+        "messages": _count_rows("kind", status["messages"]),
+        "request_errors": _count_rows("error", status["request_errors"]),
         "reports_answered": [
             {"kind": kind, "result": result, "count": count}
             for kind, counts in status["reports_answered"].items()
             for result, count in counts.items()
         ],
-        "release": release and {"jobs": release["released"], "error": release["error"]},
+        "release": {"jobs": release.pop("released"), **release} if release else None,
     }
+
+
+def _count_rows(name: str, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [{name: kind, "count": count} for kind, count in counts.items()]
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
