@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission import values as v
+from fairbank.core.submission.command_words import TakesValue, read_words
 
 ALL, SUBMITTING = "sbatch srun salloc", "sbatch srun"
 _PREFIXES = {"sbatch": ("SBATCH_",), "srun": ("SLURM_", "SRUN_"), "salloc": ("SALLOC_",)}
@@ -214,28 +215,20 @@ def parse_options(words: Iterator[str], command: str) -> tuple[list[GivenOption]
     Raises:
         InvalidInput: the last option lacks its value.
     """
-    options = options_by_flag(command)
     given: list[GivenOption] = []
-    for word in words:
-        if word == "--":
-            return given, next(words, None)
-        if word.startswith("--"):
-            name, has_value, value = word.partition("=")
-            flag = _full_flag(name, options)
-            given.append(_given(options.get(flag), flag, value if has_value else None, words))
-        elif word.startswith("-") and word != "-":
-            letters = word[1:]
-            while letters:
-                flag, letters = f"-{letters[0]}", letters[1:]
-                option = options.get(flag)
-                if option is not None and option.reader is v.flag:
-                    given.append(GivenOption(option, flag))
-                    continue
-                given.append(_given(option, flag, letters or None, words))
-                break
-        else:
+    for word in read_words(words, options_by_flag(command), _takes):
+        if isinstance(word, str):
             return given, word
+        option, flag, text = word
+        text = option.bare if text is None and option is not None else text
+        given.append(GivenOption(option, flag, text or ""))
     return given, None
+
+
+def _takes(option: Option) -> TakesValue:
+    if option.reader is v.flag:
+        return "no"
+    return "yes" if option.bare is None else "in its word"
 
 
 def read_values(texts: Mapping[str, str], command: str) -> dict[str, Any]:
@@ -251,22 +244,3 @@ def read_values(texts: Mapping[str, str], command: str) -> dict[str, Any]:
             raise InvalidInput(what, field=f"--{name[:40]}", remedy=f"see {command} --help")
         values[option.name] = option.reader(text, option.flag)
     return values
-
-
-def _full_flag(name: str, options: Mapping[str, Option]) -> str:
-    """Return the flag of the only option that begins with this name; else the name itself."""
-    if name in options:
-        return name
-    flags = {option.flag for flag, option in options.items() if flag.startswith(name)}
-    return flags.pop() if len(flags) == 1 else name
-
-
-def _given(option: Option | None, flag: str, value: str | None, rest: Iterator[str]) -> GivenOption:
-    """Return the option with its value: that in its word, else a default or the next word."""
-    if value is None and option is not None and option.reader is not v.flag:
-        value = next(rest, None) if option.bare is None else option.bare
-        if value is None:
-            raise InvalidInput(
-                f"the value of {flag} is missing", field=flag, remedy=f"write it after {flag}"
-            )
-    return GivenOption(option, flag, value or "")

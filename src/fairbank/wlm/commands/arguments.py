@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import RELEASE
+from fairbank.core.submission.command_words import TakesValue, read_words, unknown_option
 
 _COMMA = re.compile(r",(?![^[]*\])")
 _OFF = frozenset({"", "0", "f", "false", "n", "no"})
@@ -62,28 +63,23 @@ def read_command_line(
     InvalidInput if an option is unknown, or its value is missing.
     """
     every = (*options, *HELP)
-    given = _from_variables(options)
-    others: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            others += rest
-            break
-        if word.startswith("--"):
-            long, has_value, text = word[2:].partition("=")
-            option = _by_name(name, long, every)
-            given[option.name] = _value(name, option, word, text if has_value else None, rest)
-        elif word.startswith("-") and word != "-":
-            letters = word[1:]
-            while letters:
-                option = _by_letter(name, letters[0], every)
-                flag, letters = f"-{letters[0]}", letters[1:]
-                takes_value = option.value and not option.value.startswith("[")
-                text, letters = (letters, "") if takes_value else ("", letters)
-                given[option.name] = _value(name, option, flag, text or None, rest)
-        else:
-            others.append(word)
+    flags = {f"--{option.name}": option for option in reversed(every)}
+    flags |= {f"-{option.letter}": option for option in reversed(every) if option.letter}
+    given, others = _from_variables(options), list[str]()
+    try:
+        for word in read_words(iter(words), flags, _takes):
+            if isinstance(word, str):
+                others.append(word)
+                continue
+            option, flag, text = word
+            if option is None:
+                raise InvalidInput(unknown_option(flag, flags))
+            if text is not None and not option.value:
+                raise InvalidInput(f"option '{flag}' doesn't allow an argument")
+            given[option.name] = text or ""
+    except InvalidInput as error:
+        remedy = f'Try "{name} --help" for more information'
+        raise InvalidInput(error.message, remedy=remedy) from error
     if "version" in given:
         print_version()
     elif "usage" in given:
@@ -127,40 +123,7 @@ def print_help(name: str, usage: str, options: Sequence[CommandOption]) -> None:
         print(f"{flag:<34} {option.about}".rstrip())
 
 
-def _by_name(command: str, name: str, options: Sequence[CommandOption]) -> CommandOption:
-    matching = {option.name: option for option in options if option.name.startswith(name)}
-    if name in matching:
-        return matching[name]
-    if len(matching) == 1:
-        return matching.popitem()[1]
-    if matching:
-        names = " ".join(f"'--{other}'" for other in matching)
-        raise _bad(command, f"option '--{name[:40]}' is ambiguous; possibilities: {names}")
-    raise _bad(command, f"unrecognized option '--{name[:40]}'")
-
-
-def _by_letter(command: str, letter: str, options: Sequence[CommandOption]) -> CommandOption:
-    for option in options:
-        if option.letter == letter:
-            return option
-    raise _bad(command, f"invalid option -- '{letter}'")
-
-
-def _value(
-    command: str, option: CommandOption, flag: str, text: str | None, rest: list[str]
-) -> str:
-    """Return the value of an option: that in its word, else the next word."""
-    if not option.value and text is not None:
-        raise _bad(command, f"option '--{option.name}' doesn't allow an argument")
-    if text is None and option.value and not option.value.startswith("["):
-        if not rest:
-            is_letter = not flag.startswith("--")
-            where = f"option requires an argument -- '{flag[1:]}'"
-            raise _bad(command, where if is_letter else f"option '{flag}' requires an argument")
-        return rest.pop(0)
-    return text or ""
-
-
-def _bad(command: str, message: str) -> InvalidInput:
-    """Return the error of a command line, in the words of getopt_long(3)."""
-    return InvalidInput(message, remedy=f'Try "{command} --help" for more information')
+def _takes(option: CommandOption) -> TakesValue:
+    if not option.value:
+        return "no"
+    return "in its word" if option.value.startswith("[") else "yes"

@@ -9,7 +9,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.options import OPTIONS, GivenOption, parse_options
 from fairbank.core.submission.script import parse_script
 from fairbank.core.submission.values import flag
-from fairbank.wlm.commands.option_errors import bad_directive, bad_word, missing_value
+from fairbank.wlm.commands.option_errors import bad_directive, bad_line, bad_word
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 _ALTERNATIVES = (
@@ -38,7 +38,7 @@ def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
     try:
         given, script = parse_options(rest, command)
     except InvalidInput as error:
-        raise missing_value(command, error) from error
+        raise bad_line(command, error.message) from error
     return SubmissionWords(_texts(command, given), script, list(rest), words)
 
 

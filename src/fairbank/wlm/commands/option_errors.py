@@ -11,6 +11,7 @@ import sys
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.core.submission import values as v
+from fairbank.core.submission.command_words import unknown_option
 from fairbank.core.submission.options import Option, options_by_flag
 from fairbank.wlm.commands.slurm_errors import slurm_sentence
 
@@ -31,15 +32,7 @@ class BadOption(InvalidInput):
 
 def bad_word(command: str, flag: str) -> BadOption:
     """Return the error of a word that is no option of the command, or of several."""
-    flags = options_by_flag(command)
-    if not flag.startswith("--"):
-        line = f"invalid option -- '{flag[1:2]}'"
-    elif near := sorted(other for other in flags if len(flag) > 2 and other.startswith(flag)):
-        names = " ".join(f"'{other}'" for other in near)
-        line = f"option '{flag[:40]}' is ambiguous; possibilities: {names}"
-    else:
-        line = f"unrecognized option '{flag[:40]}'"
-    return _bad_line(command, line)
+    return bad_line(command, unknown_option(flag, options_by_flag(command)))
 
 
 def bad_directive(word: str) -> BadOption:
@@ -48,19 +41,11 @@ def bad_directive(word: str) -> BadOption:
     return BadOption(f"sbatch: error: {message}", cause=InvalidInput(message))
 
 
-def missing_value(command: str, error: InvalidInput) -> BadOption:
-    """Return the error of an option at the end of the line that needs a value."""
-    flag = error.field or ""
-    if flag.startswith("--"):
-        return _bad_line(command, f"option '{flag}' requires an argument")
-    return _bad_line(command, f"option requires an argument -- '{flag[1:]}'")
-
-
 def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> BadOption:
     """Return the error of an option whose value cannot be read; `error` is that of its reader."""
     reader, shown = option.reader, text[:40]
     if reader is v.flag:
-        return _bad_line(command, f"option '{option.flag}' doesn't allow an argument")
+        return bad_line(command, f"option '{option.flag}' doesn't allow an argument")
     if reader in _READ_BY_CONTROLLER:
         sentence = slurm_sentence(error) or error.message
         line = f"Batch job submission failed: {sentence}"
@@ -94,7 +79,7 @@ def print_bad_option(command: str, error: BadOption) -> int:
     return error.code
 
 
-def _bad_line(command: str, message: str) -> BadOption:
+def bad_line(command: str, message: str) -> BadOption:
     """Return the error of a command line, in the words of getopt_long(3)."""
     line = f'{command}: {message}\nTry "{command} --help" for more information'
     return BadOption(line, cause=InvalidInput(message))
