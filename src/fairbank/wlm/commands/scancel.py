@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm.job_rows import JobLine
-from fairbank.unix_users import user_name
+from fairbank.unix_users import find_uid, user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
@@ -111,12 +110,10 @@ def _filter(line: CommandLine) -> dict[str, list[str]]:
 
 def _check_user(name: str) -> None:
     """Raise InvalidInput if this host has no user of this name."""
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
+    if find_uid(name) is None:
         raise InvalidInput(
             f"Invalid user name: {name[:40]}", field="user", remedy="see getent passwd"
-        ) from None
+        )
 
 
 def _signal(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 import time
 from collections import namedtuple
@@ -21,7 +20,7 @@ from fairbank.report.slurm.layout import (
     parse_fields,
 )
 from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES, PIPE, Notation, date_line
-from fairbank.unix_users import user_name
+from fairbank.unix_users import find_uid, user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine
@@ -111,10 +110,9 @@ def users_of(line: CommandLine, *options: str) -> list[str]:
 
 
 def _user(name: str) -> str:
-    try:
-        return pwd.getpwnam(name).pw_name
-    except KeyError:
-        raise InvalidInput(f"Invalid user: {name}") from None
+    if find_uid(name) is None:
+        raise InvalidInput(f"Invalid user: {name}")
+    return name
 
 
 def states_of(text: str | None, default: Sequence[str] = ()) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -23,6 +22,7 @@ from fairbank.report.slurm.notation import (
     time,
 )
 from fairbank.report.slurm.sinfo import Counts, NodeGroup
+from fairbank.unix_users import find_uid
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine, CommandOption, read_command_line
 from fairbank.wlm.commands.tables.rows import (
@@ -89,13 +89,6 @@ def _joined(field: str) -> GroupField:
     return GroupField((field,), make)
 
 
-def _uid(nodes: Sequence[Any]) -> int | None:
-    try:
-        return pwd.getpwnam(nodes[0].reason_user).pw_uid
-    except KeyError:
-        return None
-
-
 _SPREADS = {
     name: _spread(name)
     for name in (
@@ -117,7 +110,7 @@ _PARTS: Mapping[str, GroupField] = {
     "port": _shared("port", 0),
     "reservation": _shared("reservation", ""),
     "reason": _shared("reason", REASON_NONE),
-    "reason_uid": GroupField(("reason_user",), _uid),
+    "reason_uid": GroupField(("reason_user",), lambda nodes: find_uid(nodes[0].reason_user)),
     **{
         name: _shared(name)
         for name in (

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import grp
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
-from fairbank.rest.auth.peers import Peer, groups_of, is_own_user, peer_at
+from fairbank.rest.auth.peers import Peer, is_own_user, peer_at
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.unix_users import user_name
+from fairbank.unix_users import groups_of, user_name
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.protocol.commands import AnyRequest, decode_request, encode_answer, encode_error
@@ -143,11 +141,8 @@ class CommandConnection(asyncio.Protocol):
 
 def submitter(peer: Peer) -> Submitter:
     """Return the user of a process."""
-    groups = []
-    for gid in sorted(groups_of(peer.uid)):
-        with suppress(KeyError):  # a group without a name is in no AllowGroups
-            groups.append(grp.getgrgid(gid).gr_name)
-    return Submitter(Caller(peer.uid, user_name(peer.uid)), peer.gid, tuple(groups))
+    name = user_name(peer.uid)
+    return Submitter(Caller(peer.uid, name), peer.gid, groups_of(name))
 
 
 class CommandServer:
