@@ -21,7 +21,7 @@ class Lab(msgspec.Struct, forbid_unknown_fields=True):
 
 def read(text: bytes) -> Lab:
     output = parse_toml(text, FILE, field="--lab")
-    with validated_settings(FILE, Lab):
+    with validated_settings(FILE, output, Lab):
         lab = msgspec.convert(output, Lab)
         if lab.floor > lab.shelves:
             raise InvalidInput(
@@ -59,7 +59,13 @@ def test_valid_settings_are_read() -> None:
         ),
         (
             b"shelves = 'many'",
-            f"{FILE}: shelves: expected a whole number",
+            f'{FILE}: shelves is "many", expected a whole number',
+            "shelves",
+            "accepted: whole number",
+        ),
+        (
+            b"shelves = [" + b"1, " * 50 + b"]",
+            f"{FILE}: shelves is [{'1, ' * 13}..., expected a whole number, got a list",
             "shelves",
             "accepted: whole number",
         ),

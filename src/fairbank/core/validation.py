@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ _PATTERNS = {"^/": "absolute path", WORD: "one word of printable ASCII character
 _PATTERN = re.compile(r"`str`( \| null)? matching regex '(.*)'")
 _INDEX = re.compile(r"\[[^]]*\]")
 """Index into a table or a list, in msgspec's path."""
+PATH_PART = re.compile(r"[^].[]+")
+SHOWN_MAX = 40
+"""Characters of an invalid value that a message shows."""
 _TYPES = re.compile(r"(?P<got>got )?`(?P<types>\w+(?: \| \w+)*)`")
 _BOUND = re.compile(r"Expected `int` ([<>]=) (-?\d+)")
 _COMPARISON = re.compile(r" ([<>]=) (-?\d+)$")
@@ -123,7 +127,7 @@ def _type_words(match: re.Match[str]) -> str:
 
 
 def describe_invalid_setting(
-    error: ValidationError, settings: type[Struct], inside: str = ""
+    error: ValidationError, content: object, settings: type[Struct], inside: str = ""
 ) -> InvalidInput:
     """Translate a validation error of msgspec into the words of the settings file.
 
@@ -131,6 +135,7 @@ def describe_invalid_setting(
 
     Args:
         error: the error that msgspec raised.
+        content: the value that was checked, such as the table of a TOML file.
         settings: the type of the whole file.
         inside: path of the table that was being read; empty for the whole file.
     """
@@ -155,11 +160,31 @@ def describe_invalid_setting(
             f"{fault.path} is missing", field=fault.path, remedy=f"add it; accepted: {accepted}"
         )
     values = ", ".join(accepted_values(settings, fault.path))
+    wrong = fault.message.replace("an object", "a table")
+    message = f"{fault.path}: {wrong}"
+    if (value := _shown_value(content, ValidationFault.of(error).path)) is not None:
+        wrong = "not an accepted value" if fault.is_unknown_value else wrong
+        message = f"{fault.path} is {value}, {wrong}"
     return InvalidInput(
-        f"{fault.path}: {fault.message.replace('an object', 'a table')}",
-        field=fault.path,
-        remedy=f"one of: {values}" if values else f"accepted: {accepted}",
+        message, field=fault.path, remedy=f"one of: {values}" if values else f"accepted: {accepted}"
     )
+
+
+def _shown_value(content: object, path: str) -> str | None:
+    """Return the beginning of the value at a path such as `nodes[0].cpus`; None if it is not known:
+    msgspec writes `[...]` for the keys of a mapping.
+    """
+    if "..." in path:
+        return None
+    for part in PATH_PART.findall(path):
+        if isinstance(content, dict) and part in content:
+            content = content[part]
+        elif isinstance(content, list) and part.isdecimal():
+            content = content[int(part)]
+        else:
+            return None
+    text = json.dumps(content, default=str, ensure_ascii=False)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def field_names(kind: Any, path: str) -> list[str]:
@@ -258,11 +283,12 @@ def _descend(shape: inspect.Type, keys: list[str]) -> Iterator[inspect.Type]:
 
 
 @contextmanager
-def validated_settings(name: str, settings: type[Struct]) -> Iterator[None]:
+def validated_settings(name: str, content: object, settings: type[Struct]) -> Iterator[None]:
     """Translate validation errors inside the `with` block.
 
     Args:
         name: the name of the file, for messages.
+        content: the table of the file.
         settings: the type that is read inside the block.
 
     Raises:
@@ -271,7 +297,7 @@ def validated_settings(name: str, settings: type[Struct]) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        bad = describe_invalid_setting(error, settings)
+        bad = describe_invalid_setting(error, content, settings)
         raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
     except InvalidInput as bad:
         raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

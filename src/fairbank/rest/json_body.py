@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 
 from fairbank.cluster.run_report import AnyReport, PredebitReport
 from fairbank.core.errors import InvalidInput
-from fairbank.core.validation import ValidationFault, accepted_values
+from fairbank.core.validation import PATH_PART, SHOWN_MAX, ValidationFault, accepted_values
 from fairbank.rest.schemas.requests import ReportBatch
 
 SEE_DOCS = "/docs describes what may be sent"
@@ -23,9 +22,6 @@ _UNITS = {
     ),
 }
 """Units of numbers in these fields."""
-_PATH_PART = re.compile(r"[^].[]+")
-_SHOWN_MAX = 40
-"""Characters of an invalid value that a message shows."""
 
 
 def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
@@ -109,13 +105,13 @@ def _invalid_body(fault: ValidationFault, body: bytes, kind: Any) -> InvalidInpu
 def _value_at(path: str, body: bytes) -> str:
     """Return the beginning of the value at the path, as it was sent."""
     value = msgspec.Raw(body)
-    for name in _PATH_PART.findall(path):
+    for name in PATH_PART.findall(path):
         if name.isdecimal():
             value = _decoder(list[msgspec.Raw]).decode(value)[int(name)]
         else:
             value = _decoder(dict[str, msgspec.Raw]).decode(value)[name]
     text = bytes(value).decode(errors="replace")
-    text = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    text = text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

@@ -148,7 +148,7 @@ def read_settings(path: Path) -> BankSettings:
             remedy="make them with: fairbank init",
         ) from error
     settings_table = parse_toml(text, str(path), field="config")
-    with validated_settings(str(path), BankSettings):
+    with validated_settings(str(path), settings_table, BankSettings):
         _check_mappings(settings_table)
         settings = msgspec.convert(settings_table, BankSettings)
         settings.cluster_map()
@@ -200,4 +200,4 @@ def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, BankSettings, place) from bad
+        raise describe_invalid_setting(bad, value, BankSettings, place) from bad

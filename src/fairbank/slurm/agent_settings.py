@@ -106,7 +106,7 @@ def agent_settings(content: bytes) -> SlurmAgentSettings:
     try:
         settings = msgspec.convert(_with_default_terms(table), SlurmAgentSettings)
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, SlurmAgentSettings) from bad
+        raise describe_invalid_setting(bad, table, SlurmAgentSettings) from bad
     parse_address(settings.bank.server, field="bank.server")
     senders, factor = settings.senders, settings.site_factor
     if senders.minimum > senders.maximum:

@@ -230,7 +230,7 @@ def read_site_rules(path: str | None) -> SiteRules:
             remedy="ask as the user who keeps it",
         ) from error
     settings = parse_toml(text, str(file), field="--site")
-    with validated_settings(str(file), SiteRules):
+    with validated_settings(str(file), settings, SiteRules):
         return msgspec.convert({**_profile_settings(settings), **settings}, SiteRules)
 
 

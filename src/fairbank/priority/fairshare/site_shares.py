@@ -231,7 +231,7 @@ def read_holdings(text: bytes) -> NodeHoldings:
     try:
         file = msgspec.convert(content, HoldingsFile)
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, HoldingsFile) from bad
+        raise describe_invalid_setting(bad, content, HoldingsFile) from bad
     nodes = _nodes(file)
     return NodeHoldings(file.reference, _held(file, nodes), dict(_charges(file, nodes)))
 

@@ -100,7 +100,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
         unknown = _default_settings(table_of_file)
         settings = msgspec.convert(table_of_file, PolicySettings)
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, PolicySettings) from bad
+        raise describe_invalid_setting(bad, table_of_file, PolicySettings) from bad
     base = policy_named(settings.base)
     if settings.base != "slurm":
         for table in ("scheduler", "priority", "site_factor"):

@@ -72,5 +72,5 @@ def _partition_of(settings: SitePartitionSettings) -> SitePartition:
 def parse_site(text: bytes, name: str) -> SyntheticSiteSettings:
     """Parse the text of a file. Raises InvalidInput with the place for invalid content."""
     content = parse_toml(text, name, field="model")
-    with validated_settings(name, SyntheticSiteSettings):
+    with validated_settings(name, content, SyntheticSiteSettings):
         return msgspec.convert(content, SyntheticSiteSettings)
