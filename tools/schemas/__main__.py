@@ -34,7 +34,7 @@ def main(words: list[str] | None = None) -> int:
     present = present_schemas()
     try:
         published = read_published(FILE.read_text())
-    except ValueError as error:
+    except (OSError, ValueError) as error:  # a missing file is not written again
         print(error)
         return 1
     for key in options.end:
