@@ -100,6 +100,7 @@ _job_details = st.none() | st.builds(
     limit_seconds=st.none() | st.integers(1, 60),
     exit_status=st.none() | st.sampled_from([0, 9, 256]),
     cpu_seconds=st.none() | st.integers(0, 200),
+    occupied=st.none() | st.integers(0, 90),
 )
 _run_fields: dict[str, Any] = {
     "key": keys,

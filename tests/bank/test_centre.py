@@ -9,7 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from fairbank.bank.allocation import Allocation, AllocationState, AllocationTerms
-from fairbank.bank.centre import CentreUse, ClusterSize, JobSums, centre_use, granted_in, with_nodes
+from fairbank.bank.centre import (
+    CentreUse,
+    ClusterSize,
+    JobSums,
+    Occupied,
+    centre_use,
+    granted_in,
+    with_nodes,
+)
 from fairbank.bank.query import Usage
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
@@ -58,7 +66,7 @@ def test_cancelled_and_removed_allocations_do_not_count() -> None:
 def test_credit_that_an_early_end_left_unused_counts_as_not_granted() -> None:
     ended = replace(allocation(1, "cpu", 700, 0, 7), charged=SuMinutes(50), held=SuMinutes(20))
     full, early = (
-        centre_use({}, {}, (), [ended], (), Instant(0), WEEK, ended_early=numbers).resources[0]
+        centre_use({}, {}, (), [ended], (), {}, Instant(0), WEEK, ended_early=numbers).resources[0]
         for numbers in ((), {1})
     )
     assert (full.granted, full.granted_at_end) == (700, 700)
@@ -75,8 +83,9 @@ def test_allocations_of_the_end_count_as_if_they_lasted_the_whole_period() -> No
 
 def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: Any) -> CentreUse:
     sizes, allocations = more.pop("sizes", ()), more.pop("allocations", ())
+    had = more.pop("occupied", {})
     members = {"anvil+bell": ["anvil", "bell"]}
-    return centre_use(units, members, sizes, allocations, usage, Instant(0), WEEK)
+    return centre_use(units, members, sizes, allocations, usage, had, Instant(0), WEEK)
 
 
 def test_capacity_granted_and_used_of_each_resource() -> None:
@@ -138,6 +147,19 @@ def test_credit_of_measured_use_and_of_jobs_is_in_the_row_of_measured_use() -> N
     whole, old = use({}, *uses, allocations=[allocation(1, "storage", 700, 0, 7)]).resources
     assert (whole.clusters, whole.granted, whole.used, whole.capacity) == ("", 700, 5_000, None)
     assert (old.clusters, old.granted, old.used) == ("old", None, 5_000)
+
+
+def test_occupied_of_several_prices_is_in_the_rows_of_the_clusters() -> None:
+    units: dict[tuple[str, str], Fraction | None]
+    units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): Fraction(2)}
+    had = {("cpu", "bell"): Occupied(60), ("gpu", "bell"): Occupied(7, without_size=2)}
+    rows = use(units, occupied=had).resources
+    assert [(row.resource, row.clusters, row.occupied, row.without_size) for row in rows] == [
+        ("cpu", "", None, 0),
+        ("cpu", "anvil", 0, 0),
+        ("cpu", "bell", 60, 0),
+        ("gpu", "bell", None, 2),
+    ]
 
 
 def test_credit_of_measured_use_is_in_its_row() -> None:

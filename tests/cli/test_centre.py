@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationTerms
-from fairbank.bank.centre import ClusterSize, centre_use
+from fairbank.bank.centre import ClusterSize, Occupied, centre_use
 from fairbank.bank.project import Project
 from fairbank.bank.query import Balance, Usage
 from fairbank.bank.run import UserSums
@@ -35,28 +35,29 @@ JULY = ("-S", "2026-07-01", "-E", "2026-08-01", "--utc")
 SEPTEMBER = ("-S", "2026-09-01", "-E", "2026-10-01", "--utc")
 
 
-def test_capacity_granted_used_and_uncharged_of_july(fairbank: Run) -> None:
+def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
     """The site has 100 cores and 1 GPU; July has 744 hours: 74,400 and 744 SU.
 
     Allocation 1: 100,000 SU for 8,760 h, of which 740 lie in July (from 4:00): 8,447.48 SU.
     Allocation 2: 5,000 x 740 / 8,760 = 422.36; allocation 3: 12,000 x 744 / 8,760 = 1,019.16; in
     whole minutes 25,342 + 61,150 = 86,492, or 1,441.53 SU: 193.8 % of the GPU. One job used 9,000
-    SU on 750 cores for 10 h.
+    SU on 750 cores for 10 h. Where no one knows what was down, the rest is IDLE.
     """
     result = fairbank(
-        "report", "centre", *JULY, "-o", "RESOURCE,CAPACITY,GRANTED,USED,USED%,UNCHARGED"
+        "report", "centre", *JULY, "-o", "RESOURCE,CAPACITY,GRANTED,USED,USED%,OCCUPIED,IDLE,DOWN"
     )
     lines = [line.split() for line in result.out.splitlines()[-3:]]
     assert lines == [
-        ["cpu", "74400", "8447.48", "9000", "12.1%", "65400"],
-        ["debug", "0.00", "0", "-"],  # of a QOS, on the nodes of others
-        ["gpu", "744", "1441.53", "0", "0.0%", "744"],
+        ["cpu", "74400", "8447.48", "9000", "12.1%", "9000", "65400", "-"],
+        ["debug", "0.00", "0", "-", "-", "-", "-"],  # of a QOS, on the nodes of others
+        ["gpu", "744", "1441.53", "0", "0.0%", "0", "744", "-"],
     ]
     notes = " ".join(result.err.split())
     assert "! gpu: 1,441.53 SU are granted for this time, 193.8% of the 744 SU that exist." in notes
     assert "! cpu" not in notes
     assert "No capacity of its own: debug. Jobs of a QOS" in notes
     assert "Capacity not known" not in notes
+    assert "cpu, gpu: DOWN is not known; IDLE includes it. Ask on a host with scontrol." in notes
     in_thousands = " ".join(fairbank("report", "centre", *JULY, "--units", "k").err.split())
     assert "! gpu: 1.44 thousand SU are granted" in in_thousands
     assert "193.8% of the 0.74 thousand SU that exist." in in_thousands
@@ -68,9 +69,11 @@ def test_capacity_granted_used_and_uncharged_of_july(fairbank: Run) -> None:
 
 
 def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
-    """Two GPU jobs of 24 h: 48 GPU-hours, and 8 processors each: 384 CPU-hours."""
+    """Two GPU jobs of 24 h: 48 GPU-hours, and 8 processors each: 384 CPU-hours. They were charged
+    4,610 SU, more than the 720 that exist.
+    """
     answer = json.loads(fairbank("report", "centre", *SEPTEMBER, "--json").out)
-    cpu, _, gpu = answer["data"]
+    cpu, debug, gpu = answer["data"]
     assert (gpu["used"], gpu["runs"], gpu["core_seconds"], gpu["gpu_seconds"]) == (
         4_610 * 60,
         2,
@@ -78,7 +81,10 @@ def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
         48 * 3_600,
     )
     assert cpu["capacity"] == cpu["used"] + cpu["uncharged"] == 100 * 720 * 60
-    assert gpu["uncharged"] == 0  # used is more than exists
+    assert cpu["capacity"] == cpu["occupied"] + cpu["idle"]
+    assert (gpu["occupied"], gpu["idle"], gpu["uncharged"]) == (4_610 * 60, -3_890 * 60, 0)
+    assert any("gpu: jobs had 3,890 SU more" in warning for warning in answer["warnings"])
+    assert (debug["occupied"], debug["idle"]) == (None, None)
     assert (cpu["used_permille"], gpu["used_permille"]) == (125, 6403)
     totals = answer["totals"]
     assert (totals["projects"], totals["allocations"], totals["runs"]) == (2, 3, 3)
@@ -124,6 +130,7 @@ def report_of(
     granted: int = 0,
     days: tuple[float, float] = (0, HOURS / 24),
     used: Sequence[Usage] = (),
+    occupied: Mapping[tuple[str, str], Occupied] | None = None,
     sizes: Sequence[ClusterSize] = (ClusterSize("alpha", None, None),),
 ) -> dict[str, Any]:
     """Return the answer of `/centre`.
@@ -133,6 +140,7 @@ def report_of(
         granted: credit of cpu in SU-minutes.
         days: days from the start of the period in which the term of this credit begins and ends.
         used: the usage.
+        occupied: what runs had of the resources.
         sizes: processors and GPUs of the clusters.
     """
     start, end = (Instant(int(day * DAY)) for day in (days[0] + 9, days[1] + 9))
@@ -144,7 +152,7 @@ def report_of(
         for unit, capacity in units.items()
     }
     members = {clusters: clusters.split("+") for _, clusters in units}
-    use = centre_use(per_hour, members, sizes, [grant], used, since, until)
+    use = centre_use(per_hour, members, sizes, [grant], used, occupied or {}, since, until)
     answer: dict[str, Any] = msgspec.to_builtins(centre_figures(use, since, until))
     return answer
 
@@ -176,10 +184,11 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
         ("cpu@alpha", 120_000),
         ("cpu@beta", 240_000),
     ]
-    assert [(row["granted"], row["uncharged"], row["used_permille"]) for row in rows] == [
-        (540_000, None, None),  # use of different prices is not added
-        (None, 120_000, 0),
-        (None, 240_000, 0),
+    shown = ("granted", "occupied", "idle", "uncharged", "used_permille")
+    assert [[row[name] for name in shown] for row in rows] == [
+        [540_000, None, None, None, None],  # use of different prices is not added
+        [None, 0, 120_000, 120_000, 0],
+        [None, 0, 240_000, 240_000, 0],
     ]
     form = DisplayFormat()
     assert centre.warnings(rows, form) == [
@@ -189,13 +198,13 @@ def test_credit_for_clusters_with_different_prices_is_compared_with_what_both_ca
     assert "cpu: an SU pays on each of its clusters, at their own prices, so CAPACITY is" in notes
     assert "Capacity not known" not in notes
     cells = {column.head: column.cell(rows[0], form) for column in centre.COLUMNS}
-    assert [cells[head] for head in ("USED", "USED%", "UNCHARGED", "JOBS")] == ["", "-", "", ""]
+    assert [cells[head] for head in ("USED", "USED%", "IDLE", "JOBS")] == ["", "-", "-", ""]
     drawn = centre.figure(rows, Caption("Use", "", "", ""))
-    assert drawn.names == ["granted", "used", "uncharged"]
+    assert drawn.names == ["granted", "used", "occupied", "idle"]
     assert [(group.panel, group.name, group.values, group.line) for group in drawn.groups] == [
-        ("cpu", "cpu", [9_000, None, None], 6_000),
-        ("cpu", "cpu@alpha", [None, 0, 2_000], 2_000),
-        ("cpu", "cpu@beta", [None, 0, 4_000], 4_000),
+        ("cpu", "cpu", [9_000, None, None, None], 6_000),
+        ("cpu", "cpu@alpha", [None, 0, 0, 2_000], 2_000),
+        ("cpu", "cpu@beta", [None, 0, 0, 4_000], 4_000),
     ]
     assert [group.remark for group in drawn.groups] == ["granted 150.0%", "used 0.0%", "used 0.0%"]
 
@@ -206,9 +215,9 @@ def test_figure_shows_resources_without_known_capacity() -> None:
     rows = centre.centre_rows(answer["resources"], {})
     drawn = centre.figure(rows, Caption("Use", "", "", ""))
     assert [(group.name, group.values, group.line) for group in drawn.groups] == [
-        ("cpu", [9_000, None, None], None),
-        ("cpu@alpha", [None, 0, 2_000], 2_000),
-        ("cpu@beta", [None, 0, None], None),
+        ("cpu", [9_000, None, None, None], None),
+        ("cpu@alpha", [None, 0, 0, 2_000], 2_000),
+        ("cpu@beta", [None, 0, 0, None], None),
     ]
     unknown = "capacity\nnot known"
     assert [group.remark for group in drawn.groups] == [unknown, "used 0.0%", unknown]
@@ -219,7 +228,7 @@ def test_clusters_with_the_same_prices_need_their_capacities_in_the_settings() -
     """A host has the nodes of one of them, so asking there would not help."""
     for capacity, expected in (
         (None, "Capacity not known: cpu. Set [clusters.NAME.capacity] of each of its clusters."),
-        (6_000, "cpu: DOWN of its clusters together is not known; UNCHARGED includes it."),
+        (6_000, "cpu: DOWN of its clusters together is not known; IDLE includes it."),
     ):
         answer = report_of({("cpu", "alpha+beta"): capacity})
         rows = centre.centre_rows(answer["resources"], {})
@@ -257,14 +266,59 @@ def test_sum_of_unknown_capacities_is_not_known() -> None:
     assert not any(note.startswith("cpu: an SU pays") for note in notes)
 
 
-def test_nodes_that_are_down_are_not_uncharged() -> None:
-    """Alpha can charge 2,000 SU, of which 500 SU are down."""
-    answer = two_prices(120_000, 240_000, 0)
-    rows = centre.centre_rows(answer["resources"], {("cpu", "alpha"): 30_000})
-    assert [(row["down"], row["uncharged"]) for row in rows] == [
-        (None, None),
-        (30_000, 90_000),
-        (None, 240_000),
+ALPHA = "cpu", "alpha"
+
+
+def test_occupied_idle_and_down_add_up_to_the_capacity() -> None:
+    """2,000 SU exist, 500 of them down. Jobs had 1,100, of which 100 were charged: 400 are idle."""
+    charged = Usage("cpu", "cpu", "alpha", 2, 0, 100 * 60, 0)
+    had = {ALPHA: Occupied(1_100 * 60)}
+    answer = report_of({ALPHA: 2_000 * 60}, used=[charged], occupied=had)
+    (row,) = centre.centre_rows(answer["resources"], {ALPHA: 500 * 60})
+    shown = ("used", "occupied", "idle", "down", "uncharged")
+    assert [row[name] // 60 for name in shown] == [100, 1_100, 400, 500, 1_400]
+    assert not any("IDLE includes" in line for line in centre.notes([row], answer, DisplayFormat()))
+    drawn = centre.figure([row], Caption("Use", "", "", ""))
+    assert drawn.names == ["granted", "used", "occupied", "idle", "down"]
+    assert drawn.groups[0].values == [0, 100, 1_100, 400, 500]
+
+
+def test_idle_is_not_known_if_a_free_job_has_no_size() -> None:
+    answer = report_of({ALPHA: 2_000 * 60}, occupied={ALPHA: Occupied(60, without_size=2)})
+    (row,) = centre.centre_rows(answer["resources"], {ALPHA: 0})
+    assert (row["occupied"], row["idle"], row["without_size"]) == (None, None, 2)
+    notes = centre.notes([row], answer, DisplayFormat())
+    assert any(line.startswith("cpu: IDLE is not known: 2 jobs ran free") for line in notes)
+    cells = {column.head: column.cell(row, DisplayFormat()) for column in centre.COLUMNS}
+    assert [cells[head] for head in ("OCCUPIED", "IDLE", "DOWN")] == ["-", "-", "0"]
+
+
+def test_negative_idle_has_its_reason() -> None:
+    """Jobs had 1,700 of 2,000 SU, of which 500 are down: 200 too many, and no bar below 0."""
+    answer = report_of({ALPHA: 2_000 * 60}, occupied={ALPHA: Occupied(1_700 * 60)})
+    (row,) = centre.centre_rows(answer["resources"], {ALPHA: 500 * 60})
+    assert row["idle"] == -200 * 60
+    (warning,) = centre.warnings([row], DisplayFormat())
+    assert warning.startswith("! cpu: jobs had 200 SU more than there was, so IDLE is negative.")
+    drawn = centre.figure([row], Caption("Use", "", "", ""))
+    assert drawn.groups[0].values == [0, 0, 1_700, 0, 500]
+
+
+def test_jobs_on_credit_of_a_qos_occupy_the_nodes_of_their_partition() -> None:
+    """QOS debug paid 10 SU of its own resource for them, and they had 10 SU of cpu."""
+    members, sizes = {"alpha": ["alpha"]}, [ClusterSize("alpha", None, None)]
+    units = {ALPHA: Fraction(100), ("debug", "alpha"): None}
+    paid = Usage("debug", "debug", "alpha", 1, 0, 10 * 60, 0)
+    since, until = Instant(0), Instant(3_600)
+    had = {ALPHA: Occupied(10 * 60)}
+    use = centre_use(units, members, sizes, [], [paid], had, since, until, of_qos={"debug"})
+    rows = centre.centre_rows(
+        msgspec.to_builtins(centre_figures(use, since, until))["resources"], {}
+    )
+    shown = ("resource", "used", "occupied", "idle")
+    assert [[row[name] for name in shown] for row in rows] == [
+        ["cpu", 0, 10 * 60, 90 * 60],
+        ["debug", 10 * 60, None, None],
     ]
 
 
@@ -315,7 +369,7 @@ def test_reports_are_drawn_with_what_they_show_and_of_which_time(
         assert f">{period}</text>" in picture
         assert ">down</text>" not in picture  # not known without Slurm
         for word in {
-            "centre": ("granted", "uncharged", "cpu", "gpu"),
+            "centre": ("granted", "occupied", "idle", "cpu", "gpu"),
             "usage": ("SU",),
             "balance": ("held by running jobs", "even use", "remaining"),
         }[verb]:
@@ -353,7 +407,7 @@ def test_bars_of_what_is_not_known_are_left_out() -> None:
 
 
 def test_period_that_has_not_ended_is_named(fairbank: Run) -> None:
-    to_come = "The period ends in the future: CAPACITY, DOWN, UNCHARGED and utilisation are of"
+    to_come = "The period ends in the future: CAPACITY, IDLE, DOWN and utilisation are of"
     for words in (JULY, ()):
         assert to_come not in " ".join(fairbank("report", "centre", *words).err.split())
     longer = fairbank("report", "centre", "-S", "2026-07-01", "-E", "2027-07-01").err

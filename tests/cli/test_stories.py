@@ -39,7 +39,11 @@ SETTINGS = """
 resources.cpu = { lowest = 10, highest = 500 }
 longest_days = 93
 """
-CLUSTER = 'capacity = { cpu = 10, gpu = 2 }\nqos_resources = { debug = "debug" }'
+CLUSTER = """
+capacity = { cpu = 10, gpu = 2 }
+qos_factors = { normal = 1, standby = 0, low = 0.5 }
+qos_resources = { debug = "debug" }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -180,12 +184,20 @@ $ fairbank eff 303 -o JOBID,CPUS,CPU-USED,GIVEN,EFF%,SU,WASTED
 # February has 28 x 24 = 672 hours: 10 CPUs give 6,720 SU, of which 4,000 are granted, 59.5 %, and
 # 100 used, 1.5 %. 2 GPUs give 1,344 SU: 1,500 are 111.6 % and too many; 40 used are 3.0 %.
 # The jobs had 80 + 20 + 80 = 180 CPU-hours and 2 x 20 = 40 GPU-hours.
-$ fairbank report centre {FEBRUARY} -o RESOURCE,CAPACITY,GRANTED,GRANTED%,USED,USED%,UNCHARGED
-cpu 6,720 4,000 59.5% 100 1.5% 6,620
-gpu 1,344 1,500 111.6% 40 3.0% 1,304
+# All was charged, so the jobs had 100 and 40 SU: 6,620 and 1,304 were idle, or down.
+$ fairbank report centre {FEBRUARY} -o RESOURCE,CAPACITY,GRANTED,GRANTED%,USED,USED%,OCCUPIED,IDLE
+cpu 6,720 4,000 59.5% 100 1.5% 100 6,620
+gpu 1,344 1,500 111.6% 40 3.0% 40 1,304
 ! gpu: 1,500 SU are granted for this time, 111.6% of the 1,344 SU that exist.
 1 project, 2 allocations, 3 jobs, 180 CPU-hours, 40 GPU-hours.
 """
+
+
+def send_end(site: FairbankServer, job: int, start: int, hours: int, **facts: object) -> None:
+    report = {"do": "complete", "cluster": "lab", "job_id": job, "submitted": start - 600}
+    report |= {"account": "story_b", "owner_uid": 61_002, "partition": "cpu", "state": "COMPLETED"}
+    report |= {"start": start, "end": start + hours * HOUR, "elapsed": hours * HOUR}
+    client_of(site).post("/job", report | facts)
 
 
 def test_use_of_two_resources_is_shown_for_users_jobs_and_the_centre(
@@ -194,17 +206,56 @@ def test_use_of_two_resources_is_shown_for_users_jobs_and_the_centre(
     tell(GRANTS, site, tmp_path)
     start = parse_instant("2025-02-03T08:00Z")
     for job, owner, partition, tres, hours, used in JOBS:
-        report = {"do": "complete", "cluster": "lab", "job_id": job, "submitted": start - 600}
-        report |= {"owner_uid": owner, "account": "story_b", "partition": partition, "tres": tres}
-        report |= {"start": start, "end": start + hours * HOUR, "elapsed": hours * HOUR}
-        report |= {"state": "COMPLETED", "cpu_seconds": used * HOUR}
-        client_of(site).post("/job", report)
+        facts = {"owner_uid": owner, "partition": partition, "tres": tres}
+        send_end(site, job, start, hours, **facts, cpu_seconds=used * HOUR)
     tell(USED, site, tmp_path)
     totals = document(tmp_path / "usage.json")["totals"]
     assert [(row["resource_name"], *amounts(row, "charged wasted")) for row in totals] == [
         ("cpu", (6_000, "100"), (2_400, "40")),
         ("gpu", (2_400, "40"), (1_800, "30")),
     ]
+
+
+MARCH = "-S 2025-03-01 -E 2025-04-01"
+GRANTS_OF_MARCH = """
+$ fairbank alloc create -A story_b -r cpu --start 2025-03-01 --end 2025-04-01 --amount 4000 \
+    --reason 'call 1'
+$ fairbank alloc create -A story_b -r debug --start 2025-03-01 --end 2025-04-01 --amount 50 \
+    --reason 'call 1'
+"""
+IDLE = f"""
+$ fairbank refund 311 16 --reason 'disk failed'
+refund of 16 SU of job 311
+# March has 31 x 24 = 744 hours, so 10 CPUs give 7,440 SU. 311 had 8 CPUs x 10 h = 80 SU, less 16
+# that came back. 312 had 4 x 5 = 20 for nothing, as QOS standby is free; 313 had 6 x 10 = 60 at
+# half the price. 314 had 10 x 4 = 40, and its node failed. 315 had 2 x 5 = 10, which QOS debug paid
+# with credit of its own. Charged were 80 - 16 + 30 = 94. The jobs had 80 + 20 + 60 + 40 + 10 = 210,
+# and no job the other 7,230. No job had one of the 2 GPUs: 2 x 744 = 1,488 SU.
+$ fairbank report centre {MARCH} -o RESOURCE,CAPACITY,USED,OCCUPIED,IDLE,DOWN
+cpu 7,440 94 210 7,230 -
+debug 10 - - -
+gpu 1,488 0 0 1,488 -
+cpu, gpu: DOWN is not known; IDLE includes it
+$ fairbank report centre {MARCH} --json > centre.json
+"""
+
+
+def test_what_ran_free_or_cheaper_or_on_credit_of_a_qos_is_not_idle(
+    site: FairbankServer, tmp_path: Path
+) -> None:
+    tell(GRANTS_OF_MARCH, site, tmp_path)
+    start = parse_instant("2025-03-03T08:00Z")
+    send_end(site, 311, start, 10, tres="cpu=8", qos="normal")
+    send_end(site, 312, start, 5, tres="cpu=4", qos="standby")
+    send_end(site, 313, start, 10, tres="cpu=6", qos="low")
+    send_end(site, 314, start, 4, tres="cpu=10", state="NODE_FAIL")
+    send_end(site, 315, start, 5, tres="cpu=2", qos="debug")
+    tell(IDLE, site, tmp_path)
+    cpu, debug, gpu = document(tmp_path / "centre.json")["data"]
+    assert amounts(cpu, "used occupied idle") == [(5_640, "94"), (12_600, "210"), (433_800, "7230")]
+    assert (debug["used"], debug["occupied"], debug["idle"]) == (600, None, None)
+    assert amounts(gpu, "used occupied idle") == [(0, "0"), (0, "0"), (89_280, "1488")]
+    assert [row["down"] for row in (cpu, debug, gpu)] == [None, None, None]
 
 
 # --- C: what happened to every unit ---

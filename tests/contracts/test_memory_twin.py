@@ -223,7 +223,7 @@ def _sums_of_units(rows: Sequence[Usage]) -> dict[tuple[str, str], list[int]]:
     for row in rows:
         sums = [int(figure) for figure in msgspec.structs.astuple(row)[3:-1]]
         unit = row.resource, row.clusters
-        units[unit] = [a + b for a, b in zip(units.get(unit, [0] * 11), sums, strict=True)]
+        units[unit] = [a + b for a, b in zip(units.get(unit, [0] * len(sums)), sums, strict=True)]
     return units
 
 

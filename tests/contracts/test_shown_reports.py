@@ -44,6 +44,8 @@ TERMS = (
     ("2026-10-01", "2027-01-01", "cpu"),
     ("2026-08-25", "2026-12-25", "gpu"),
 )
+PARTITIONS = ("std", "idle-std", "gpu-v100")
+"""Partitions of runs. The settings of alpha and darwin have not the first."""
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(2, 8))]
 
 # Sums over the runs of a group, of one resource and of clusters with the same prices.
@@ -66,6 +68,18 @@ SELECT GROUPED, resource, clusters, count(*),
       ELSE (2 * paid * (given - cpu_seconds) + given) / (2 * given) END),
   sum(CASE WHEN outcome = 'FAILED' AND elapsed_seconds <= 120 THEN 1 ELSE 0 END)
 FROM closed GROUP BY 1, 2, 3
+"""
+# What runs had, and how many have no known size, by resource of their partition and by price.
+OCCUPIED = f"""
+SELECT CASE WHEN cluster = 'far' THEN resource
+            WHEN run.partition = 'idle-std' THEN 'cpu'
+            WHEN run.partition = 'gpu-v100' THEN 'gpu' ELSE resource END AS place,
+  CASE WHEN cluster = 'far' THEN 'far' ELSE 'alpha+darwin' END AS clusters,
+  sum(coalesce(occupied, run.charged + written_off)),
+  sum(CASE WHEN occupied IS NULL AND run.charged + written_off = 0 THEN 1 ELSE 0 END)
+FROM run JOIN allocation ON allocation.id = run.allocation
+WHERE run.state IN ('charged', 'released') AND ended_at >= {SINCE} AND ended_at < {UNTIL}
+GROUP BY 1, 2
 """
 COLUMNS = (
     *("runs", "failed", "charged", "elapsed", "core_seconds", "gpu_seconds"),
@@ -168,7 +182,7 @@ def life(random: Random, number: int) -> Iterator[tuple[int, Request]]:
     run = Run(cluster, random.randrange(1, 60), start - random.randrange(DAY))
     chain, owner = (random.randrange(1, 4),), random.randrange(61_001, 61_004)
     more: dict[str, Any] = {"run": run, "chain": chain, "resource": resource, "owner": owner}
-    more |= {"partition": random.choice(("std", "large")), "start": start}
+    more |= {"partition": random.choice(PARTITIONS), "start": start}
     details: dict[str, Any] = {
         "cpus": cpus,
         "qos": random.choice((None, "high")),
@@ -181,7 +195,9 @@ def life(random: Random, number: int) -> Iterator[tuple[int, Request]]:
         yield start, hold(number, amount + 50, until=end, job_details=before, **more)
     if random.random() < 0.1:
         return  # without an end the hold is open, and a run without a hold is not known
-    about = JobDetails(tres=tres, exit_status=0, **details)
+    amount = random.choice((amount, amount, 0))
+    occupied = random.choice((None, amount, random.randrange(10**6)))
+    about = JobDetails(tres=tres, exit_status=0, occupied=occupied, **details)
     outcome = random.choice(("COMPLETED", "COMPLETED", "FAILED", "TIMEOUT"))
     ended: dict[str, Any] = {"outcome": outcome, "elapsed_seconds": elapsed, "ended": end}
     yield end, charge(number, amount, job_details=about, **more, **ended)
@@ -313,6 +329,7 @@ def test_report_centre_equals_sums_in_sql(fairbank: Command, books: Books) -> No
     shown = document(fairbank("report", "centre", *PERIOD, "--json"))
     sums = {key[1:]: row for key, row in sums_in_sql(books.place, UsageBy.RESOURCE).items()}
     granted = {"cpu": 0, "gpu": 0, "debug": 0}
+    had = {(place, clusters): numbers for place, clusters, *numbers in books.place.run(OCCUPIED)}
     for resource, start, end, deposited in books.place.run(GRANTED):
         overlap = max(0, min(end, UNTIL) - max(start, SINCE))
         granted[resource] += int(deposited) * overlap // (end - start)
@@ -329,8 +346,15 @@ def test_report_centre_equals_sums_in_sql(fairbank: Command, books: Books) -> No
             assert shown_jobs == [sums.get(unit, NOTHING)[place] for place in jobs]
             uncharged = None if capacity is None else max(0, capacity - row["used"])
             assert row["uncharged"] == uncharged
+            occupied, without_size = map(int, had.get(unit, (0, 0)))
+            assert row["without_size"] == without_size
+            known = without_size == 0 and unit[0] != "debug"
+            assert row["occupied"] == (occupied if known else None)
+            idle = capacity - occupied if known and capacity is not None else None
+            assert row["idle"] == idle
         else:  # use at two prices is not added
-            assert (shown_jobs, row["uncharged"]) == ([0, None, 0, 0], None)
+            assert shown_jobs == [0, None, 0, 0]
+            assert [row[name] for name in ("occupied", "idle", "uncharged")] == [None] * 3
     totals = dict(zip(COLUMNS, added([*sums.values()]), strict=True))
     for name in ("runs", "core_seconds", "gpu_seconds"):
         assert shown["totals"][name] == totals[name]

@@ -57,6 +57,7 @@ details = drawn(
     limit_seconds=st.none() | numbers,
     exit_status=st.none() | st.integers(0, 65_535),
     cpu_seconds=st.none() | counts,
+    occupied=st.none() | counts,
 ).filter(NO_DETAILS.__ne__)
 runs = drawn(
     RunRecord,

@@ -45,6 +45,17 @@ def test_nodes_are_priced_as_jobs_that_have_them_whole(slurm: RecordedOutput) ->
     capacity, unreadable = read_capacity(slurm, CLUSTER, since, until)
     assert (capacity.by_resource, unreadable) == (by_resource, ())
     assert (capacity.cpus, capacity.gpus) == (3 * 64 + 8, 4)  # also where nothing is billed
+    assert capacity.sharing == set()
+
+
+def test_resources_that_share_a_node_are_known(tmp_path: Path) -> None:
+    (tmp_path / "nodes.txt").write_text(NODES.replace("Partitions=gpu", "Partitions=gpu,std"))
+    capacity, _ = read_capacity(RecordedOutput(str(tmp_path)), CLUSTER, 0, 3_600)
+    assert capacity.sharing == {"cpu", "gpu"}
+    assert {name: units for name, (units, _) in capacity.by_resource.items()} == {
+        "cpu": Fraction(3 * 64),
+        "gpu": Fraction(4),
+    }
 
 
 def cpu_capacity(slurm: RecordedOutput, period: tuple[int, int]) -> tuple[Fraction, int]:

@@ -30,7 +30,7 @@ NO_AMOUNTS = frozenset(
     seq set_by share_permille shares sign simulated_runs since site size soonest_seconds start
     start_in_seconds started status submitted tasks time_limit to token tolerance uid undoes
     undone_by unpaid_jobs until used_percent used_permille users values wait_95_seconds waited
-    waiting written
+    waiting without_size written
     """.split()
 )
 """Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -32,7 +32,9 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     `used` is None, because charges at different prices are not added, unless the resource has
     measured use, which no cluster bills: then `used` is that use.
 
-    `of_qos`: no partition bills it, only QOS do, so it has no nodes of its own.
+    `occupied` is what runs had of the capacity, whichever resource paid for them; None if that of a
+    run is not known, and where `used` is. `of_qos`: no partition bills it, only QOS do, so it has
+    no nodes of its own, and its runs occupy those of their partitions.
     """
 
     resource: str
@@ -46,6 +48,8 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     core_seconds: int
     gpu_seconds: int
+    occupied: int | None
+    without_size: int
     several_prices: bool = False
     of_qos: bool = False
 
@@ -56,6 +60,13 @@ class ClusterSize(msgspec.Struct, frozen=True):
     cluster: str
     cpus: int | None
     gpus: int | None
+
+
+class Occupied(NamedTuple):
+    """Capacity that runs had in SU-minutes, and the number of those of which it is not known."""
+
+    minutes: int = 0
+    without_size: int = 0
 
 
 class JobSums(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +120,7 @@ def centre_use(
     clusters: Sequence[ClusterSize],
     allocations: Iterable[Allocation],
     usage: Iterable[Usage],
+    occupied: Mapping[tuple[str, str], Occupied],
     since: Instant,
     until: Instant,
     of_qos: Collection[str] = (),
@@ -122,6 +134,7 @@ def centre_use(
         clusters: all clusters of the settings.
         allocations: all allocations; cancelled and removed ones do not count.
         usage: usage of the period by resource.
+        occupied: what the runs of the period had of each resource, whichever resource paid.
         since: start of the period.
         until: end of the period, excluded.
         of_qos: resources that QOS bill, and no partition.
@@ -136,7 +149,7 @@ def centre_use(
     ]
     granted, at_end = _credit_by_resource(valid, ended_early, since, until)
     used = {(row.resource, row.clusters): row for row in usage}
-    keys = sorted(set(units) | set(used))
+    keys = sorted(set(units) | set(used) | set(occupied))
     rows: list[ResourceUse] = []
     for resource in sorted({*granted, *(name for name, _ in keys)}):
         own = [
@@ -145,13 +158,16 @@ def centre_use(
                 members.get(key[1], [key[1]] if key[1] else []),
                 units.get(key),
                 used.get(key),
+                occupied.get(key, Occupied()),
                 until - since,
             )
             for key in keys
             if key[0] == resource
         ]
         own = _with_credit(resource, own, granted[resource], at_end[resource])
-        rows += [replace(row, of_qos=True) for row in own] if resource in of_qos else own
+        if resource in of_qos:
+            own = [replace(row, of_qos=True, occupied=None) for row in own]
+        rows += own
     return CentreUse(
         rows,
         _job_sums(rows, clusters, until - since),
@@ -227,6 +243,7 @@ def _resource_use(
     names: Sequence[str],
     units: Fraction | None,
     used: Usage | None,
+    occupied: Occupied,
     seconds: int,
 ) -> ResourceUse:
     return ResourceUse(
@@ -241,6 +258,8 @@ def _resource_use(
         runs=0 if used is None else used.runs,
         core_seconds=0 if used is None else used.core_seconds,
         gpu_seconds=0 if used is None else used.gpu_seconds,
+        occupied=None if occupied.without_size else occupied.minutes,
+        without_size=occupied.without_size,
     )
 
 
@@ -253,9 +272,9 @@ def _with_credit(
     if own and own[0].clusters == "":
         whole, *own = own
     else:
-        whole = _resource_use((resource, ""), [], None, None, 0)
+        whole = _resource_use((resource, ""), [], None, None, Occupied(), 0)
         if own:
-            whole = replace(whole, used=None)
+            whole = replace(whole, used=None, occupied=None)
     credit = replace(whole, granted=granted, granted_at_end=at_end, several_prices=bool(own))
     return [_sum_of_prices(credit, own), *own]
 

@@ -24,7 +24,8 @@ NO_QOS = "-"
 """Group of the runs whose QOS is not known. No QOS has this name."""
 _USAGE_SUMS = (
     *("runs", "failed", "charged", "elapsed_seconds", "core_seconds", "gpu_seconds"),
-    *("waited_seconds", "cpu_seconds", "given_seconds", "wasted", "early"),
+    *("waited_seconds", "cpu_seconds", "given_seconds", "wasted"),
+    *("occupied", "without_size", "early"),
 )
 
 
@@ -252,8 +253,9 @@ class Usage(msgspec.Struct, frozen=True):
     `failed` counts those of `RunEnd.is_failure`. `charged` is in SU-minutes, less refunds.
     `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
     as these are known. `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds`
-    and `wasted` are as in `bank.efficiency`. `early` counts runs that failed early; `early_exit` is
-    their wait status if it is known and the same for all.
+    and `wasted` are as in `bank.efficiency`. `occupied` is the sum of `RunRecord.occupied`,
+    `without_size` the number of runs of which it is not known. `early` counts runs that failed
+    early; `early_exit` is their wait status if it is known and the same for all.
     """
 
     group: str | int
@@ -269,6 +271,8 @@ class Usage(msgspec.Struct, frozen=True):
     cpu_seconds: int = 0
     given_seconds: int = 0
     wasted: int = 0
+    occupied: int = 0
+    without_size: int = 0
     early: int = 0
     early_exit: int | None = None
 

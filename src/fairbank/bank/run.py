@@ -107,6 +107,18 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fals
         return self.reported.partition == "" and self.owner == OVERFLOW_UID
 
     @property
+    def occupied(self) -> int | None:
+        """Capacity that the ended run had in SU-minutes, whatever it was charged; None if it cost
+        nothing and its size was not reported.
+        """
+        details = self.reported.job_details
+        if details is not None and details.occupied is not None:
+            return details.occupied
+        cost = self.charged + self.written_off
+        ran = self.end is not None and self.end.elapsed_seconds > 0
+        return None if ran and not cost and not self.is_measured else cost
+
+    @property
     def user(self) -> int | None:
         """Uid of the user; None for measured use. OVERFLOW_UID: a user who has no uid here."""
         return None if self.is_measured else self.owner

@@ -117,7 +117,8 @@ class JobDetails(
     `tres` is what the run holds, as Slurm writes it, and `cpus` the processors in it. `exit_status`
     is that of wait(2): exit code times 256, plus the signal. `cpu_seconds` is the time that all
     processors of the run were busy. After a resized run `cpus` and `tres` may be UNKNOWN_CPUS and
-    UNKNOWN_TRES.
+    UNKNOWN_TRES. `occupied` is what the run had of the capacity in SU-minutes, at the price of its
+    partition without the factor of its QOS; None: its cost, or, if it cost nothing, not known.
     """
 
     name: str | None = None
@@ -128,6 +129,7 @@ class JobDetails(
     limit_seconds: int | None = None
     exit_status: int | None = None
     cpu_seconds: int | None = None
+    occupied: int | None = None
 
 
 NO_DETAILS = JobDetails()

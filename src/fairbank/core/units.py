@@ -301,9 +301,9 @@ def show_shortfall(requested: int, available: int, form: AmountFormat = IN_SENTE
 AMOUNTS = frozenset(
     "after amount available available_at_end beyond_credit cap capacity charged charged_minutes"
     " cost credit_in credit_limit credit_out deposited down expired_minutes granted granted_at_end"
-    " granted_minutes held held_at_the_peak highest left left_over lowest my_cap my_charged"
-    " my_held my_left pace refunded refused_requested released remaining requested returned"
-    " shortfall total uncharged unpaid_minutes used wasted written_off".split()
+    " granted_minutes held held_at_the_peak highest idle left left_over lowest my_cap my_charged"
+    " my_held my_left occupied pace refunded refused_requested released remaining requested"
+    " returned shortfall total uncharged unpaid_minutes used wasted written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
 

@@ -1,4 +1,4 @@
-"""Use of the whole centre: capacity, granted, used, down and uncharged of each resource."""
+"""Use of the whole centre: capacity, granted, used, occupied, idle and down of each resource."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from fairbank.report.usage import hours, resource_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-BARS = ("granted", "used", "uncharged", "down")
+BARS = ("granted", "used", "occupied", "idle", "down")
 
 
 def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str], int]) -> list[Row]:
-    """Return the rows of the bank with their unit, down, uncharged and used part, in SU-minutes.
+    """Return the rows of the bank with their unit, and more amounts in SU-minutes.
+
+    CAPACITY = OCCUPIED + IDLE + DOWN, so IDLE includes what is down where that is not known, and is
+    negative if runs had more than exists. `uncharged` is what is neither used nor down.
 
     Args:
         resources: rows of the bank, with Slurm's capacity where the settings have none.
@@ -28,14 +31,17 @@ def centre_rows(resources: Sequence[Row], down_minutes: Mapping[tuple[str, str],
     for row in resources:
         unit = row["resource"], row["clusters"]
         capacity, down = row["capacity"], down_minutes.get(unit)
-        uncharged = used_permille = None
+        uncharged = used_permille = idle = None
         if not row["several_prices"]:
             used_permille = _permille(row, "used")
             if capacity is not None:
                 uncharged = max(0, capacity - row["used"] - (down or 0))
+                if row["occupied"] is not None:
+                    idle = capacity - row["occupied"] - (down or 0)
         shown = {
             "resource_name": names[unit],
             "down": down,
+            "idle": idle,
             "uncharged": uncharged,
             "used_permille": used_permille,
         }
@@ -52,7 +58,8 @@ TOTALS = (
 
 def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
     """Return a warning for each resource of which more is granted than exists: for the whole time,
-    or for one of this length by the allocations of its end, as new ones are small in a past time.
+    or for one of this length by the allocations of its end, as new ones are small in a past time;
+    and for each of which jobs had more, with the causes.
     """
     lines: list[str] = []
     for row in rows:
@@ -67,6 +74,12 @@ def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
                     f" {part} of the {form.su_text(row['capacity'])} that exist."
                 )
                 break
+        if row["idle"] is not None and row["idle"] < 0:
+            lines.append(
+                f"! {plain(row['resource_name'])}: jobs had {form.su_text(-row['idle'])} more than"
+                " there was, so IDLE is negative. Jobs that began before this time count in full,"
+                " as do nodes that are down but still run jobs; else the capacity is too small."
+            )
     return lines
 
 
@@ -83,8 +96,8 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         f" {hours('core_seconds')(totals, form)} CPU-hours{_utilisation(totals, 'cpu')},"
         f" {hours('gpu_seconds')(totals, form)} GPU-hours{_utilisation(totals, 'gpu')}.",
         "GRANTED = credit for this time, terms spread evenly; USED = charges of jobs that ended in"
-        " it; DOWN = nodes that are down now; UNCHARGED = the rest: idle nodes, and what ran free,"
-        " at a lower price or on the credit of a QOS.",
+        " it; OCCUPIED = what its jobs had, also free ones, at a lower price or on the credit of a"
+        " QOS; CAPACITY = OCCUPIED + IDLE + DOWN.",
     ]
     lines += [
         f"{plain(row['resource_name'])}: an SU pays on each of its clusters, at their own prices,"
@@ -93,12 +106,7 @@ def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
         if row["capacity"] is not None and row["several_prices"]
     ]
     lines += _missing_capacities(rows)
-    lines += [
-        f"{plain(row['resource_name'])}: DOWN of its clusters together is not known;"
-        " UNCHARGED includes it."
-        for row in rows
-        if row["capacity"] is not None and _is_of_several(row)
-    ]
+    lines += _idle_notes(rows)
     unknown = [
         things
         for things, used in (("cpus", "core_seconds"), ("gpus", "gpu_seconds"))
@@ -140,6 +148,25 @@ def _missing_capacities(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
+def _idle_notes(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield why IDLE is not known, or includes what is down."""
+    for row in rows:
+        name = plain(row["resource_name"])
+        if row["capacity"] is not None and row["without_size"]:
+            yield (
+                f"{name}: IDLE is not known: {counted(row['without_size'], 'job')} ran free, and"
+                " were reported without their size (tres or billing)."
+            )
+    unknown = [row for row in rows if row["idle"] is not None and row["down"] is None]
+    for remedy, several in ((" Ask on a host with scontrol.", False), ("", True)):
+        names = [str(row["resource_name"]) for row in unknown if _is_of_several(row) == several]
+        if names:
+            where = "of its clusters together " if several else ""
+            yield (
+                f"{plain(', '.join(names))}: DOWN {where}is not known; IDLE includes it.{remedy}"
+            )
+
+
 def _is_of_several(row: Row) -> bool:
     return len(row["cluster_names"]) > 1
 
@@ -165,8 +192,9 @@ COLUMNS = (
     Column("GRANTED%", percent(lambda row: _permille(row, "granted")), right=True, drop=2),
     Column("USED", su("used"), right=True),
     Column("USED%", percent(lambda row: row["used_permille"]), right=True, drop=1),
+    Column("OCCUPIED", if_any(su("occupied")), right=True, drop=4),
+    Column("IDLE", if_any(su("idle")), right=True, drop=5),
     Column("DOWN", if_any(su("down")), right=True, drop=3),
-    Column("UNCHARGED", su("uncharged"), right=True, drop=4),
     Column("JOBS", _of_jobs(text("runs")), right=True, extra=True),
     Column("CPU-HOURS", _of_jobs(hours("core_seconds")), right=True, extra=True),
     Column("GPU-HOURS", _of_jobs(hours("gpu_seconds")), right=True, extra=True),
@@ -195,8 +223,10 @@ def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
 
 
 def _bar(row: Row, key: str) -> float | None:
-    """Return the height of a bar in SU; None if the table has no amount there either."""
-    return None if row[key] is None else float(row[key]) / MINUTES_IN_SU
+    """Return the height of a bar in SU, 0 for a negative amount; None if the table has no amount
+    there either.
+    """
+    return None if row[key] is None else max(0.0, float(row[key])) / MINUTES_IN_SU
 
 
 def _remark(row: Row) -> str:

@@ -124,8 +124,9 @@ TEXTS: Mapping[str, str] = {
     "GRANTED%": "granted part of the capacity",
     "report centre USED": "charges of jobs that ended in the period",
     "report centre USED%": "used part of the capacity",
+    "OCCUPIED": "what jobs had of the capacity, also free ones, cheaper ones or on credit of a QOS",
+    "IDLE": "capacity that no job had; with DOWN where that is not known",
     "DOWN": "capacity of nodes that are down now",
-    "UNCHARGED": "capacity neither charged nor down now: idle, run free, or on credit of a QOS",
     "FILE": "the file that was written",
     "SHOWS": "what the picture shows",
     # projects, tokens, servers

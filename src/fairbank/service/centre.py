@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.centre import CentreUse, ClusterSize, centre_use
+from fairbank.bank.centre import CentreUse, ClusterSize, Occupied, centre_use
 from fairbank.bank.entry import is_ended_early
 from fairbank.bank.query import PAGE_MAX, GroupPage, UsageQuery
 from fairbank.cluster.partition import price_groups
@@ -42,6 +42,7 @@ class Centre(UseCases):
             allocations = list(reader.scan(Allocation))
             early = _ended_early(reader, allocations, since, self._clock.now())
             usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
+            occupied = self._occupied(reader, since, until, groups)
         members: dict[str, list[str]] = {}
         for _, name, clusters in groups:
             if name not in members.setdefault(clusters, []):
@@ -56,11 +57,41 @@ class Centre(UseCases):
             sizes,
             allocations,
             usage,
+            occupied,
             since,
             until,
             self._resources_of_qos(),
             early,
         )
+
+    def _occupied(
+        self,
+        reader: Reader,
+        since: Instant,
+        until: Instant,
+        groups: tuple[tuple[str, str, str], ...],
+    ) -> dict[tuple[str, str], Occupied]:
+        """Return what runs had of each resource and group of clusters: of the resource of their
+        partition, if the settings have it, whichever resource paid.
+        """
+        prices = {(resource, name): clusters for resource, name, clusters in groups}
+        query = UsageQuery(
+            since=since, until=until, price_groups=tuple((*key, key[1]) for key in prices)
+        )
+        sums: dict[tuple[str, str], Occupied] = {}
+        after = None
+        while True:
+            rows = reader.usage(query, UsageBy.PARTITION, GroupPage(PAGE_MAX, after))
+            for row in rows:
+                cluster = self._context.clusters.get(row.clusters)
+                partition = cluster and cluster.partitions.get(str(row.group))
+                resource = partition.resource if partition else row.resource
+                key = resource, prices.get((resource, row.clusters), row.clusters)
+                minutes, without_size = sums.get(key, Occupied())
+                sums[key] = Occupied(minutes + row.occupied, without_size + row.without_size)
+            if len(rows) < PAGE_MAX:
+                return sums
+            after = rows[-1].key
 
     def _units(
         self, groups: tuple[tuple[str, str, str], ...]

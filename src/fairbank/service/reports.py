@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
+
 from fairbank.bank.pricing import cost
 from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.requests import (
@@ -19,7 +21,7 @@ from fairbank.bank.requests import (
 )
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import ReportedRun, RunEnd, RunState
-from fairbank.cluster.job import COMPLETED, new_details
+from fairbank.cluster.job import COMPLETED, NO_DETAILS, new_details
 from fairbank.cluster.partition import Cluster, find_cluster, only_cluster
 from fairbank.cluster.run_report import (
     AdjustReport,
@@ -187,6 +189,11 @@ class RunReports(UseCases):
             # The settings changed since. Without the partition the usage is recorded as refused;
             # without the cluster nothing is, and the agent sends the end again.
             return Unpriced(why=unknown.message, **end)
+        occupied = self._occupied(report, counts, amount)
+        if occupied is not None:
+            reported: ReportedRun = end["reported"]
+            details = replace(reported.job_details or NO_DETAILS, occupied=occupied)
+            end["reported"] = replace(reported, job_details=details)
         if not amount:
             return Release(**end)
         return Charge(amount=amount, priced_in=_priced_in(report), **end)
@@ -217,12 +224,7 @@ class RunReports(UseCases):
         """
         if report.amount is not None:
             return SuMinutes(report.amount)
-        pieces = [
-            (_known(self._units(report, tres_counts(report, piece), piece)), piece.seconds)
-            for piece in report.pieces
-        ]
-        units = _known(self._units(report, counts))
-        amount = cost(units, self._factor(report), seconds, pieces)
+        amount = self._cost(report, counts, seconds)
         if amount > AMOUNT_MAX:
             raise InvalidInput(
                 f"this run costs {show_minutes(amount)}, more than the bank can count",
@@ -230,6 +232,37 @@ class RunReports(UseCases):
                 remedy=f"at most {show_minutes(AMOUNT_MAX)}",
             )
         return amount
+
+    def _occupied(
+        self, report: CompleteReport, counts: Counts | None, price: SuMinutes
+    ) -> int | None:
+        """Return what an ended run had of the capacity in SU-minutes; None: its price, or
+        unknown.
+
+        A reported amount counts as it is: the bank cannot tell which factor it contains.
+        """
+        if not price and not report.elapsed:
+            return None
+        try:
+            if price and (report.amount is not None or self._factor(report) == 1):
+                return None
+            full = report.amount or self._cost(report, counts, report.elapsed, Fraction(1))
+        except (InvalidInput, NotFound):
+            return None  # it is free, so nothing needs to price it
+        return None if price and full == price else min(full, AMOUNT_MAX)
+
+    def _cost(
+        self, report: RunReport, counts: Counts | None, seconds: int, factor: Fraction | None = None
+    ) -> SuMinutes:
+        """Return the cost of `seconds` of the run by its billing units or TRES, by default at the
+        factor of its QOS.
+        """
+        pieces = [
+            (_known(self._units(report, tres_counts(report, piece), piece)), piece.seconds)
+            for piece in report.pieces
+        ]
+        units = _known(self._units(report, counts))
+        return cost(units, self._factor(report) if factor is None else factor, seconds, pieces)
 
     def _units(
         self, report: RunReport, counts: Counts | None, piece: RunPiece | None = None

@@ -41,12 +41,13 @@ def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dic
 
 class ClusterCapacity(NamedTuple):
     """Processors and GPUs of all nodes, and by resource their units, and the SU-minutes of a period
-    that are down.
+    that are down. `sharing` are the resources that have a node in common with another.
     """
 
     cpus: int
     gpus: int
     by_resource: Mapping[str, tuple[Fraction, int]]
+    sharing: Collection[str]
 
 
 def read_capacity(
@@ -68,8 +69,11 @@ def read_capacity(
     partitions = {node.name: node.partitions for node in configured.rows}
     units: dict[str, Fraction] = {}
     down: dict[str, Fraction] = {}
+    sharing = set[str]()
     for node in hosts.rows:
-        for resource, own in node_units(node, partitions.get(node.name, ()), cluster).items():
+        of_node = node_units(node, partitions.get(node.name, ()), cluster)
+        sharing.update(of_node if len(of_node) > 1 else ())
+        for resource, own in of_node.items():
             units[resource] = units.get(resource, Fraction(0)) + own
             lost = own * _seconds_down(node, since, until) / 60
             down[resource] = down.get(resource, Fraction(0)) + lost
@@ -77,6 +81,7 @@ def read_capacity(
         sum(node.cpus for node in hosts.rows),
         sum(gpus.number for node in hosts.rows for gpus in node.gpus),
         {resource: (own, int(down[resource])) for resource, own in units.items()},
+        sharing,
     )
     return capacity, tuple(dict.fromkeys((*configured.unreadable, *hosts.unreadable)))
 

@@ -150,7 +150,7 @@ run = Table(
     *_texts("name", "qos", null=True),
     *_numbers("nodes", "cpus", null=True),
     *_texts("tres", null=True),
-    *_numbers("limit_seconds", "exit_status", "cpu_seconds", null=True),
+    *_numbers("limit_seconds", "exit_status", "cpu_seconds", "occupied", null=True),
     UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
     CheckConstraint(
         "held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"
@@ -168,7 +168,7 @@ run = Table(
 
 USAGE_FIGURES = (
     *("runs", "failed", "charged", "elapsed", "core", "gpu", "waited", "busy", "given"),
-    *("wasted", "early"),
+    *("wasted", "occupied", "without_size", "early"),
 )
 """Sums of `bank.query.Usage`, in its order."""
 

@@ -46,6 +46,8 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
         cpu_seconds=sum(figures.used for figures in used),
         given_seconds=sum(figures.given for figures in used),
         wasted=sum(figures.wasted for figures in used),
+        occupied=sum(run.occupied or 0 for run in runs),
+        without_size=sum(run.occupied is None for run in runs),
         early=len(early),
         early_exit=_exit(min(exits), max(exits)),
     )

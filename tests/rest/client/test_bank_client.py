@@ -29,7 +29,7 @@ RUN = msgspec.to_builtins(
         start="2026-11-20T10:00:05Z", until="2026-11-20T11:00:05Z", ended=None, outcome=None,
         elapsed=None, set_by=9,
         name=None, qos=None, nodes=None, cpus=None, tres=None, time_limit=3_600, exit_code=None,
-        exit_signal=None, cpu_seconds=None, cpu_given=None, wasted=None,
+        exit_signal=None, cpu_seconds=None, cpu_given=None, wasted=None, occupied=None,
     )
 )  # fmt: skip
 

@@ -63,6 +63,7 @@ def test_run_is_held_and_charged(world: World) -> None:
         "name": "relax w64", "qos": "high", "nodes": 1, "cpus": 2,
         "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
         "exit_code": 2, "exit_signal": 0, "cpu_seconds": 1_200, "cpu_given": 3_600, "wasted": 40,
+            "occupied": None,
     }  # fmt: skip
 
 

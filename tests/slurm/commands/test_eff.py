@@ -63,6 +63,13 @@ def test_node_that_is_missing_in_the_capacity_is_named(site: CommandSite) -> Non
     assert "! not read: scontrol show node, line 1, CPUTot" in result.err
 
 
+def test_resources_that_share_nodes_are_named(site: CommandSite) -> None:
+    assert "in partitions of several" not in site.run("report", "centre", code=0).err
+    site.slurm.change_output("scontrol-show-node", "Partitions=cpu", "Partitions=cpu,gpu")
+    notes = " ".join(site.run("report", "centre", code=0).err.split())
+    assert "! cpu, gpu: some nodes are in partitions of several of these." in notes
+
+
 def test_utilisation_is_of_the_nodes_that_slurm_shows_if_the_settings_have_no_number(
     site: CommandSite,
 ) -> None:

@@ -297,6 +297,7 @@ def _run_details(context: Context, details: Mapping[str, Any]) -> dict[str, obje
         "ended": form.moment,
         "elapsed_seconds": show_duration,
         "written_off": form.su_text,
+        "occupied": form.su_text,
     }
     job = details.get("job_details") or {}
     return {

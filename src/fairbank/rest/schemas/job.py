@@ -32,7 +32,9 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
     `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. Processors
     were busy for `cpu_seconds` of `cpu_given`, if both are known; `wasted` are the SU-minutes
-    charged for the idle rest. Measured use has no `owner_uid`. Unknown values are null, such as
+    charged for the idle rest. `occupied` is what the ended run had of the capacity, at the price of
+    its partition without the factor of its QOS; null: its cost, `charged` and `written_off`, or
+    not known if it cost nothing. Measured use has no `owner_uid`. Unknown values are null, such as
     `cpus` and `tres` of an ended run whose processors or GPUs changed.
     """
 
@@ -71,6 +73,7 @@ class JobRow(Amounts, frozen=True, kw_only=True):
     cpu_seconds: int | None
     cpu_given: int | None
     wasted: int | None
+    occupied: int | None
 
 
 def job_row(record: RunRecord, account: str, resource: str) -> JobRow:
@@ -115,6 +118,7 @@ def job_row(record: RunRecord, account: str, resource: str) -> JobRow:
         cpu_seconds=details.cpu_seconds,
         cpu_given=used.given or None,
         wasted=used.wasted if used.given else None,
+        occupied=details.occupied,
     )
 
 

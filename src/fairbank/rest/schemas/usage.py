@@ -94,11 +94,14 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     evenly; `granted_at_end` is what those that are valid at its end would grant for a period of
     this length. `used` is what runs that ended in the period were charged, less refunds; `runs` is
     their number. If the resource has several prices, its credit is in a row with empty `clusters`,
-    beside the sum of what the clusters can charge (`several_prices`): there `used` is null,
-    unless use was measured, and their `granted` is null. Measured use of a resource that
-    no cluster bills has empty `clusters` too. If no partition bills a resource, but a QOS does
-    (`of_qos`), its runs have the nodes of other resources. `core_seconds` and `gpu_seconds` are
-    those of the processors and GPUs that they had; resized runs are not counted in them.
+    beside the sum of what the clusters can charge (`several_prices`): there `used` is null, unless
+    use was measured, and their `granted` is null. Measured use of a resource that no cluster bills
+    has empty `clusters` too. `occupied` is what the runs on the partitions of the resource had of
+    its capacity: billing units x time without QOS factors, also of runs that were free or paid with
+    another resource. It is null where `used` is, and if `without_size` runs cost nothing and have
+    no known size. If no partition bills a resource, but a QOS does (`of_qos`), its runs have the
+    nodes of other resources, and `occupied` is null. `core_seconds` and `gpu_seconds` are those of
+    the processors and GPUs that they had; resized runs are not counted in them.
     """
 
     resource: str
@@ -112,6 +115,8 @@ class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     runs: int
     core_seconds: int
     gpu_seconds: int
+    occupied: int | None
+    without_size: int
     several_prices: bool
     of_qos: bool
 

@@ -176,7 +176,7 @@ class PostgresTransaction(SqlTransaction):
         sums, users, changed = (
             columns(changed_sums(data), 7),
             columns(changed_users(data), 5),
-            columns(changed_runs(data), 19),
+            columns(changed_runs(data), 20),
         )
         sums[_LINK_OF_SUMS] = hex_texts(sums[_LINK_OF_SUMS])
         new, entries = new_runs(data), [entry_row(entry) for entry in data.entries]
@@ -187,7 +187,7 @@ class PostgresTransaction(SqlTransaction):
         added = columns(entries, 20)
         added[_DIGEST], added[_LINK] = hex_texts(added[_DIGEST]), hex_texts(added[_LINK])
         self._write_what_waits()
-        self._unwritten = _arrays((sums, users, changed, columns(new, 28), added))
+        self._unwritten = _arrays((sums, users, changed, columns(new, 29), added))
 
     def _write_what_waits(self) -> None:
         if self._unwritten is not None:

@@ -41,7 +41,8 @@ SELECT seq, link FROM registry FOR NO KEY UPDATE
 -- name: runs
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project, run.allocation, run.owner, run.partition,
        run.state, run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
-       run.set_by, run.name, run.qos, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds
+       run.set_by, run.name, run.qos, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds,
+       run.occupied
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (cluster, job_id, submitted, restart)
 JOIN run USING (cluster, job_id, submitted, restart)
 
@@ -127,28 +128,29 @@ changed_runs AS (
     SET state = new.state, held = new.held, charged = new.charged, written_off = new.written_off, refunded = new.refunded,
         until_at = new.until_at, ended_at = new.ended_at, outcome = new.outcome, elapsed_seconds = new.elapsed_seconds,
         set_by = new.set_by, name = new.name, qos = new.qos, nodes = new.nodes, cpus = new.cpus, tres = new.tres,
-        limit_seconds = new.limit_seconds, exit_status = new.exit_status, cpu_seconds = new.cpu_seconds
+        limit_seconds = new.limit_seconds, exit_status = new.exit_status, cpu_seconds = new.cpu_seconds,
+        occupied = new.occupied
     FROM unnest($13::bigint[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[],
                 $21::text[], $22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::bigint[], $27::bigint[], $28::text[], $29::bigint[],
-                $30::bigint[], $31::bigint[])
+                $30::bigint[], $31::bigint[], $32::bigint[])
          AS new (id, state, held, charged, written_off, refunded, until_at, ended_at, outcome, elapsed_seconds, set_by,
-                 name, qos, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds)
+                 name, qos, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds, occupied)
     WHERE run.id = new.id
 ),
 new_runs AS (
     INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
                      refunded, start_at, until_at, ended_at, outcome, elapsed_seconds, set_by,
-                     name, qos, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds)
-    SELECT * FROM unnest($32::bigint[], $33::text[], $34::bigint[], $35::bigint[], $36::bigint[], $37::bigint[], $38::bigint[],
-                         $39::bigint[], $40::text[], $41::text[], $42::bigint[], $43::bigint[], $44::bigint[], $45::bigint[],
-                         $46::bigint[], $47::bigint[], $48::bigint[], $49::text[], $50::bigint[], $51::bigint[], $52::text[], $53::text[],
-                         $54::bigint[], $55::bigint[], $56::text[], $57::bigint[], $58::bigint[], $59::bigint[])
+                     name, qos, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds, occupied)
+    SELECT * FROM unnest($33::bigint[], $34::text[], $35::bigint[], $36::bigint[], $37::bigint[], $38::bigint[], $39::bigint[],
+                         $40::bigint[], $41::text[], $42::text[], $43::bigint[], $44::bigint[], $45::bigint[], $46::bigint[],
+                         $47::bigint[], $48::bigint[], $49::bigint[], $50::text[], $51::bigint[], $52::bigint[], $53::text[], $54::text[],
+                         $55::bigint[], $56::bigint[], $57::text[], $58::bigint[], $59::bigint[], $60::bigint[], $61::bigint[])
 )
 INSERT INTO journal (id, allocation, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
                      credit_limit, overrun, comment, details, link)
-SELECT * FROM unnest($60::bigint[], $61::bigint[], $62::bigint[], $63::bigint[], $64::text[], $65::bigint[], $66::bigint[],
-                     $67::bigint[], $68::bigint[], $69::bigint[], $70::text[], $71::bytea[], $72::bigint[], $73::bigint[],
-                     $74::bigint[], $75::bigint[], $76::bigint[], $77::text[], $78::text[], $79::bytea[])
+SELECT * FROM unnest($62::bigint[], $63::bigint[], $64::bigint[], $65::bigint[], $66::text[], $67::bigint[], $68::bigint[],
+                     $69::bigint[], $70::bigint[], $71::bigint[], $72::text[], $73::bytea[], $74::bigint[], $75::bigint[],
+                     $76::bigint[], $77::bigint[], $78::bigint[], $79::text[], $80::text[], $81::bytea[])
 
 -- name: spend
 -- Forgets a few expired nonces on the way. A nonce that expired may be spent again.

@@ -25,7 +25,8 @@ SELECT seq, link FROM registry
 -- All runs of the jobs with these numbers: the few too many cost less than taking four parts of each key out of JSON.
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project, run.allocation, run.owner, run.partition,
        run.state, run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
-       run.set_by, run.name, run.qos, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds
+       run.set_by, run.name, run.qos, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds,
+       run.occupied
 FROM json_each(?) AS wanted CROSS JOIN run ON run.job_id = wanted.value
 
 -- name: entries_by_key
@@ -94,14 +95,15 @@ ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = e
 -- name: write_changed_runs
 UPDATE run
 SET state = ?, held = ?, charged = ?, written_off = ?, refunded = ?, until_at = ?, ended_at = ?, outcome = ?, elapsed_seconds = ?,
-    set_by = ?, name = ?, qos = ?, nodes = ?, cpus = ?, tres = ?, limit_seconds = ?, exit_status = ?, cpu_seconds = ?
+    set_by = ?, name = ?, qos = ?, nodes = ?, cpus = ?, tres = ?, limit_seconds = ?, exit_status = ?, cpu_seconds = ?,
+    occupied = ?
 WHERE id = ?
 
 -- name: write_new_runs
 INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
                  refunded, start_at, until_at, ended_at, outcome, elapsed_seconds, set_by, name, qos, nodes, cpus, tres,
-                 limit_seconds, exit_status, cpu_seconds)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                 limit_seconds, exit_status, cpu_seconds, occupied)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: write_entries
 INSERT INTO journal (id, allocation, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,

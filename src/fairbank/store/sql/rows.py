@@ -184,7 +184,7 @@ def _job_details_of(cells: Row) -> JobDetails | None:
     """Return the job details, or None if all cells are empty."""
     if tuple(cells) == _NO_DETAILS:
         return None
-    name, qos, nodes, cpus, tres, limit, status, used = cells
+    name, qos, nodes, cpus, tres, limit, status, used, occupied = cells
     return JobDetails(
         name=name,
         qos=qos,
@@ -194,6 +194,7 @@ def _job_details_of(cells: Row) -> JobDetails | None:
         limit_seconds=limit,
         exit_status=status,
         cpu_seconds=used,
+        occupied=occupied,
     )
 
 
@@ -210,6 +211,7 @@ def job_details_row(details: JobDetails | None) -> tuple[Any, ...]:
         details.limit_seconds,
         details.exit_status,
         details.cpu_seconds,
+        details.occupied,
     )
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
     delete,
     func,
     literal_column,
+    not_,
     or_,
     select,
     true,
@@ -52,6 +53,8 @@ _BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
 _EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
 _NO_JOB = is_measured(_r.partition, _r.owner)
 _PAID = _r.charged - _r.refunded
+_COST = _r.charged + _r.written_off
+_WITHOUT_SIZE = and_(_r.occupied.is_(None), _COST == 0, _r.elapsed_seconds > 0, not_(_NO_JOB))
 _EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
 _CLOSING = (Kind.CHARGE.value, Kind.RELEASE.value)
 _MOVING = (*_CLOSING, Kind.REFUND.value, Kind.RECHARGE.value)
@@ -98,6 +101,8 @@ def run_figures(changed: FromClause | None = None) -> list[ColumnElement[Any]]:
         "busy": of(_BUSY, _MEASURED),
         "given": of(_GIVEN, _MEASURED),
         "wasted": wasted,
+        "occupied": of(func.coalesce(_r.occupied, _COST), _r.elapsed_seconds.is_not(None)),
+        "without_size": of(1, _WITHOUT_SIZE),
         "early": of(1, _EARLY),
     }
     failed_early = case((and_(*closed, _EARLY), _EXIT))

@@ -72,8 +72,8 @@ class SqliteTransaction(SqlTransaction):
     def _write_batch(self, data: TransactionData) -> None:
         self._each("write_sums", _number_last(columns(changed_sums(data), 7)))
         self._each("write_users", columns(changed_users(data), 5))
-        self._each("write_changed_runs", _number_last(columns(changed_runs(data), 19)))
-        self._add_all("write_new_runs", columns(new_runs(data), 28))
+        self._each("write_changed_runs", _number_last(columns(changed_runs(data), 20)))
+        self._add_all("write_new_runs", columns(new_runs(data), 29))
         self._add_all("write_entries", columns([entry_row(entry) for entry in data.entries], 20))
 
     def _each(self, name: str, table: Columns) -> None:

@@ -1,4 +1,4 @@
-"""Command `fairbank report centre`: capacity, granted, used, down and uncharged credit."""
+"""Command `fairbank report centre`: capacity, granted, used, occupied, idle and down."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ def _run(context: Context, options: Namespace) -> int:
     notes = centre.notes(rows, totals, form)
     if until > context.bank_time + 1:  # by default this second counts
         notes.append(
-            "The period ends in the future: CAPACITY, DOWN, UNCHARGED and utilisation are of all of"
-            " it."
+            "The period ends in the future: CAPACITY, IDLE, DOWN and utilisation are of all of it."
         )
     if options.directory:
-        about = "Granted, used, down and uncharged capacity of each resource"
+        about = "Granted, used, occupied, idle and down capacity of each resource"
         shown = bank_caption(context, "Use of the centre", about, span)
         figures = [("centre", centre.figure(rows, shown))]
         drawn = write_pictures(options.directory, figures, as_png=options.png)
@@ -88,6 +87,11 @@ def _with_slurm(
         context.detail(f"Slurm's nodes are not known: {error.message}")
         return figures, {}
     context.note(*(f"! not read: {line}" for line in unreadable))
+    if own.sharing:
+        context.note(
+            f"! {', '.join(sorted(own.sharing))}: some nodes are in partitions of several of these."
+            " CAPACITY of each includes them, and IDLE what jobs of the others had there."
+        )
     import msgspec
 
     from fairbank.bank.centre import ClusterSize, with_nodes
@@ -104,7 +108,7 @@ def _with_slurm(
 
 
 COMMAND = Command(
-    "show capacity, granted, used, down and uncharged credit of the whole centre",
+    "show capacity, granted, used, occupied, idle and down of the whole centre",
     ("{}", "{} figures -S 2026-01-01 -E 2027-01-01   a year, also as a picture", "{} --json"),
     _add,
     _run,
