@@ -390,7 +390,8 @@ default = true
         former = (cluster.directory / "wlm.toml").read_text()
         failed = cluster.run("cluster", "up", "--no-bank", "--config", str(settings))
         assert failed.returncode == 6
-        assert (cluster.directory / "wlm.toml.old").read_text() == former
+        for name in ("wlm.toml.old", "wlm.toml"):
+            assert (cluster.directory / name).read_text() == former
         assert f"{tmp_path}/no/node" in failed.stderr.replace("\n", "").replace(" ", "")
     finally:
         cluster.close()

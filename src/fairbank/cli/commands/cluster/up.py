@@ -76,6 +76,7 @@ def _up(context: Context, options: Namespace) -> int:
 
     directory = find_directory(options.dir)
     directory.prepare()
+    former = directory.settings.read_bytes() if directory.settings.exists() else None
     lock = directory.lock_or_wait(START_SECONDS)
     try:
         if lock is not None:
@@ -95,7 +96,13 @@ def _up(context: Context, options: Namespace) -> int:
     finally:
         if lock is not None:
             os.close(lock)
-    _wait_until_ready(directory, is_new=lock is not None)
+    try:
+        _wait_until_ready(directory, is_new=lock is not None)
+    except Unavailable:
+        # Settings that do not work must not take the place of those that did.
+        if lock is not None and former is not None:
+            directory.settings.write_bytes(former)
+        raise
     open_partitions(directory)
     if lock is None and settings.bank.socket:
         _bill_new_partitions(context, directory, settings)
