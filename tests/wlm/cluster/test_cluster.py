@@ -85,12 +85,10 @@ def test_job_is_run_and_charged_to_the_project_of_the_user(cluster: RunningClust
 
 
 def test_job_whose_output_cannot_be_opened_says_why(cluster: RunningCluster) -> None:
-    submitted = cluster.try_slurm(
-        "sbatch", "--parsable", "--wait", "-o", "/dev/null/x", "--wrap", "true"
-    )
+    submitted = cluster.try_slurm("sbatch", "--parsable", "--wait", "-o", "/dev", "--wrap", "true")
     number = submitted.stdout.strip()
     comment = cluster.slurm("sacct", "-nXPj", number, "-o", "SystemComment")
-    assert comment == "cannot open the output /dev/null/x: Not a directory\n"
+    assert comment == "cannot open the output /dev: Is a directory\n"
     wait_until(
         lambda: "FAILED, signal 53." in " ".join(cluster.run("why", number).stdout.split()),
         "the report of the end",

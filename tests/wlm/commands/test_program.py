@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.wlm.commands.program import MODULES
+from fairbank.wlm.commands.program import ABSENT, MODULES
 from tests.wlm.commands.conftest import RunCommand
 
 # Nothing else of Fairbank, and none of what makes a start slow.
@@ -110,3 +110,10 @@ def test_reader_that_ends_early_leaves_no_traceback(tmp_path: Path) -> None:
     )
     process = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_command_that_is_absent_says_so(command: RunCommand, name: str) -> None:
+    code, out, err = command(name, "-n", "1")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"{name}: error: {name} is not supported: ")

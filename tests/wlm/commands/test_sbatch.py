@@ -238,6 +238,7 @@ BAD_LINES = {
     "no-hosts-file": (["-F", "no", "job.sh"], "Unable to open file no"),
     "encoding": (["job.sh", "\udcff"], "is not UTF-8"),
     "heterogeneous": (["het.sh"], "heterogeneous jobs are not supported"),
+    "components": (["-n1", ":", "-n2", "het.sh"], "heterogeneous jobs are not supported"),
 }
 
 

@@ -34,6 +34,8 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
   limits and shares are in `wlm.toml`.
 - `seff JOB` prints what a job used of its CPUs and memory, in the form of seff 2.1. It needs no
   Perl.
+- Slurm's other commands, such as salloc and sreport, say that they are not there: on a host with a
+  Slurm, their names would reach that one.
 - sdiag counts since the start of the controller: nothing resets its numbers. It prints N/A for what
   the controller does not count. Requests have the names and numbers of Slurm's messages; one that
   Slurm does not have has the number 0.

@@ -20,6 +20,8 @@ _ALTERNATIVES = (
 )
 """Options of which a later source replaces the other, too."""
 
+_SEVERAL = "heterogeneous jobs are not supported"
+
 
 class SubmissionWords(NamedTuple):
     """Command line of a submission: options by name, script or program, its arguments, and all
@@ -39,6 +41,8 @@ def read_words(command: str, words: Sequence[str]) -> SubmissionWords:
         given, script = parse_options(rest, command)
     except InvalidInput as error:
         raise bad_line(command, error.message) from error
+    if script == ":":  # options of a second component follow
+        raise InvalidInput(_SEVERAL, field="script")
     return SubmissionWords(_texts(command, given), script, list(rest), words)
 
 
@@ -46,7 +50,7 @@ def script_options(script: bytes, name: str) -> dict[str, str]:
     """Return the options of the #SBATCH lines of a script."""
     read = parse_script(script.decode(errors="replace").split("\n"), field=name)
     if read.next_part:
-        raise InvalidInput("heterogeneous jobs are not supported", field=name)
+        raise InvalidInput(_SEVERAL, field=name)
     texts = _texts("sbatch", read.options)
     if read.other_word is not None:
         raise bad_directive(read.other_word)

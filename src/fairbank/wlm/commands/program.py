@@ -27,6 +27,16 @@ MODULES: Mapping[str, str] = {
     "sstat": "fairbank.wlm.commands.tables.sacct",
 }
 """Module of each command."""
+ABSENT: Mapping[str, str] = {
+    "salloc": "there are no steps yet; run the program in a batch script (sbatch)",
+    "sattach": "there are no steps yet",
+    "sbcast": "there are no steps yet",
+    "scrontab": "use cron, which calls sbatch",
+    "sreport": "fairbank usage reports what was used",
+    "strigger": "there are no triggers",
+    "sview": "squeue and sinfo show jobs and nodes",
+}
+"""Commands that there are not, and the reason: the name must not reach a Slurm of this host."""
 _FAILURES = {"squeue": "slurm_load_jobs error: ", "sinfo": "slurm_load_partitions error: "}
 """Start of the line with Slurm's sentence for what the controller refuses."""
 
@@ -41,6 +51,9 @@ def main() -> int:
 
 def run(name: str, words: Sequence[str]) -> int:
     """Run a command such as `squeue`, and return its exit code. Errors are printed."""
+    if name in ABSENT:
+        print(f"{name}: error: {name} is not supported: {ABSENT[name]}", file=sys.stderr)
+        return 1
     if name not in MODULES:
         print(f"{PROGRAM}: error: no command {name!r}: {', '.join(MODULES)}", file=sys.stderr)
         return 1

@@ -216,12 +216,12 @@ def write_links(directory: ClusterDirectory) -> None:
     """Write the program of Slurm's commands, and make links with their names to it."""
     import shlex
 
-    from fairbank.wlm.commands.program import MODULES, PROGRAM
+    from fairbank.wlm.commands.program import ABSENT, MODULES, PROGRAM
 
     directory.remove_links()
     directory.links.mkdir()
     program = directory.links / PROGRAM
     program.write_text(_COMMANDS.format(python=shlex.quote(sys.executable)))
     program.chmod(0o755)
-    for name in MODULES:
+    for name in (*MODULES, *ABSENT):
         (directory.links / name).symlink_to(PROGRAM)
