@@ -55,6 +55,14 @@ def test_output_matches_the_golden_file(name: str, run: Run) -> None:
     assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
+def test_columns_beside_those_of_policies_are_explained(run: Run) -> None:
+    shown = run("simulate week.swf --policy easy --policy fcfs").out
+    assert {"MEASURE", "EASY", "FCFS", "CHANGE"} <= set(shown.split())
+    explained = run("simulate --helpformat").out.split()
+    assert {"MEASURE", "CHANGE", "POLICY"} <= set(explained)
+    assert "MEASURE" not in run("simulate --csv --helpformat").out
+
+
 def test_starts_are_written_in_queue_order(run: Run, tmp_path: Path) -> None:
     """Two jobs of eight processors and a small one that starts before the second; the numbers are
     those of the trace.

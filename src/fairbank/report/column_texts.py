@@ -249,6 +249,8 @@ TEXTS: Mapping[str, str] = {
     "EXPIRED-MINUTES": "credit that expires unused",
     "FINGERPRINT": "equal schedules have equal fingerprints",
     "MEASURE": "the measure",
+    "simulate MEASURE": "the measure, in the table without -o; each policy has a column of values",
+    "CHANGE": "in that table, how the second of two policies differs from the first",
     "AS-RECORDED": "the value without the change",
     "CHANGED": "the value with the change",
     "DIFFERENCE": "changed less as recorded",

@@ -91,13 +91,16 @@ COLUMNS = (
 )
 
 
+MEASURE_COLUMNS = (Column("MEASURE", text("measure")), Column("CHANGE", text("change"), right=True))
+"""Columns of the table of measures beside those that are named after policies."""
+
+
 def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
     """Return a line per measure with a column per policy, and the change if there are two."""
     # A column's field is its position, since a policy can have any name.
     names = {str(place): row["policy"] for place, row in enumerate(outcomes)}
     changed = len(outcomes) == 2
-    if changed:
-        names["change"] = "change"
+    first, *last = MEASURE_COLUMNS if changed else MEASURE_COLUMNS[:1]
     rows: list[Row] = []
     for measure in MEASURES:
         if measure.optional and all(row.get(measure.field) is None for row in outcomes):
@@ -108,7 +111,7 @@ def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
             line["change"] = measure.change(*outcomes)
         rows.append(line)
     columns = [Column(name.upper(), text(field), right=True) for field, name in names.items()]
-    return [Column("MEASURE", text("measure")), *columns], rows
+    return [first, *columns, *last], rows
 
 
 SCHEDULE_HEADER = (

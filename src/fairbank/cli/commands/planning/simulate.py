@@ -29,7 +29,7 @@ from fairbank.cli.framework.picture_files import add_png, check_directory, write
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import counted
-from fairbank.report.simulations import COLUMNS, measure_table
+from fairbank.report.simulations import COLUMNS, MEASURE_COLUMNS, measure_table
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.cli.framework.picture_files import PictureFile
     from fairbank.core.progress import StageProgress
+    from fairbank.report.columns import Column
     from fairbank.simulator.engine.simulation import SimulationResult
     from fairbank.simulator.traces.synthetic import SyntheticWorkload
 
@@ -294,6 +295,11 @@ def show_simulation(
     )
 
 
+def _columns(options: Namespace) -> Sequence[Column]:
+    """Return the columns to explain: for people also those of the table of measures."""
+    return COLUMNS if options.form is not None else (*MEASURE_COLUMNS, *COLUMNS)
+
+
 COMMAND = Command(
     "simulate a recorded workload under other policies",
     (
@@ -304,5 +310,5 @@ COMMAND = Command(
     add,
     run,
     asks=False,
-    columns=COLUMNS,
+    columns=_columns,
 )
