@@ -54,11 +54,17 @@ _FIELDS = ["job_id", "array_job", "task", "state", "flag", "reason"]
 
 
 @contextmanager
-def fairbank_site(home: Path, parallel: int = 4) -> Iterator[Site]:
-    """Start a cluster with its commands, and end it."""
+def fairbank_site(home: Path, more: str = "", parallel: int = 4) -> Iterator[Site]:
+    """Start a cluster with its commands, and end it.
+
+    Args:
+        home: directory for it.
+        more: text to add to SETTINGS.
+        parallel: number of scenarios at a time.
+    """
     cluster = RunningCluster(home)
     settings = home / "settings.toml"
-    settings.write_text(SETTINGS)
+    settings.write_text(SETTINGS + more)
     controller = Controller(cluster.directory)
     try:
         started = cluster.run("cluster", "up", "--no-bank", "--config", str(settings))
