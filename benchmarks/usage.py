@@ -133,9 +133,9 @@ def cluster(scale: Scale) -> tuple[ChargedRows, ChargedJobs]:
     counts = np.array(
         [[chance.randrange(1, 1_000) for _ in range(TRES)] for _ in range(scale.jobs)], np.uint64
     )
-    start, limit = np.full(scale.jobs, NOON, np.int64), np.full(scale.jobs, 60, np.int64)
+    start = np.full(scale.jobs, NOON, np.int64)
     billed = counts[:, 0].astype(np.float64) * 1.25
     jobs = ChargedJobs(
-        who, nobody, nobody, np.ones(scale.jobs), start, np.zeros_like(start), limit, billed, counts
+        who, nobody, nobody, np.ones(scale.jobs), start, np.zeros_like(start), billed, counts
     )
     return ChargedRows(parent, np.zeros(0, bool)), jobs

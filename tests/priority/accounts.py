@@ -27,7 +27,6 @@ def job(
     end: int = 0,
     *,
     cpus: int = 1,
-    limit: int = 60,
     qos: int = -1,
     partition_qos: int = -1,
     factor: float = 1.0,
@@ -37,12 +36,10 @@ def job(
     units = float(cpus) if billable is None else billable
     alloc = np.zeros((1, len(NAMES)), np.uint64)
     alloc[0, CPU], alloc[0, BILLING] = cpus, math.trunc(units)
-    numbers = [
-        np.array([number], np.int64) for number in (who, qos, partition_qos, start, end, limit)
-    ]
-    who_, qos_, other, began, ended, minutes = numbers
+    numbers = [np.array([number], np.int64) for number in (who, qos, partition_qos, start, end)]
+    who_, qos_, other, began, ended = numbers
     return ChargedJobs(
-        who_, qos_, other, np.array([factor]), began, ended, minutes, np.array([units]), alloc
+        who_, qos_, other, np.array([factor]), began, ended, np.array([units]), alloc
     )
 
 

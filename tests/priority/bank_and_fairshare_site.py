@@ -22,7 +22,7 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
 from tests.bank.stories import StoryRunner
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
-from tests.priority.recomputed_usage import start_jobs, zero_usage
+from tests.priority.recomputed_usage import zero_usage
 from tests.priority.starting_jobs import holding_limit
 
 HOUR = 3_600
@@ -90,7 +90,6 @@ class SiteWithBank:
         for line in (f"now {begin}", f"hold {number} {user} {project}/cpu {su} until {end + DAY}"):
             self.bank.play(line)
         running = job(USERS[user], begin, cpus=su)
-        self.usage = start_jobs(self.usage, running, PAYERS, self.rules)
         self._tick(begin + HOUR // 2, running)
         self.now = end
         self.usage = end_jobs(

@@ -1,4 +1,4 @@
-"""Usage as slurmctld keeps it with run-seconds set aside, and recomputed from job records alone
+"""Usage recomputed from job records alone
 (slurm-rules.md, "Usage"): what the ticks of the product are compared with.
 """
 
@@ -12,19 +12,10 @@ import numpy as np
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
-from fairbank.priority.fairshare.charges import ChargedJobs, by_counts
+from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.columns import Ints, Long, Longs, Wholes
 from fairbank.priority.fairshare.decay import last_reset
-from fairbank.priority.fairshare.usage import (
-    ChargeRows,
-    DecayedUsage,
-    cells,
-    check_counted,
-    copy_usage,
-    lines,
-    nothing_used,
-    sums_by_row,
-)
+from fairbank.priority.fairshare.usage import DecayedUsage, cells, lines, nothing_used
 from fairbank.priority.fairshare.usage_ticks import (
     UNKNOWN,
     ChargedRows,
@@ -32,7 +23,6 @@ from fairbank.priority.fairshare.usage_ticks import (
     UsageLedger,
     apply_tick,
     end_jobs,
-    qos_rows,
     reset_usage,
 )
 
@@ -42,51 +32,6 @@ def zero_usage(payers: ChargedRows, tres: int) -> UsageLedger:
     return UsageLedger(
         nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres)
     )
-
-
-def may_use(jobs: ChargedJobs) -> Wholes:
-    """Return the run-seconds of each TRES that starting jobs reserve: counts by the whole time
-    limit. Raises InvalidInput above 63 bits.
-    """
-    return by_counts(jobs, jobs.limit * 60 * jobs.factor)
-
-
-def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Add the run-seconds that starting jobs may use.
-
-    Args:
-        usage: usage to change in place.
-        to: pairs of job and row.
-        run_seconds: run-seconds [jobs, TRES].
-
-    Raises:
-        InvalidInput: Slurm would overflow; the error names the row.
-    """
-    rows, sums = sums_by_row(to, run_seconds)
-    check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
-    usage.run_seconds[rows] += sums
-
-
-def start_jobs(
-    usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
-) -> UsageLedger:
-    """Return the usage when jobs start: their run-seconds are reserved.
-
-    Args:
-        usage: usage before; it stays as it is.
-        jobs: jobs that start, with their time limits.
-        payers: rows that are charged.
-        rules: rules of usage; without limits nothing is reserved.
-
-    Raises:
-        InvalidInput: run-seconds are beyond what Slurm counts.
-    """
-    if not rules.limits:
-        return usage
-    usage, most = UsageLedger(copy_usage(usage.associations), copy_usage(usage.qos)), may_use(jobs)
-    set_aside(usage.associations, lines(jobs.association, payers.parent), most)
-    set_aside(usage.qos, qos_rows(jobs), most)
-    return usage
 
 
 def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
@@ -99,7 +44,6 @@ def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
     np.add.at(sums.raw, to.row, own.raw[to.job])
     np.add.at(sums.tres.reshape(-1), cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1))
     np.add.at(sums.wall, to.row, own.wall[to.job])
-    set_aside(sums, to, own.run_seconds)
     return sums
 
 
@@ -141,9 +85,6 @@ def recompute_usage(
     held = records._replace(end=np.zeros_like(records.end))
     usage, last, since = begin.usage, begin.last, begin.reset
     for now in ticks:
-        usage = start_jobs(
-            usage, records.only((records.start > last) & (records.start <= now)), payers, rules
-        )
         ends = np.flatnonzero((gone >= last) & (gone < now))
         usage = end_jobs(
             usage,

@@ -22,11 +22,9 @@ class Owner:
     raw: np.longdouble = field(default_factory=lambda: Long(0))
     wall: float = 0.0
     used: list[np.longdouble] = field(default_factory=list)
-    may_use: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.used = [Long(0)] * self.tres
-        self.may_use = [0] * self.tres
 
     def fade(self, left: float) -> None:
         if self.keeps:
@@ -45,7 +43,6 @@ class Work:
     partition_qos: Owner | None
     factor: float
     start: int
-    limit: int
     billable: float
     alloc: list[int]
 
@@ -61,29 +58,16 @@ class Work:
         return result
 
 
-def begin(work: Work) -> None:
-    """Start the job."""
-    seconds = int(work.limit * 60 * work.factor)
-    for owner in work.owners():
-        for place, count in enumerate(work.alloc):
-            owner.may_use[place] += count * seconds
-
-
-def charge(work: Work, last: int, now: int, half_life: int, *, over: bool) -> None:
+def charge(work: Work, last: int, now: int, half_life: int) -> None:
     """Charge the job's use in (last, now]."""
-    since, until = max(last, work.start), work.start + work.limit * 60
-    run = max(0, now - since)
+    run = max(0, now - max(last, work.start))
     left = run * math.pow(1 - 0.693 / half_life if half_life else 1.0, run)
-    back = int(
-        (0 if since >= until else until - since if over else min(run, until - since)) * work.factor
-    )
     for owner in work.owners():
         time = float(run) if owner.keeps else left
         owner.raw = owner.raw + Long(time * work.billable * work.factor)
         owner.wall = owner.wall + time * work.factor
         for place, count in enumerate(work.alloc):
             owner.used[place] = owner.used[place] + Long(time * work.factor) * Long(count)
-            owner.may_use[place] = max(0, owner.may_use[place] - count * back)
 
 
 def tick(owners: list[Owner], running: list[Work], last: int, now: int, half_life: int) -> None:
@@ -92,4 +76,4 @@ def tick(owners: list[Owner], running: list[Work], last: int, now: int, half_lif
     for owner in owners:
         owner.fade(left)
     for work in running:
-        charge(work, last, now, half_life, over=False)
+        charge(work, last, now, half_life)

@@ -15,20 +15,9 @@ from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.columns import Ints, Long
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, apply_tick, end_jobs
-from tests.priority.accounts import (
-    ALICE,
-    BOB,
-    CAROL,
-    CPU,
-    NAMES,
-    PARENT,
-    PAYERS,
-    ROOT,
-    job,
-    together,
-)
+from tests.priority.accounts import ALICE, BOB, CAROL, NAMES, PARENT, PAYERS, ROOT, job, together
 from tests.priority.double_billing import is_charged, usage_factors
-from tests.priority.recomputed_usage import TickPeriod, recompute_usage, start_jobs, zero_usage
+from tests.priority.recomputed_usage import TickPeriod, recompute_usage, zero_usage
 from tests.support.long_doubles import AS_ON_X86_64
 
 NOON = 1_000_000_000
@@ -63,9 +52,7 @@ def test_usage_from_records_equals_usage_from_ticks() -> None:
         last=0,
         now=NOON,
     )
-    usage = start_jobs(usage, only(0), PAYERS, WEEK)
     usage = apply_tick(usage, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
-    usage = start_jobs(usage, only(1, 2), PAYERS, WEEK)
     usage = end_jobs(
         usage, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500
     )
@@ -85,7 +72,6 @@ def test_every_second_is_charged_once_whatever_the_ticks() -> None:
     for ticks in ([NOON + 900], TICKS[:4], range(NOON, NOON + 901, 7), [NOON + 777, NOON + 778]):
         usage = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
         assert float(usage.associations.raw[ROOT]) == 4 * 767 + 1
-        assert not usage.associations.run_seconds.any()
 
 
 def test_without_enforced_limits_last_interval_of_job_is_lost() -> None:
@@ -157,7 +143,6 @@ def test_pending_and_running_jobs_are_recounted() -> None:
     records = together(job(ALICE, 0), job(BOB, NOON + 100), job(CAROL, NOON + 10_000))
     usage = recompute_usage(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
     assert float(usage.associations.raw[ROOT]) == 500
-    assert int(usage.associations.run_seconds[ROOT, CPU]) == 3600 - 500
 
 
 def test_recount_continues_from_saved_usage() -> None:
@@ -172,7 +157,6 @@ def test_recount_continues_from_saved_usage() -> None:
         records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(usage, TICKS[2])
     )
     assert usage.associations.raw.tolist() == at_once.associations.raw.tolist()
-    assert usage.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
 
 
 def test_decreasing_ticks_are_refused() -> None:
@@ -202,8 +186,7 @@ def test_job_gone_from_the_queue_has_ended() -> None:
 def test_reset_clears_usage_before_its_tick() -> None:
     midnight = NOON - NOON % DAY + DAY
     records = together(
-        job(ALICE, midnight - 1_000, midnight - 500),
-        job(BOB, midnight - 200, midnight + 400, limit=20),
+        job(ALICE, midnight - 1_000, midnight - 500), job(BOB, midnight - 200, midnight + 400)
     )
     daily = Rules(fading(0, Reset.DAILY))
     ticks = [midnight - 900 + 300 * number for number in range(6)]  # one is at midnight
@@ -216,7 +199,6 @@ def test_reset_clears_usage_before_its_tick() -> None:
         TickPeriod(EMPTY.usage, reset=midnight - DAY),
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, ALICE, BOB)] == [200, 0, 200]
-    assert int(seen.associations.run_seconds[ROOT, CPU]) == 1000
     seen = recompute_usage(
         records, gone(records), ticks, PAYERS, daily, TickPeriod(EMPTY.usage, reset=midnight - DAY)
     )
@@ -262,13 +244,7 @@ def some_records(draw: st.DrawFn) -> ChargedJobs:
         start = draw(st.integers(NOON, NOON + 3000))
         lasts = draw(st.integers(0, 3000))
         who = draw(st.sampled_from([ALICE, BOB, CAROL]))
-        return job(
-            who,
-            start,
-            start + lasts,
-            cpus=draw(st.integers(1, 100)),
-            limit=draw(st.integers(1, 60)),
-        )
+        return job(who, start, start + lasts, cpus=draw(st.integers(1, 100)))
 
     return together(*(one() for _ in range(draw(st.integers(1, 6)))))
 
@@ -280,14 +256,11 @@ after = st.lists(st.integers(NOON, NOON + 6000), max_size=12, unique=True).map(
 
 @settings(max_examples=30)
 @given(some_records(), after)
-def test_final_usage_equals_run_time_and_reserves_nothing(
-    records: ChargedJobs, ticks: list[int]
-) -> None:
+def test_final_usage_equals_run_time(records: ChargedJobs, ticks: list[int]) -> None:
     usage = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
     assert float(usage.associations.raw[ROOT]) == float(
         ((records.end - records.start) * records.billable).sum()
     )
-    assert not usage.associations.run_seconds.any()
 
 
 @settings(max_examples=30)

@@ -13,8 +13,8 @@ from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Reset, fading
 from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, apply_tick, end_jobs
-from tests.priority.recomputed_usage import start_jobs, zero_usage
-from tests.priority.scalar_ledgers import Owner, Work, begin, charge, tick
+from tests.priority.recomputed_usage import zero_usage
+from tests.priority.scalar_ledgers import Owner, Work, charge, tick
 
 NOON = 1_000_000_000
 TRES = 3
@@ -25,7 +25,7 @@ class Life(NamedTuple):
 
     parent: list[int]
     keeps: list[bool]
-    jobs: list[tuple[int, int, int, float, int, float, list[int]]]
+    jobs: list[tuple[int, int, int, float, float, list[int]]]
     ticks: list[int]
     end: int
     half_life: int
@@ -44,7 +44,6 @@ def lives(draw: st.DrawFn) -> Life:
         qos,
         qos,
         factor,
-        st.integers(1, 30),
         billable,
         st.lists(count, min_size=TRES, max_size=TRES),
     )
@@ -75,32 +74,29 @@ def test_vectorised_usage_equals_scalar_usage_bit_for_bit(life: Life) -> None:
             qos[other] if other >= 0 else None,
             factor,
             NOON,
-            limit,
             units,
             alloc,
         )
-        for who, own, other, factor, limit, units, alloc in life.jobs
+        for who, own, other, factor, units, alloc in life.jobs
     ]
-    who, own, other, factor, limit, units, alloc = (
+    who, own, other, factor, units, alloc = (
         np.array(column) for column in zip(*life.jobs, strict=True)
     )
     start = np.full(len(works), NOON)
     jobs = ChargedJobs(
-        who, own, other, factor, start, np.zeros_like(start), limit, units, alloc.astype(np.uint64)
+        who, own, other, factor, start, np.zeros_like(start), units, alloc.astype(np.uint64)
     )
     payers, rules = (
         ChargedRows(np.array(life.parent), np.array(life.keeps, bool)),
         Rules(fading(life.half_life, Reset.NONE)),
     )
 
-    for work in works:
-        begin(work)
-    usage, last = start_jobs(zero_usage(payers, TRES), jobs, payers, rules), NOON
+    usage, last = zero_usage(payers, TRES), NOON
     for now in life.ticks:
         tick([*owners, *qos], works, last, now, life.half_life)
         usage, last = apply_tick(usage, jobs, payers, rules, last=last, now=now), now
     for work in works[: life.end]:
-        charge(work, last, last + 77, life.half_life, over=True)
+        charge(work, last, last + 77, life.half_life)
     usage = end_jobs(usage, jobs.only(np.arange(life.end)), payers, rules, last=last, now=last + 77)
     _same(owners, usage.associations)
     _same(qos, usage.qos)
@@ -110,4 +106,3 @@ def _same(owners: list[Owner], usage: DecayedUsage) -> None:
     assert [owner.raw for owner in owners] == list(usage.raw)
     assert [owner.wall for owner in owners] == usage.wall.tolist()
     assert [owner.used for owner in owners] == [list(row) for row in usage.tres]
-    assert [owner.may_use for owner in owners] == usage.run_seconds.tolist()

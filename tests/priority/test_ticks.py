@@ -5,18 +5,20 @@ Source: docs/reference/slurm-rules.md, "Usage" and "Usage decay".
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import faded, seconds_run
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
-from fairbank.priority.fairshare.usage import reset
-from fairbank.priority.fairshare.usage_ticks import Rules, UsageLedger, apply_tick, end_jobs
+from fairbank.priority.fairshare.usage_ticks import (
+    Rules,
+    UsageLedger,
+    apply_tick,
+    end_jobs,
+    reset_usage,
+)
 from tests.priority.accounts import (
     ALICE,
     BILLING,
@@ -35,7 +37,7 @@ from tests.priority.accounts import (
     job,
     together,
 )
-from tests.priority.recomputed_usage import minutes, start_jobs, zero_usage
+from tests.priority.recomputed_usage import minutes, zero_usage
 
 WEEK = Rules(Decay())
 NEVER = Rules(fading(0, Reset.NONE))
@@ -45,10 +47,6 @@ NOBODY = job(ALICE, 0).only(np.array([False]))
 
 def raw(usage: UsageLedger, who: int) -> float:
     return float(usage.associations.raw[who])
-
-
-def run_minutes(usage: UsageLedger, who: int) -> int:
-    return int(minutes(usage.associations.run_seconds)[who, CPU])
 
 
 def empty() -> UsageLedger:
@@ -141,7 +139,7 @@ def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
     assert float(later.qos.tres[KEPT, CPU]) == 1200
     assert float(later.qos.raw[NORMAL]) == raw(later, ALICE) < 600
     # contrary to the manual, a reset spares it not
-    assert reset(later.qos).raw.tolist() == [0, 0, 0]
+    assert reset_usage(later).qos.raw.tolist() == [0, 0, 0]
 
 
 def test_v13_usage_factor_2_charges_twice() -> None:
@@ -175,105 +173,9 @@ def test_raw_usage_keeps_fraction_of_billing() -> None:
 
 def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
     lax = Rules(Decay(), limits=False)
-    usage = start_jobs(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax)
-    usage = apply_tick(usage, job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
+    usage = apply_tick(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
     assert raw(usage, ALICE) == 1199.5875706540696
     assert not usage.associations.tres.any()
-    assert not usage.associations.run_seconds.any()
-
-
-# --- what running jobs may still use ---
-
-
-def test_usage_plus_reserve_is_constant_within_limit() -> None:
-    running = job(BOB, NOON + 100, cpus=3, limit=20)
-    usage = start_jobs(empty(), running, PAYERS, NEVER)
-    assert run_minutes(usage, ROOT) == 60
-    for now in (NOON + 300, NOON + 600, NOON + 900):
-        usage = apply_tick(usage, running, PAYERS, NEVER, last=now - 300, now=now)
-        assert [
-            raw(usage, who) + int(usage.associations.run_seconds[who, CPU])
-            for who in (BOB, OPTICS, PHYSICS, ROOT)
-        ] == [3600] * 4
-
-
-def test_reserve_is_released_at_the_end() -> None:
-    running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
-    usage = apply_tick(
-        start_jobs(empty(), running, PAYERS, NEVER),
-        running,
-        PAYERS,
-        NEVER,
-        last=NOON,
-        now=NOON + 300,
-    )
-    usage = end_jobs(
-        usage,
-        job(BOB, NOON, NOON + 360, cpus=3, limit=20),
-        PAYERS,
-        NEVER,
-        last=NOON + 300,
-        now=NOON + 360,
-    )
-    assert raw(usage, BOB) == 3 * 360
-    assert (run_minutes(usage, BOB), run_minutes(usage, ALICE), run_minutes(usage, ROOT)) == (
-        0,
-        15,
-        15,
-    )
-
-
-def test_job_over_its_limit_is_charged_to_its_end() -> None:
-    running = job(ALICE, NOON, limit=1)
-    other = job(BOB, NOON, limit=60)
-    usage = start_jobs(empty(), together(running, other), PAYERS, NEVER)
-    seen = []
-    for now in (NOON + 50, NOON + 100, NOON + 150):
-        usage = apply_tick(usage, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
-        seen.append(
-            (
-                raw(usage, ALICE),
-                int(usage.associations.run_seconds[ALICE, CPU]),
-                int(usage.associations.run_seconds[ROOT, CPU]),
-            )
-        )
-    assert seen == [(50, 10, 10 + 3550), (100, 0, 3500), (150, 0, 3450)]
-    usage = end_jobs(
-        usage, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170
-    )
-    assert (raw(usage, ALICE), int(usage.associations.run_seconds[ROOT, CPU])) == (170, 3450)
-
-
-def test_reserve_is_truncated_after_usage_factor_and_not_negative() -> None:
-    running = job(ALICE, NOON, limit=1, factor=0.99)
-    usage = start_jobs(empty(), running, PAYERS, NEVER)
-    assert int(usage.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
-    usage = apply_tick(usage, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
-    assert int(usage.associations.run_seconds[ALICE, CPU]) == 59  # trunc(0.99) of a second
-    usage = end_jobs(usage, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
-    usage = end_jobs(usage, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
-    assert int(usage.associations.run_seconds[ALICE, CPU]) == 0
-
-
-def test_job_without_limit_reserves_maximum_minutes() -> None:
-    usage = start_jobs(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
-    assert run_minutes(usage, ROOT) == 64 * (2**32 - 1)
-
-
-def test_too_many_run_seconds_name_row_and_remedy() -> None:
-    with pytest.raises(InvalidInput, match=f"row {ALICE} would hold") as refused:
-        start_jobs(
-            empty(),
-            together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED_MINUTES)),
-            PAYERS,
-            WEEK,
-        )
-    assert refused.value.field == "time_limit"
-    many = together(
-        *[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5
-    )  # their sum in 64 bits would look small
-    with pytest.raises(InvalidInput, match=f"row {ROOT} would hold"):
-        start_jobs(empty(), many, PAYERS, WEEK)
 
 
 # --- clocks ---

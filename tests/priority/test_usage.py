@@ -16,7 +16,6 @@ from fairbank.priority.fairshare.usage import (
     decay_usage,
     lines,
     nothing_used,
-    reset,
 )
 from fairbank.priority.fairshare.usage_ticks import Rules, apply_tick
 from tests.priority.accounts import (
@@ -33,7 +32,7 @@ from tests.priority.accounts import (
     job,
     together,
 )
-from tests.priority.recomputed_usage import minutes, rebuilt, set_aside, start_jobs, zero_usage
+from tests.priority.recomputed_usage import minutes, rebuilt, zero_usage
 
 NOON = 1_000_000_000
 
@@ -43,7 +42,7 @@ def used() -> DecayedUsage:
         job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON)
     )
     rules = Rules(Decay())
-    usage = start_jobs(zero_usage(PAYERS, len(NAMES)), jobs, PAYERS, rules)
+    usage = zero_usage(PAYERS, len(NAMES))
     return apply_tick(usage, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
 
 
@@ -85,17 +84,6 @@ def test_parents_without_root_are_refused(parent: list[int]) -> None:
     assert refused.value.field == "parent"
 
 
-def test_reset_keeps_only_reserved_usage() -> None:
-    before = used()
-    after = reset(before)
-    assert not any(figure.any() for figure in (after.raw, after.tres, after.wall))
-    assert (
-        after.run_seconds.tolist()
-        == before.run_seconds.tolist()
-        != reset(nothing_used(7, len(NAMES))).run_seconds.tolist()
-    )
-
-
 def test_usage_decays_as_long_double() -> None:
     usage = nothing_used(2, 1)
     usage.raw[:] = np.longdouble(1) / 3
@@ -116,7 +104,6 @@ def test_sums_rebuilt_from_own_usage_are_equal() -> None:
     after = rebuilt(own, PARENT)
     assert after.raw.tolist() == pytest.approx(before.raw.tolist(), rel=1e-15)
     assert after.tres == pytest.approx(before.tres, rel=1e-15)
-    assert after.run_seconds.tolist() == before.run_seconds.tolist()
     assert after.wall.tolist() == pytest.approx(before.wall.tolist(), rel=1e-15)
 
 
@@ -135,10 +122,3 @@ def test_minutes_are_truncated() -> None:
     ]
     assert minutes(np.array([59.99, 30059.0, 60.0], np.longdouble)).tolist() == [0, 500, 1]
     assert minutes(np.array([1e300], np.longdouble))[0] >= 2**63
-
-
-def test_sum_of_rows_beyond_maximum_is_refused() -> None:
-    usage = nothing_used(1, 1)
-    usage.run_seconds[:] = 2**63 - 2**20
-    with pytest.raises(InvalidInput, match="row 0 would hold 9.22e\\+18 run-seconds"):
-        set_aside(usage, lines(np.array([0])), np.array([[2**20]], np.uint64))

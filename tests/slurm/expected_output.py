@@ -12,6 +12,7 @@ from msgspec import structs
 from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT, STATIC_TRES
 from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.columns import Wholes
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import (
     FairTreeResult,
@@ -20,34 +21,30 @@ from fairbank.priority.fairshare.tree import (
     Tree,
     build_tree,
 )
-from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.settings import Algorithm
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
-from tests.priority.recomputed_usage import minutes as whole_minutes
 from tests.slurm.frozen_cluster import Row, SlurmState, StartState, left_usage
 from tests.slurm.lab.packages import release_of
 from tests.slurm.random_associations import PlannedJob
-from tests.slurm.recounted_usage import NAMES, at_tick
+from tests.slurm.recounted_usage import NAMES, at_tick, reserved_minutes
 
 
-def compute_shares(state: SlurmState, start: StartState) -> tuple[Tree, Standings, DecayedUsage]:
-    """Return the tree, the fair-share result, and the usage at slurmctld's tick, running jobs
-    included.
+def compute_shares(state: SlurmState, start: StartState) -> tuple[Tree, Standings, Wholes]:
+    """Return the tree, the fair-share result with the usage of running jobs, and what these may
+    still use, at slurmctld's tick.
     """
     rule = read_settings(read_config(state.config)).fair_share
     tree = build_tree([_association(row) for row in state.associations])
     usage = at_tick(left_usage(state, start), start.counted_at, state, tree).associations
+    reserved = reserved_minutes(start.counted_at, state, tree)
     if rule.algorithm is Algorithm.FAIR_TREE:
-        return tree, fair_tree(tree, usage.raw), usage
+        return tree, fair_tree(tree, usage.raw), reserved
     oblivious = rule.algorithm is Algorithm.DEPTH_OBLIVIOUS
-    return (
-        tree,
-        classic(tree, usage.raw, dampening=rule.dampening, depth_oblivious=oblivious),
-        usage,
-    )
+    figures = classic(tree, usage.raw, dampening=rule.dampening, depth_oblivious=oblivious)
+    return tree, figures, reserved
 
 
 def _association(row: Row) -> ShareAssociation:
@@ -65,9 +62,8 @@ def _association(row: Row) -> ShareAssociation:
 
 
 def expected_shares(
-    state: SlurmState, tree: Tree, figures: Standings, usage: DecayedUsage
+    state: SlurmState, tree: Tree, figures: Standings, reserved: Wholes
 ) -> list[ShareRow]:
-    running = whole_minutes(usage.run_seconds)
     more = [
         f"{name}=0"
         for name in read_tracked_tres(read_config(state.config)).split(",")
@@ -75,7 +71,7 @@ def expected_shares(
     ]  # newer releases count more TRES
     running_tres = [
         ",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more])
-        for row in running
+        for row in reserved
     ]
     rows = [
         _expected_share(tree, figures, index, row, running_tres[index])

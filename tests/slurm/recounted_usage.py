@@ -11,10 +11,11 @@ import numpy as np
 
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import parse_counts, parse_weights
-from fairbank.priority.fairshare.charges import ChargedJobs
-from fairbank.priority.fairshare.columns import Ints, Longs
+from fairbank.priority.fairshare.charges import ChargedJobs, seconds_run
+from fairbank.priority.fairshare.columns import Ints, Longs, Wholes
 from fairbank.priority.fairshare.decay import Reset, fading, parse_half_life
 from fairbank.priority.fairshare.tree import Tree, sum_usage
+from fairbank.priority.fairshare.usage import lines
 from fairbank.priority.fairshare.usage_ticks import (
     ChargedRows,
     Rules,
@@ -24,7 +25,7 @@ from fairbank.priority.fairshare.usage_ticks import (
 )
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.priority.double_billing import billable, limit_counts, prices, usage_factors
-from tests.priority.recomputed_usage import start_jobs, zero_usage
+from tests.priority.recomputed_usage import zero_usage
 from tests.slurm.frozen_cluster import (
     ByNumber,
     OwnUsage,
@@ -37,18 +38,7 @@ from tests.slurm.frozen_cluster import (
     minutes,
 )
 
-COLUMNS = (
-    "JobIDRaw",
-    "User",
-    "Account",
-    "Partition",
-    "QOS",
-    "State",
-    "Start",
-    "End",
-    "TimelimitRaw",
-    "AllocTRES",
-)
+COLUMNS = ("JobIDRaw", "User", "Account", "Partition", "QOS", "State", "Start", "End", "AllocTRES")
 NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
 """Allowed difference: slurmctld writes six decimals."""
@@ -113,8 +103,23 @@ def at_tick(
         own if alone else own._replace(associations=sum_usage(tree, own.associations)), above, state
     )
     jobs = jobs_of([_record(job) for job in state.running], state, tree)
-    ledger = start_jobs(ledger, jobs, payers, _rules(state))
     return apply_tick(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
+
+
+def reserved_minutes(counted_at: int, state: SlurmState, tree: Tree) -> Wholes:
+    """Return the minutes of each TRES that running jobs may still use, by association with all
+    below it, after a tick: those of their whole limits, less what the tick gives back.
+    """
+    jobs = jobs_of([_record(job) for job in state.running], state, tree)
+    limits = np.array([60 * minutes(job["TimeLimit"]) for job in state.running], np.float64)
+    left = np.maximum(jobs.start + limits - np.maximum(jobs.start, counted_at), 0)
+    given_back = np.minimum(left, seconds_run(jobs, counted_at, state.counted_at))
+    seconds = np.trunc(limits * jobs.factor) - np.trunc(given_back * jobs.factor)
+    to = lines(jobs.association, tree.parent.astype(np.int64))
+    reserved = np.zeros((len(tree.rows), len(NAMES)), np.uint64)
+    np.add.at(reserved, to.row, (seconds.astype(np.uint64)[:, None] * jobs.alloc)[to.job])
+    whole: Wholes = reserved // np.uint64(60)
+    return whole
 
 
 def _new_ledger(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
@@ -133,13 +138,12 @@ def _rules(state: SlurmState) -> Rules:
 
 def _record(job: Row) -> Row:
     """Return a running job with the column names of accounting."""
-    user, limit = job["UserId"].partition("(")[0], str(minutes(job["TimeLimit"]))
+    user = job["UserId"].partition("(")[0]
     return {
         **job,
         "User": user,
         "Start": job["StartTime"],
         "End": "Unknown",
-        "TimelimitRaw": limit,
         "AllocTRES": job["TRES"],
     }
 
@@ -177,7 +181,6 @@ def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJob
         factor=usage_factors(qos, np.array([float(qos["UsageFactor"]) for qos in state.qos_list])),
         start=np.array([instant(record["Start"]) for record in records], np.int64),
         end=np.array([instant(record["End"]) for record in records], np.int64),
-        limit=np.array([int(record["TimelimitRaw"]) for record in records], np.int64),
         billable=units,
         alloc=limit_counts(counts, units, NAMES),
     )

@@ -146,12 +146,12 @@ def _compare_set_up(
         )
     finally:
         slurm.root("scancel", *map(str, (*pending, *stayed)))
-    tree, figures, usage = compute_shares(state, start)
+    tree, figures, reserved = compute_shares(state, start)
     counted[f"by {_rule(settings)}"] += 1
     counted["associations"] += len(state.associations)
     counted["jobs that wait"] += len(pending)
     ours = _expected_output(
-        _in_order(slurm, expected_shares(state, tree, figures, usage)),
+        _in_order(slurm, expected_shares(state, tree, figures, reserved)),
         expected_priorities(state, tree, figures, pending),
         weights(state),
         fair_tree=_has_levels(answers),

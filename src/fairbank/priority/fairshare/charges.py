@@ -15,16 +15,15 @@ import numpy as np
 
 from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Wholes
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.usage import Costs, check_counted
+from fairbank.priority.fairshare.usage import Costs
 
 
 class ChargedJobs(NamedTuple):
     """Jobs with resources, one row each, in the order of Slurm's list.
 
     `association`, `qos`, `partition_qos`: rows that are charged, -1 for none. `factor`: usage
-    factor of the job's own QOS. `start`, `end`: times; `end` is 0 while the job runs. `limit`:
-    minutes. `billable`: billing units as a double; `alloc` [jobs, TRES]: counts as
-    Slurm allocated them.
+    factor of the job's own QOS. `start`, `end`: times; `end` is 0 while the job runs. `billable`:
+    billing units as a double; `alloc` [jobs, TRES]: counts as Slurm allocated them.
     """
 
     association: Ints
@@ -33,7 +32,6 @@ class ChargedJobs(NamedTuple):
     factor: Doubles
     start: Ints
     end: Ints
-    limit: Ints
     billable: Doubles
     alloc: Wholes
 
@@ -46,7 +44,6 @@ class ChargedJobs(NamedTuple):
             self.factor[which],
             self.start[which],
             self.end[which],
-            self.limit[which],
             self.billable[which],
             self.alloc[which],
         )
@@ -84,33 +81,6 @@ def decay_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
         decay: half-life; each interval decays by its whole length.
     """
     return costs(jobs, faded(decay, seconds))
-
-
-def gives_back(jobs: ChargedJobs, since: int, now: int, *, over: bool) -> Wholes:
-    """Return the run-seconds that each job gives back: its run time within its limit.
-
-    Usage and run-seconds together are therefore constant while a job runs within its limit.
-
-    Args:
-        jobs: jobs that run or end.
-        since: begin of the interval in seconds since 1970, excluded.
-        now: end of the interval, included.
-        over: the jobs end: return all of the rest.
-    """
-    begin, until = np.maximum(jobs.start, since), jobs.start + jobs.limit * 60
-    left = np.maximum(until - begin, 0).astype(np.float64)
-    return by_counts(
-        jobs, (left if over else np.minimum(left, seconds_run(jobs, since, now))) * jobs.factor
-    )
-
-
-def by_counts(jobs: ChargedJobs, seconds: Doubles) -> Wholes:
-    """Return run-seconds of each TRES: whole seconds times its count. Raises InvalidInput above
-    63 bits.
-    """
-    whole = np.trunc(seconds)
-    check_counted(whole[:, None] * jobs.alloc.astype(np.float64), jobs.association)
-    return np.minimum(whole, 2.0**62).astype(np.uint64)[:, None] * jobs.alloc
 
 
 def faded(decay: Decay, seconds: Doubles) -> Doubles:

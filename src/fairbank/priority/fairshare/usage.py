@@ -1,5 +1,4 @@
-"""Usage of associations and QOS: raw usage, TRES, wall time, and run-seconds of running jobs
-(slurm-rules.md, "Usage").
+"""Usage of associations and QOS: raw usage, TRES and wall time (slurm-rules.md, "Usage").
 
 Slurm keeps usage in C's long double, and so does this module (`columns`). Rows are associations or
 QOS; QOS have no parents. The tables are large, so functions that say that they change the usage do
@@ -13,11 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, Wholes
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs
 from fairbank.priority.fairshare.tree import DEPTH_MAX
-
-COUNTED = 2.0**63
-"""Limit of run-seconds. Slurm's own counter overflows at twice as much."""
 
 
 class DecayedUsage(NamedTuple):
@@ -25,13 +21,11 @@ class DecayedUsage(NamedTuple):
 
     `raw`: billing-seconds by the billable double, which fair share reads. `tres`: seconds of each
     TRES, billing by its whole count, which GrpTRESMins limits. `wall`: seconds that jobs ran.
-    `run_seconds`: what running jobs may still use of each TRES.
     """
 
     raw: Longs
     tres: Longs
     wall: Doubles
-    run_seconds: Wholes
 
 
 class Costs(NamedTuple):
@@ -45,18 +39,16 @@ class Costs(NamedTuple):
 def nothing_used(rows: int, tres: int) -> DecayedUsage:
     """Return zero usage of `rows` associations or QOS and `tres` TRES."""
     wide = np.zeros(rows, Long), np.zeros((rows, tres), Long)
-    return DecayedUsage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
+    return DecayedUsage(*wide, np.zeros(rows))
 
 
 def copy_usage(usage: DecayedUsage) -> DecayedUsage:
     """Return a copy."""
-    return DecayedUsage(
-        usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy()
-    )
+    return DecayedUsage(usage.raw.copy(), usage.tres.copy(), usage.wall.copy())
 
 
 def decay_usage(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
-    """Return decayed usage; run-seconds do not decay.
+    """Return decayed usage.
 
     Args:
         usage: usage before; it stays as it is.
@@ -67,17 +59,7 @@ def decay_usage(usage: DecayedUsage, remaining: float, spared: Bools | None = No
         return copy_usage(usage)
     left = remaining if spared is None else np.where(spared, 1.0, remaining)
     by_row = left if isinstance(left, float) else left[:, None]
-    return DecayedUsage(
-        usage.raw * left, usage.tres * by_row, usage.wall * left, usage.run_seconds.copy()
-    )
-
-
-def reset(usage: DecayedUsage) -> DecayedUsage:
-    """Return zero usage with the run-seconds of running jobs. A QOS with NoDecay is reset, too,
-    although the manual says otherwise.
-    """
-    none = nothing_used(*usage.tres.shape)
-    return none._replace(run_seconds=usage.run_seconds)
+    return DecayedUsage(usage.raw * left, usage.tres * by_row, usage.wall * left)
 
 
 class ChargeRows(NamedTuple):
@@ -133,43 +115,6 @@ def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> N
             usage.tres.reshape(-1),
             cells(to.row, usage.tres.shape[1]),
             costs.tres[to.job].reshape(-1),
-        )
-
-
-def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Subtract run-seconds that jobs give back; none falls below 0.
-
-    Args:
-        usage: usage to change in place.
-        to: pairs of job and row.
-        run_seconds: run-seconds [jobs, TRES].
-    """
-    rows, sums = sums_by_row(to, run_seconds)
-    usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
-
-
-def sums_by_row(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
-    """Return the rows that are charged, and their sums. Raises InvalidInput above the limit."""
-    rows, place = np.unique(to.row, return_inverse=True)
-    columns = run_seconds.shape[1]
-    about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
-    np.add.at(
-        about.reshape(-1), cells(place, columns), run_seconds[to.job].astype(np.float64).reshape(-1)
-    )
-    check_counted(about, rows)
-    np.add.at(sums.reshape(-1), cells(place, columns), run_seconds[to.job].reshape(-1))
-    return rows, sums
-
-
-def check_counted(run_seconds: Doubles, rows: Ints) -> None:
-    """Raise InvalidInput, naming the row, if run-seconds [rows, TRES] are above the limit."""
-    wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
-    if wrong.size:
-        raise InvalidInput(
-            f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more"
-            " than a count of 63 bits",
-            field="time_limit",
-            remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",
         )
 
 

@@ -11,13 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from fairbank.priority.fairshare.charges import (
-    ChargedJobs,
-    costs,
-    decay_costs,
-    gives_back,
-    seconds_run,
-)
+from fairbank.priority.fairshare.charges import ChargedJobs, costs, decay_costs, seconds_run
 from fairbank.priority.fairshare.columns import Bools, Ints
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.usage import (
@@ -26,9 +20,8 @@ from fairbank.priority.fairshare.usage import (
     add,
     copy_usage,
     decay_usage,
-    give_back,
     lines,
-    reset,
+    nothing_used,
 )
 
 UNKNOWN = 0
@@ -83,7 +76,7 @@ def apply_tick(
     usage = UsageLedger(
         decay_usage(usage.associations, remaining), decay_usage(usage.qos, remaining, payers.spared)
     )
-    _charge(usage, running, payers, rules, since=last, now=now, over=False)
+    _charge(usage, running, payers, rules, since=last, now=now)
     return usage
 
 
@@ -91,7 +84,7 @@ def end_jobs(
     usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
 ) -> UsageLedger:
     """Return the usage when jobs end. If limits are enforced, their use since the last tick is
-    added, and the rest of their run-seconds is given back.
+    added.
 
     Args:
         usage: usage before.
@@ -103,7 +96,7 @@ def end_jobs(
     if not rules.limits:
         return usage
     usage = UsageLedger(copy_usage(usage.associations), copy_usage(usage.qos))
-    _charge(usage, jobs, payers, rules, since=last, now=now, over=True)
+    _charge(usage, jobs, payers, rules, since=last, now=now)
     return usage
 
 
@@ -115,7 +108,6 @@ def _charge(
     *,
     since: int,
     now: int,
-    over: bool,
 ) -> None:
     """Add to `usage`, in place, the use of `jobs` in (`since`, `now`]: to their association and all
     above it, their QOS, and their partition's QOS if that is another, by the job's own factor.
@@ -129,10 +121,6 @@ def _charge(
     add(usage.associations, up, faded, limits=rules.limits)
     add(usage.qos, qos.only(~spared), faded, limits=rules.limits)
     add(usage.qos, qos.only(spared), plain, limits=rules.limits)
-    if rules.limits:
-        back = gives_back(jobs, since, now, over=over)
-        give_back(usage.associations, up, back)
-        give_back(usage.qos, qos, back)
 
 
 def qos_rows(jobs: ChargedJobs) -> ChargeRows:
@@ -143,5 +131,7 @@ def qos_rows(jobs: ChargedJobs) -> ChargeRows:
 
 
 def reset_usage(usage: UsageLedger) -> UsageLedger:
-    """Return the usage after a reset."""
-    return UsageLedger(reset(usage.associations), reset(usage.qos))
+    """Return the usage after a reset. A QOS with NoDecay is reset, too, although the manual says
+    otherwise.
+    """
+    return UsageLedger(*(nothing_used(*rows.tres.shape) for rows in usage))

@@ -218,7 +218,6 @@ def _charged_jobs(
     association = [
         rows[row_key(association_of(state, job, run.allocation.partition))] for job, run, _ in began
     ]
-    minutes = [(job.request.limit or 0) // 60 for job, _, _ in began]
     return ChargedJobs(
         association=np.array(association, np.int64),
         qos=np.array([qos_rows.get(own, _NO_QOS) for own, _ in charged], np.int64),
@@ -226,7 +225,6 @@ def _charged_jobs(
         factor=np.array([1.0 if one is None else one.usage_factor for one in factors]),
         start=np.array([start for _, _, start in began], np.int64),
         end=np.zeros(count, np.int64),
-        limit=np.array(minutes, np.int64),
         billable=np.array([float(one) for one in units]),
         alloc=alloc,
     )
