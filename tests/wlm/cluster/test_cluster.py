@@ -290,13 +290,21 @@ def test_killed_supervisor_leaves_no_daemon_and_the_next_up_starts_all(
     cluster: RunningCluster,
 ) -> None:
     pids = {state["pid"] for state in cluster.states().values()}
+    number = cluster.slurm("sbatch", "--parsable", "--wrap", "sleep 600").strip()
+    wait_until(lambda: "R" in cluster.slurm("squeue", "-h", "-o", "%t"), "the job to run")
     os.kill(cluster.supervisor(), signal.SIGKILL)
     wait_until(lambda: not pids & cluster.processes(), "the daemons to end")
-    assert cluster.run("cluster", "status").returncode == 6
+    status = cluster.run("cluster", "status")
+    assert (status.returncode, f"\njobs        {number} go on" in status.stdout) == (6, True)
+    refused = cluster.run("cluster", "down")
+    words = f"the cluster is not up, but 1 job runs on: {number}"
+    assert (refused.returncode, words in " ".join(refused.stderr.split())) == (7, True)
     doctor = cluster.run("doctor", "--cluster")
     assert (doctor.returncode, "try: fairbank cluster up" in doctor.stdout) == (8, True)
     assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
     assert set(cluster.states()) == set(DAEMONS)
+    cluster.slurm("scancel", number)
+    wait_until(lambda: not cluster.slurm("squeue", "-h"), "the job to end")
 
 
 def test_down_needs_now_while_a_job_runs_and_gives_it_notice(cluster: RunningCluster) -> None:

@@ -186,6 +186,21 @@ class ClusterDirectory(NamedTuple):
             time.sleep(0.02)
         self.remove_traces()
 
+    def left_jobs(self) -> list[str]:
+        """Return the jobs whose step daemons live, which outlive a supervisor that was killed."""
+        from fairbank.wlm.stepd.processes import read_process
+        from fairbank.wlm.stepd.step import read_start
+
+        left = set[str]()
+        for run in (self.path / "nodes").glob("*/jobs/*"):
+            start = read_start(str(run))
+            process = None if start is None else read_process(start.daemon)
+            if start is None or process is None or process.start != start.daemon_start:
+                continue
+            if not process.is_zombie:
+                left.add(run.name.partition(".")[0])
+        return sorted(left, key=int)
+
     def daemons(self) -> list[dict[str, Any]]:
         """Return the programs that the supervisor starts; none before they were written."""
         file = self.path / "daemons.json"

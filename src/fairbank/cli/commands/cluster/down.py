@@ -14,6 +14,7 @@ from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Collection
     from pathlib import Path
 
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
@@ -40,6 +41,12 @@ def _down(context: Context, options: Namespace) -> int:
     directory.check_exists()
     if not directory.is_up():
         directory.remove_traces()
+        if left := directory.left_jobs():
+            names = ", ".join(left[:_NAMED_MAX])
+            raise Conflict(
+                f"the cluster is not up, but {_count(left)} on: {names}",
+                remedy="fairbank cluster up; then wait, or fairbank cluster down --now",
+            )
         context.print_text(f"the cluster in {directory.path} is not up")
         return 0
     for _ in range(_ATTEMPTS):
@@ -89,7 +96,7 @@ def _busy_jobs(controller: Controller) -> dict[str, str]:
     return {str(number): name for number, name in answer["rows"]}
 
 
-def _count(jobs: dict[str, str]) -> str:
+def _count(jobs: Collection[str]) -> str:
     return "1 job runs" if len(jobs) == 1 else f"{len(jobs)} jobs run"
 
 

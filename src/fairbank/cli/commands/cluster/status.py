@@ -52,6 +52,8 @@ def _status(context: Context, options: Namespace) -> int:
         except FairbankError as error:
             problems.append(error)
             lines.append(("controller", f"{error.message}"))
+    elif left := directory.left_jobs():
+        lines.append(("jobs", f"{', '.join(left)} go on, although the supervisor was killed"))
     lines += last
     for name, text in lines:
         context.print_text(f"{name:<12}{plain(text)}")
