@@ -12,7 +12,7 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import compress
 from fairbank.jobqueue.arrays import task_ranges
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS, licenses_text
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.jobs import NodeGrant
 
@@ -124,7 +124,6 @@ def tasks_by_node(wanted: ResourceRequest, grants: Sequence[NodeGrant]) -> list[
 def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, str]:
     """Return the variables that only some jobs have."""
     request = start.request
-    licenses = ",".join(f"{name}:{count}" for name, count in request.licenses.items())
     limit = request.limit
     variables = {
         "SLURM_JOB_ACCOUNT": request.account or None,
@@ -135,7 +134,7 @@ def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, s
         "SLURM_JOB_END_TIME": None if limit is None else now + limit,
         "SLURM_RESTART_COUNT": start.run.run.restart or None,
         "SLURM_JOB_RESERVATION": request.reservation,
-        "SLURM_JOB_LICENSES": licenses or None,
+        "SLURM_JOB_LICENSES": licenses_text(request.licenses),
     }
     return {name: str(value) for name, value in variables.items() if value is not None}
 
