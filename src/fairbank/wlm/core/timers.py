@@ -77,8 +77,6 @@ def set_all_timers(tx: Transition) -> None:
     for job in list(tx.state.jobs.values()):
         run = job.active_run
         if job.state.is_waiting:
-            if not job.eligible_since and job.hold_reason is None:  # of an earlier release
-                job = tx.put_job(job, eligible_since=job.request.submitted)
             test_dependencies(tx, job)
         elif run is not None and run.is_allowed and run.started is None:
             arm_start(tx, job)
