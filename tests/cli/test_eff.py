@@ -21,6 +21,19 @@ def test_efficiency_of_a_job_and_the_cost_of_its_waste(fairbank: Run) -> None:
     assert fairbank(*cells).out == (f"812301|{AYLA}|42|8-15:39:43|9-12:12:00|91%|301|27.08\n")
 
 
+def test_request_that_would_have_been_enough_has_its_price(fairbank: Run) -> None:
+    """747,583 s in 19,560 s are 38.2 processors, so that 39 of 42 would do.
+
+    The memory of these jobs sets their prices, which therefore stay.
+    """
+    (row,) = json.loads(fairbank("eff", "812301", "--json").out)["data"]
+    assert row["enough"]["cpus"] == 39
+    assert row["enough"]["tres"].startswith("cpu=39,")
+    assert row["enough"]["cost"] == row["cost"] == 18_060
+    shown = fairbank("eff", "812301,700004", "-n", "-P", "-o", "ENOUGH,WOULD-COST").out
+    assert shown == "39 CPUs|301\n90 CPUs|8939\n"
+
+
 def test_jobs_are_shown_in_the_order_in_which_they_are_named(fairbank: Run) -> None:
     shown = fairbank("eff", "812301,700004", "700001", "-n", "-P", "-o", "JOBID,USER,EFF%").out
     assert shown == f"812301|{AYLA}|91%\n700004|{MINH}|12%\n700001|{AYLA}|91%\n"

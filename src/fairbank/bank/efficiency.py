@@ -47,6 +47,21 @@ def efficiency_of(used: int, given: int, paid: int) -> Efficiency:
     return Efficiency(used, given, idle_part(paid, used, given))
 
 
+def enough_cpus(used: int, elapsed: int, cpus: int) -> int:
+    """Return the processors that would have done the work of a run in the same time, if the run
+    can use any number of them.
+
+    Args:
+        used: processor seconds that it used.
+        elapsed: seconds that it took, not 0.
+        cpus: processors that it had.
+
+    >>> enough_cpus(5, 10, 4), enough_cpus(21, 10, 4), enough_cpus(0, 10, 4)
+    (1, 3, 1)
+    """
+    return max(1, min(cpus, -(-used // elapsed)))
+
+
 def idle_part(paid: int, used: int, given: int) -> int:
     """Return the part of a charge for idle processors, rounded to whole SU-minutes.
 

@@ -135,6 +135,20 @@ class SlurmCommands(SlurmOutput):
             sacct.JOB_ENDS, "sacct", "--allusers", "--duplicates", *_of_jobs(numbers)
         )
 
+    def job_memory(self, numbers: Sequence[int]) -> dict[tuple[int, int], int]:
+        """Return the most memory in KiB that a step of each of these jobs had, by job id and
+        submission; without those that were not measured.
+        """
+        words = ("--allusers", "--duplicates", "--units=K", *_of_jobs(numbers))
+        peaks: dict[tuple[int, int], int] = {}
+        run = None
+        for row in self._table(sacct.STEP_MEMORY, "sacct", *words).rows:
+            if row.peak is None:
+                run = (row.job_id, row.submitted)
+            elif run is not None and row.peak:
+                peaks[run] = max(peaks.get(run, 0), row.peak)
+        return peaks
+
     def job_groups(self, since: int, until: int) -> ParsedRows[JobGroup]:
         """Return the Unix groups of the jobs that existed between two instants."""
         return self._table(

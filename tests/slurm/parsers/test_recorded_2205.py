@@ -100,6 +100,18 @@ def test_invalid_ends_are_reported(code: str, total: str, field: str) -> None:
     assert ([line.field for line in parsed.unreadable], parsed.rows) == ([field], ())
 
 
+def test_memory_is_that_of_all_tasks_of_a_step() -> None:
+    at = "2026-11-21T10:00:00"
+    parsed = sacct.STEP_MEMORY.read(
+        line(7, at, "", "") + line("7.batch", at, 1, "3108K") + line("7.0", at, 4, "2048.50K")
+        + line("7.1", at, "", "") + line(8, at, "", "lots")
+    )  # fmt: skip
+    assert [(row.job_id, row.peak) for row in parsed.rows] == [
+        (7, None), (7, 3_108), (7, 4 * 2_048), (7, 0),
+    ]  # fmt: skip
+    assert [bad.field for bad in parsed.unreadable] == ["MaxRSS"]
+
+
 def test_incomplete_record_has_no_uid() -> None:
     complete = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
     incomplete = ("0", "alice", "chem", "", "", "", "", "")

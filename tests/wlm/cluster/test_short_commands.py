@@ -5,6 +5,7 @@ tests/wlm/scenarios/short.txt has their sessions, under Slurm and here.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -80,6 +81,21 @@ def test_wrong_request_is_refused_in_a_sentence(
     assert (result.returncode, result.stdout) == (code, "")
     assert message in " ".join(result.stderr.split())
     assert "  try: " in result.stderr
+
+
+def test_efficiency_names_what_would_have_been_enough(cluster: LiveCluster) -> None:
+    hold = "x = bytearray(30_000_000); import time; time.sleep(2)"
+    words = ("-c", "4", "--mem", "400M", "-t", "1h", "--wait", "--", sys.executable, "-c", hold)
+    number = job_of(cluster.run("run", *words))
+    lines = cluster.slurm("seff", number).splitlines()
+    assert {"State: COMPLETED (exit code 0)", "Cores per node: 4"} <= {*lines}
+    assert re.search(r"^Memory Efficiency: .* of 400.00 MB", "\n".join(lines), re.MULTILINE)
+    cluster.settle()
+    (row,) = json.loads(cluster.run("eff", number, "--json").stdout)["data"]
+    memory = re.fullmatch(r"cpu=1,node=1,mem=(\d+)M", row["enough"]["tres"])
+    assert memory
+    assert 29 < int(memory[1]) < 200
+    assert 0 < row["enough"]["cost"] <= row["cost"]
 
 
 def test_interrupted_wait_leaves_the_job_and_names_the_way_to_end_it(cluster: LiveCluster) -> None:

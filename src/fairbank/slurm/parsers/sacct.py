@@ -27,7 +27,7 @@ from fairbank.report.slurm.notation import PARTITION_LIMIT
 from fairbank.report.slurm.sacct import SACCT
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
-from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows
+from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows, StepMemory
 from fairbank.slurm.parsers.words import Reader
 
 V = TypeVar("V")
@@ -175,6 +175,28 @@ JOB_ENDS = Table("sacct", names_in(SACCT, "JobIDRaw", "Submit", "ExitCode", "Tot
 """Output of `--duplicates`, with times in UTC. Without steps TotalCPU is always 0 (sacct(1)), so
 these are read for few jobs.
 """
+
+
+def _step_memory(cells: Cells) -> StepMemory:
+    job, is_step, _ = cells["JobIDRaw"].partition(".")
+    peak = cells.read("MaxRSS", words.optional(_kibibytes)) or 0
+    return StepMemory(
+        job_id=words.job_id(job, "JobIDRaw"),
+        submitted=cells.read("Submit", words.known_instant),
+        peak=peak * int(cells["NTasks"] or 1) if is_step else None,
+    )
+
+
+STEP_MEMORY = Table(
+    "sacct", names_in(SACCT, "JobIDRaw", "Submit", "NTasks", "MaxRSS"), _step_memory
+)
+"""Output of `--duplicates --units=K`, in which steps have the memory."""
+
+_KIBIBYTES = re.compile(r"(\d{1,15})(?:\.\d+)?K?", re.ASCII)
+
+
+def _kibibytes(text: str, field: str) -> int:
+    return int(words.match_cell(_KIBIBYTES, text, field, "is not a size in KiB")[1])
 
 
 def _exit_code(text: str, field: str) -> tuple[int, int]:

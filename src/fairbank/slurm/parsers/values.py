@@ -21,6 +21,17 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
+class StepMemory(msgspec.Struct, frozen=True, gc=False):
+    """Job, or with `peak` one of its steps: the most memory of its tasks in KiB.
+
+    The lines of the steps of a run follow that of the run. `submitted` is that of the job.
+    """
+
+    job_id: int
+    submitted: int
+    peak: int | None
+
+
 class JobGroup(msgspec.Struct, frozen=True, gc=False):
     """Unix group of a job."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.bank.job_rows import caption_of_jobs, jobs, with_units
@@ -11,36 +12,57 @@ from fairbank.cli.framework.options import add_clusters, add_option, job_ids
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import check_job_names, job_names
 from fairbank.core.errors import FairbankError, NotFound
-from fairbank.report.columns import Column, duration, if_any, instant_of, su, text
+from fairbank.report.cells import counted
+from fairbank.report.columns import Amount, Column, duration, if_any, instant_of, su, text
 from fairbank.report.usage import efficiency
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.columns import Row
+    from fairbank.report.columns import DisplayFormat, Row
+
+
+def _enough(row: Row, form: DisplayFormat) -> str:
+    """Return the processors, and the memory if it was measured."""
+    enough = row["enough"]
+    if enough is None:
+        return "" if form.exact else "-"
+    memory, had = (re.search(r"\bmem=(\w+)", text) for text in (enough["tres"], row["tres"] or ""))
+    measured = [memory[1]] if memory and had and memory[1] != had[1] else []
+    return ", ".join([counted(enough["cpus"], "CPU"), *measured])
+
+
+def _enough_cost(row: Row, form: DisplayFormat) -> str:
+    enough = row["enough"]
+    return "" if enough is None or enough["cost"] is None else su("cost")(enough, form)
+
 
 COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
     Column("CLUSTER", text("cluster"), extra=True),
-    Column("NAME", text("name"), min_width=8, drop=5),
-    Column("USER", text("user"), drop=4),
+    Column("NAME", text("name"), min_width=8, drop=7),
+    Column("USER", text("user"), drop=6),
     Column("STATE", text("word"), drop=1),
-    Column("ELAPSED", duration("ran"), right=True, drop=3),
+    Column("ELAPSED", duration("ran"), right=True, drop=5),
     Column("CPUS", text("cpus"), right=True, drop=2),
-    Column("CPU-USED", duration("cpu_used"), right=True, drop=6),
-    Column("GIVEN", duration("cpu_given"), right=True, drop=7),
+    Column("CPU-USED", duration("cpu_used"), right=True, drop=8),
+    Column("GIVEN", duration("cpu_given"), right=True, drop=9),
     Column("EFF%", efficiency, right=True),
     Column("SU", su("cost"), right=True),
     Column("WASTED", if_any(su("wasted")), right=True),
+    Column("ENOUGH", _enough, drop=4),
+    Column("WOULD-COST", if_any(Amount(_enough_cost)), right=True, drop=3),
     Column("RESOURCE", text("resource"), extra=True),
     Column("RESTART", text("restart"), right=True, extra=True),
 )
 MEANING = (
     "EFF% = processor time used (CPU-USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED ="
-    " what the idle rest cost. Memory and GPUs are not measured, nor resized jobs."
+    " what the idle rest cost; ENOUGH = what would have been enough if it can use any number of"
+    " CPUs, with the most memory that sacct has, else with the memory that it had. GPUs are not"
+    " measured, nor resized jobs."
 )
 
 
@@ -62,7 +84,8 @@ def run(context: Context, options: Namespace) -> int:
     if not rows:
         raise NotFound(message, field="JOBID", remedy=remedy)
     rows, sacct_cluster = _completed(context, rows)
-    rows = [_used(row) for row in rows]
+    peaks = _memory(context, rows, sacct_cluster)
+    rows = [_with_enough(context, _used(row), peaks) for row in rows]
     notes = [MEANING, *_unknown(context, rows, sacct_cluster)]
     warnings = [f"! {message}; {remedy}"] if missing else []
     shown = with_units(context, COLUMNS, rows)
@@ -103,6 +126,72 @@ def _completed(context: Context, rows: Sequence[Row]) -> tuple[Sequence[Row], st
         for row in rows
     ]
     return rows, cluster
+
+
+def _memory(
+    context: Context, rows: Sequence[Row], cluster: str | None
+) -> Mapping[tuple[int, int], int]:
+    """Return the most memory in KiB by job id and submission, as far as sacct tells it."""
+    from shutil import which
+
+    if which("sacct") is None:
+        return {}
+    from fairbank.slurm.commands import SlurmCommands
+
+    slurm = SlurmCommands()
+    try:
+        own = [row["job_id"] for row in rows if row["cluster"] == (cluster or slurm.cluster)]
+        return slurm.job_memory(own) if own else {}
+    except FairbankError as error:
+        context.detail(f"Slurm's accounting does not answer: {error.message}")
+        return {}
+
+
+def _with_enough(
+    context: Context, row: dict[str, Any], peaks: Mapping[tuple[int, int], int]
+) -> dict[str, Any]:
+    """Return the row with the request that would have been enough, and what it would have cost."""
+    from fairbank.bank.efficiency import enough_cpus
+
+    if not row["cpu_given"]:
+        return {**row, "enough": None}
+    counts = {
+        name: count
+        for name, _, count in (item.partition("=") for item in (row["tres"] or "").split(","))
+        if count and name != "billing"
+    }
+    cpus = enough_cpus(row["cpu_seconds"], row["elapsed"], row["cpus"])
+    counts["cpu"] = str(cpus)
+    peak = peaks.get((row["job_id"], instant_of(row["submitted"])))
+    memory = None if peak is None else f"{-(-peak // 1_024)}M"
+    if memory and "mem" in counts:
+        counts["mem"] = memory
+    tres = ",".join(f"{name}={count}" for name, count in counts.items())
+    cost = _cost_of(context, row, tres)
+    return {**row, "enough": {"cpus": cpus, "tres": tres, "cost": cost}}
+
+
+def _cost_of(context: Context, row: Row, tres: str) -> int | None:
+    """Return what a run would have cost with other TRES: its cost in the proportion of the prices
+    of today, which may have been others then. None if the bank has no price.
+    """
+    place = {
+        "account": row["account"],
+        "cluster": row["cluster"],
+        "partition": row["partition"],
+        "time_limit": row["elapsed"],
+        "qos": row["qos"],
+        "waiting": True,
+    }
+    try:
+        enough, had = (
+            context.client.post("/quote", {**place, "tres": text})["data"]["amount"]
+            for text in (tres, row["tres"])
+        )
+    except FairbankError as error:  # the partition may be gone, for example
+        context.detail(f"no price of {tres}: {error.message}")
+        return None
+    return -(-row["cost"] * enough // had) if had else None
 
 
 def _is_unknown(row: Row) -> bool:
