@@ -32,6 +32,8 @@ VALID: list[tuple[str, str, object]] = [
     ("--tmp", "100", 100),
     ("--time", "1-2", 26 * 3600),
     ("--time", "90:90", 92 * 60),
+    ("--time", "4294967293", 4_294_967_293 * 60),
+    ("--mem", "2147483647M", 2**31 - 1),
     ("--time", "1:60:15", (2 * 60 + 1) * 60),
     *(("--time", text, None) for text in ("0", "0:00", "-1", "infinite", "UNLIMITED")),
     ("--time-min", "5", 300),
@@ -96,8 +98,8 @@ def test_values_are_those_of_the_manual(flag: str, text: str, expected: object) 
 INVALID = [
     ("--ntasks", "0 2-4 2k 5.5 1234567890 \N{ARABIC-INDIC DIGIT ONE}"),
     ("--nodes", "0 2-1 x 3- 1,x 4,8%2 [4,8] [4-8:2] 4:2 0,4"),
-    ("--mem", "1.5G lots"),
-    ("--time", "60: -60:10 1:2:3:4 soon"),
+    ("--mem", "1.5G lots 2147483648M 9999999T"),
+    ("--time", "60: -60:10 1:2:3:4 soon 4294967294 9999999-0"),
     ("--array", "foo 5-1 1-5:0 1% %2 1%x [1-3 [1%2]%3 1,,2 0-9999999 1%\N{ARABIC-INDIC DIGIT ONE}"),
     (
         "--dependency",

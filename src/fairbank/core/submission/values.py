@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import Gres, parse_gpus, parse_gres
-from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
+from fairbank.core.slurm_numbers import NICE_MAX, NO_VAL, PRIORITY_MAX
 from fairbank.core.submission.arrays import ArrayTasks, parse_array, parse_ranges
 from fairbank.core.submission.dependencies import DependencyExpression, parse_dependencies
 from fairbank.core.time import parse_duration
@@ -21,6 +21,8 @@ from fairbank.core.tres import parse_memory
 Reader = Callable[[str, str], object]
 
 COUNT_MAX = 10**9 - 1
+MEMORY_MAX = 2**31 - 1
+"""Largest size of memory, in MiB."""
 _DIGITS = re.compile(r"\d+", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})([km]?)(?:-(\d{1,9})([km]?))?", re.ASCII | re.IGNORECASE)
 _NODE_FACTORS = {"": 1, "k": 1024, "m": 1024**2}
@@ -129,12 +131,22 @@ def nodes(text: str, field: str) -> NodeRange:
 
 def memory(text: str, field: str) -> int:
     """Return a size in MiB."""
-    return parse_memory(text, field=field)
+    size = parse_memory(text, field=field)
+    if size > MEMORY_MAX:
+        what = f"{text[:40]!a} is more than any node has"
+        raise InvalidInput(what, field=field, remedy=f"at most {MEMORY_MAX}M")
+    return size
 
 
 def time_limit(text: str, field: str) -> int | None:
     """Return a time limit in seconds; None for 0 or UNLIMITED, a job without a limit of its own."""
-    return None if _UNLIMITED.fullmatch(text) else parse_duration(text, field=field)
+    if _UNLIMITED.fullmatch(text):
+        return None
+    seconds = parse_duration(text, field=field)
+    if seconds // 60 >= NO_VAL:
+        what = f"{text[:40]!a} is longer than any time limit"
+        raise InvalidInput(what, field=field, remedy="write UNLIMITED for a job without a limit")
+    return seconds
 
 
 def array(text: str, field: str) -> ArrayTasks | None:
