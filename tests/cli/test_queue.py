@@ -14,6 +14,7 @@ from shutil import copytree
 import pytest
 
 from fairbank.cli import main
+from fairbank.cli.framework import host
 from fairbank.scheduling.explain import start_range
 from fairbank.slurm.explain import queue_explanation
 from tests.cli.conftest import CommandResult, Run, runner
@@ -44,6 +45,15 @@ def test_jobs_are_listed_by_priority_and_held_ones_last(run: Run) -> None:
     ]
     assert [int(row[1]) for row in rows[:4]] == [101_304, 101_101, 101_101, 101_100]
     assert rows[-1][1:] == ["0", "JobHeldUser"]
+
+
+def test_only_own_jobs_are_listed_with_me(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = {row[0] for row in cells(run, "-o", "USER")}
+    user = min(users)
+    monkeypatch.setattr(host, "own_name", lambda: "nobody else")
+    assert "No job of yours waits." in run("--me").err
+    monkeypatch.setattr(host, "own_name", lambda: user)
+    assert {row[0] for row in cells(run, "--me", "-o", "USER")} == {user} != users
 
 
 def test_table_has_size_limit_age_reason_and_start(run: Run) -> None:

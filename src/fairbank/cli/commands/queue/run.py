@@ -63,14 +63,17 @@ def _run(context: Context, options: Namespace) -> int:
     words, script = list(_sbatch_options(options, before)), batch_script(options.command)
     start = None if before else manager.expected_start(words, script)
     name = manager.submit(words, script)
+    # The number first: the rest takes longer, and no error may hide that the job is submitted.
+    sys.stdout.write(f"job {name}: ")
+    sys.stdout.flush()
     try:
         (job,) = manager.jobs(name)
         quote = _quote(context, manager, job)
         facts = ", ".join(_facts(context, job, quote))
         when = _when(context, job, quote, start, before)
-        context.print_text(plain(f"job {name}: {facts}; {when}"))
-    except FairbankError as error:  # it is submitted all the same
-        context.print_text(f"job {name}")
+        context.print_text(plain(f"{facts}; {when}"))
+    except FairbankError as error:
+        context.print_text("submitted")
         context.note(f"! {error.message}")
     sys.stdout.flush()  # before the output of the job
     if not (options.wait or options.follow):

@@ -87,6 +87,7 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     about = "only jobs that may run in these partitions"
     add_option(parser, "-p, --partition NAME,...", about, type=split_list)
+    add_option(parser, "--me", "only my jobs")
     likely = parser.add_mutually_exclusive_group()
     about = f"a likely start of each, however many wait (default: of up to {JOBS_MAX} jobs)"
     add_option(likely, "--start", about)
@@ -110,6 +111,10 @@ def run(context: Context, options: Namespace) -> int:
         for job in answer.rows
         if not options.partition or not set(options.partition).isdisjoint(job.partitions)
     ]
+    if options.me:
+        from fairbank.cli.framework.host import own_name
+
+        jobs = [job for job in jobs if job.user == own_name()]
     # As slurmctld goes through them; held jobs, of priority 0, come last.
     jobs.sort(key=lambda job: (-job.priority, job.submitted, job.job_id))
     # As seconds in a table: the texts of 10,000 times take 20 ms.
@@ -127,6 +132,7 @@ def run(context: Context, options: Namespace) -> int:
             " that its user's jobs took, and no job arrives; a range: fairbank why JOBID"
         ]
     where = f" in {', '.join(options.partition)}" if options.partition else ""
+    mine = " of yours" if options.me else ""
     hidden = {"GPUS": not any(row["gpus"] for row in rows), "LIKELY": not has_likely}
     listing = Listing(
         "fairbank.queue/1",
@@ -137,9 +143,9 @@ def run(context: Context, options: Namespace) -> int:
             if options.form or named_columns(context) or not hidden.get(column.head)
         ],
         rows,
-        f"{caption(context, unit=False)}   {counted(len(rows), 'job')} waiting{where}",
+        f"{caption(context, unit=False)}   {counted(len(rows), 'job')}{mine} waiting{where}",
         notes=notes,
-        empty=f"No job waits{where}.",
+        empty=f"No job{mine} waits{where}.",
     )
     return show(context, listing) or code or is_incomplete
 
