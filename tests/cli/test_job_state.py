@@ -43,6 +43,18 @@ def test_ended_job_has_its_cost(changing: Run, queue: Path) -> None:
     assert (data["state"], data["run"]["charged"], data["refusal"]) == ("ended", 301 * 60, None)
 
 
+def test_ended_task_of_an_array_has_its_cost(changing: Run, queue: Path) -> None:
+    """slurmctld still shows the task, with the number that the bank has."""
+    jobs = queue / "jobs.txt"
+    line = next(line for line in jobs.read_text().splitlines() if line.startswith("JobId=1 "))
+    task = "JobId=812301 ArrayJobId=812299 ArrayTaskId=7 "
+    ended = line.replace("JobId=1 ", task).replace("JobState=RUNNING", "JobState=COMPLETED")
+    jobs.write_text(f"{jobs.read_text().rstrip()}\n{ended}\n")
+    text, data = why(changing, "812299_7", queue)
+    assert "Job 812299_7 of 61001 ended at 2026-11-21 07:40:00" in text
+    assert (data["job"], data["run"]["job_id"]) == ("812299_7", 812_301)
+
+
 def test_refund_of_an_ended_job_is_shown(changing: Run, queue: Path) -> None:
     text, _ = why(changing, 812_222, queue)
     assert "after 05:00:00: NODE_FAIL" in text

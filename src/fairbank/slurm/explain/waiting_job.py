@@ -30,11 +30,16 @@ class NotPending(Conflict):
 class NotListed(NotFound):
     """No job of this name waits or runs on the cluster, as far as its lines could be read.
 
-    `unread` is the line of the job; None if it has none.
+    `unread` is the line of the job; None if it has none. `number` is that of a task that has ended;
+    empty if it is not known.
     """
 
     def __init__(
-        self, job_id: str, cluster: str | None, unread: UnreadableLine | None = None
+        self,
+        job_id: str,
+        cluster: str | None,
+        unread: UnreadableLine | None = None,
+        number: str = "",
     ) -> None:
         super().__init__(
             f"slurmctld has no job {job_id} that waits"
@@ -48,7 +53,7 @@ class NotListed(NotFound):
                 else f"see what Slurm has there: scontrol --oneliner show job {job_id}"
             ),
         )
-        self.cluster = cluster
+        self.cluster, self.number = cluster, number
 
 
 def find_pending(job_id: str, queue: LiveQueue) -> PendingJob | None:
@@ -86,4 +91,7 @@ def not_waiting(
     for number, line in enumerate(answer.splitlines(), 1):
         if (unread := lines.get(number)) is not None and name.search(line):
             return NotListed(job_id, cluster, unread)
-    return NotListed(job_id, cluster)
+    array, _, task = job_id.partition("_")
+    of_task = rf"\bJobId=(\d+) ArrayJobId={re.escape(array)} ArrayTaskId={re.escape(task)}\s"
+    ended = re.search(of_task, answer, re.ASCII) if task else None
+    return NotListed(job_id, cluster, number=ended[1] if ended else "")

@@ -37,11 +37,13 @@ def show_state(
     Args:
         error: why the queue does not explain it. Raised again if the bank does not know it either.
     """
-    from fairbank.slurm.explain.waiting_job import NotPending
+    from fairbank.slurm.explain.waiting_job import NotListed, NotPending
 
     runs = error if isinstance(error, NotPending) else None
     job = options.job
     number = str(runs.job.job_id) if runs else job
+    if isinstance(error, NotListed) and error.number:
+        number = error.number
     run, refusal, unknown = _ask_bank(context, options, number, error)
     if runs is None and run is None and refusal is None:
         raise _unknown_job(context, job, error, unknown)
