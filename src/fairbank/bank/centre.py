@@ -133,7 +133,7 @@ def centre_use(
         members: names of the clusters of a group; a group that is missing is one cluster.
         clusters: all clusters of the settings.
         allocations: all allocations; cancelled and removed ones do not count.
-        usage: usage of the period by resource.
+        usage: usage of the period in groups of any kind.
         occupied: what the runs of the period had of each resource, whichever resource paid.
         since: start of the period.
         until: end of the period, excluded.
@@ -148,7 +148,10 @@ def centre_use(
         and allocation.is_open_at(max(allocation.terms.start, since))
     ]
     granted, at_end = _credit_by_resource(valid, ended_early, since, until)
-    used = {(row.resource, row.clusters): row for row in usage}
+    used: dict[tuple[str, str], Usage] = {}
+    for row in usage:
+        unit = row.resource, row.clusters
+        used[unit] = used[unit].plus(row) if unit in used else row
     keys = sorted(set(units) | set(used) | set(occupied))
     rows: list[ResourceUse] = []
     for resource in sorted({*granted, *(name for name, _ in keys)}):

@@ -281,6 +281,13 @@ class Usage(msgspec.Struct, frozen=True):
         """Group and unit, the order of all rows."""
         return self.group, self.resource, self.clusters
 
+    def plus(self, other: Usage) -> Usage:
+        """Return the sum of both under the key of this one."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _USAGE_SUMS}
+        exits = {usage.early_exit for usage in (self, other) if usage.early}
+        early_exit = exits.pop() if len(exits) == 1 else None
+        return msgspec.structs.replace(self, early_exit=early_exit, **sums)
+
     def others(self, parts: Iterable[Usage]) -> Usage | None:
         """Return what the parts of this usage lack of it, as group OTHERS; None: nothing."""
         mine = [part for part in parts if part.key[1:] == self.key[1:]]

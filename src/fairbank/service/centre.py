@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.centre import CentreUse, ClusterSize, Occupied, centre_use
 from fairbank.bank.entry import is_ended_early
-from fairbank.bank.query import PAGE_MAX, GroupPage, UsageQuery
+from fairbank.bank.query import PAGE_MAX, GroupPage, Usage, UsageQuery
 from fairbank.cluster.partition import price_groups
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
@@ -18,6 +20,10 @@ from fairbank.core.usage_groups import UsageBy
 from fairbank.service.access.identity import Identity
 from fairbank.service.use_cases import UseCases
 from fairbank.store.contract import Reader
+
+Unit = tuple[str, str]
+Prices = Mapping[Unit, str]
+"""Clusters that have the prices of a cluster, by resource and cluster."""
 
 
 class Centre(UseCases):
@@ -37,12 +43,11 @@ class Centre(UseCases):
                 remedy="see your own with: fairbank usage",
             )
         groups = price_groups(self._context.clusters)
-        query = UsageQuery(since=since, until=until, price_groups=groups)
+        prices = {(resource, name): clusters for resource, name, clusters in groups}
         with self._store.reading() as reader:
             allocations = list(reader.scan(Allocation))
             early = _ended_early(reader, allocations, since, self._clock.now())
-            usage = reader.usage(query, UsageBy.RESOURCE, GroupPage(PAGE_MAX))
-            occupied = self._occupied(reader, since, until, groups)
+            usage = _usage_by_partition(reader, since, until, prices)
         members: dict[str, list[str]] = {}
         for _, name, clusters in groups:
             if name not in members.setdefault(clusters, []):
@@ -56,42 +61,34 @@ class Centre(UseCases):
             members,
             sizes,
             allocations,
-            usage,
-            occupied,
+            [
+                replace(row, clusters=prices.get((row.resource, row.clusters), row.clusters))
+                for row in usage
+            ],
+            self._occupied(usage, prices),
             since,
             until,
             self._resources_of_qos(),
             early,
         )
 
-    def _occupied(
-        self,
-        reader: Reader,
-        since: Instant,
-        until: Instant,
-        groups: tuple[tuple[str, str, str], ...],
-    ) -> dict[tuple[str, str], Occupied]:
+    def _occupied(self, usage: Sequence[Usage], prices: Prices) -> dict[Unit, Occupied]:
         """Return what runs had of each resource and group of clusters: of the resource of their
         partition, if the settings have it, whichever resource paid.
+
+        Args:
+            usage: usage of the period by partition and cluster.
+            prices: the clusters with the same prices, by resource and cluster.
         """
-        prices = {(resource, name): clusters for resource, name, clusters in groups}
-        query = UsageQuery(
-            since=since, until=until, price_groups=tuple((*key, key[1]) for key in prices)
-        )
-        sums: dict[tuple[str, str], Occupied] = {}
-        after = None
-        while True:
-            rows = reader.usage(query, UsageBy.PARTITION, GroupPage(PAGE_MAX, after))
-            for row in rows:
-                cluster = self._context.clusters.get(row.clusters)
-                partition = cluster and cluster.partitions.get(str(row.group))
-                resource = partition.resource if partition else row.resource
-                key = resource, prices.get((resource, row.clusters), row.clusters)
-                minutes, without_size = sums.get(key, Occupied())
-                sums[key] = Occupied(minutes + row.occupied, without_size + row.without_size)
-            if len(rows) < PAGE_MAX:
-                return sums
-            after = rows[-1].key
+        sums: dict[Unit, Occupied] = {}
+        for row in usage:
+            cluster = self._context.clusters.get(row.clusters)
+            partition = cluster and cluster.partitions.get(str(row.group))
+            resource = partition.resource if partition else row.resource
+            unit = resource, prices.get((resource, row.clusters), row.clusters)
+            minutes, without_size = sums.get(unit, Occupied())
+            sums[unit] = Occupied(minutes + row.occupied, without_size + row.without_size)
+        return sums
 
     def _units(
         self, groups: tuple[tuple[str, str, str], ...]
@@ -111,6 +108,24 @@ class Centre(UseCases):
             partition.resource for cluster in clusters for partition in cluster.partitions.values()
         }
         return set().union(*(cluster.resources for cluster in clusters)) - of_partitions
+
+
+def _usage_by_partition(
+    reader: Reader, since: Instant, until: Instant, prices: Prices
+) -> list[Usage]:
+    """Return the usage of a period by partition, resource and cluster: once, since adding up a
+    million runs by two groupings takes twice as long.
+    """
+    groups = tuple((resource, name, name) for resource, name in prices)
+    query = UsageQuery(since=since, until=until, price_groups=groups)
+    usage: list[Usage] = []
+    page = GroupPage(PAGE_MAX)
+    while rows := reader.usage(query, UsageBy.PARTITION, page):
+        usage += rows
+        if len(rows) < PAGE_MAX:
+            break
+        page = GroupPage(PAGE_MAX, rows[-1].key)
+    return usage
 
 
 def _ended_early(

@@ -77,20 +77,6 @@ def _exit(lowest: int | None, highest: int | None) -> int | None:
     return lowest if lowest == highest and lowest != UNKNOWN_STATUS else None
 
 
-def _joined(one: Usage, other: Usage) -> Usage:
-    """Return the sum of both under the key of the first."""
-    sums = [
-        a + b
-        for a, b in zip(
-            msgspec.structs.astuple(one)[3:-1], msgspec.structs.astuple(other)[3:-1], strict=True
-        )
-    ]
-    exits = {usage.early_exit for usage in (one, other) if usage.early}
-    return msgspec.structs.replace(
-        Usage(*one.key, *sums), early_exit=exits.pop() if len(exits) == 1 else None
-    )
-
-
 def page_of_groups(groups: Iterable[Usage], by: UsageBy, page: GroupPage) -> list[Usage]:
     """Return one page of the groups, with the names of their days, weeks or months.
 
@@ -125,7 +111,7 @@ def _calendar_groups(days: Iterable[Usage], by: UsageBy) -> list[Usage]:
     for day in days:
         named = msgspec.structs.replace(day, group=_name(int(day.group), by))
         before = groups.get(named.key)
-        groups[named.key] = named if before is None else _joined(before, named)
+        groups[named.key] = named if before is None else before.plus(named)
     return list(groups.values())
 
 
