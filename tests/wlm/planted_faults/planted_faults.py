@@ -86,7 +86,7 @@ CORE = (
         "core that is bound twice",
         "core",
         "core/starts.py",
-        "held.setdefault(binding.node, []).append(binding)",
+        "held[binding.node].append(binding)",
         "pass",
     ),
     PlantedFault(
