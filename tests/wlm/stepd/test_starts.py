@@ -176,7 +176,8 @@ def test_environment_is_that_of_the_caller(start_step: StartStep) -> None:
     entries = dict(entry.split(b"=", 1) for entry in text.split(b"\0") if entry)
     assert int(entries.pop(b"SLURM_TASK_PID")) > 0
     assert entries.pop(b"FAIRBANK_STEP") == os.fsencode(step.directory)
-    assert entries == ENVIRONMENT | names
+    of_task = {b"SLURM_LOCALID": b"0", b"SLURM_PROCID": b"0"}
+    assert entries == ENVIRONMENT | names | of_task
 
 
 def test_100_000_variables_reach_the_script(start_step: StartStep) -> None:

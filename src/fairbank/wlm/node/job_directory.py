@@ -63,8 +63,7 @@ class JobDirectories:
         entries = (entry.partition(b"=") for entry in start.environment)
         environment = {name: value for name, _, value in entries if name}
         # A batch script is one task on the first node of its job.
-        environment |= dict.fromkeys((b"SLURM_NODEID", b"SLURM_PROCID", b"SLURM_LOCALID"), b"0")
-        environment[b"SLURM_GTIDS"] = b"0"
+        environment |= {b"SLURM_NODEID": b"0", b"SLURM_GTIDS": b"0"}
         node = self._node.encode()
         environment |= dict.fromkeys(
             (b"SLURMD_NODENAME", b"SLURM_TOPOLOGY_ADDR", b"HOSTNAME"), node

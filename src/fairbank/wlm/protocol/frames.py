@@ -18,6 +18,16 @@ BODY_MAX_BEFORE_HELLO = 64 * 1024
 NUMBER_MAX = 2**32 - 1
 MESSAGE, REQUEST, ANSWER, ERROR = 1, 60, 61, 62
 """Kinds of frames: between daemons, and between a command and the controller."""
+OUTPUT, ERRORS, EXITED, FINISHED = 70, 71, 72, 73
+"""Kinds of frames from a step daemon to srun: what a task has written (the number is its rank; an
+empty body: the stream has ended), the wait status of a task, and the end of the step.
+"""
+INPUT, INPUT_TAKEN, CREDIT, SIGNAL, WINDOW_SIZE = 74, 75, 76, 77, 78
+"""Kinds of frames about input, credit and terminals. Input with an empty body is the end of input.
+The number of INPUT_TAKEN counts bytes that all tasks have taken; that of CREDIT bytes of output
+that srun has written, so that it takes as many more. SIGNAL has a signal number, WINDOW_SIZE rows
+and columns in its body.
+"""
 
 _HEADER = struct.Struct("!IBI")
 

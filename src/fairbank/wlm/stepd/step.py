@@ -23,15 +23,31 @@ FAILURE_MAX = 1_000
 """Characters of a failure. The rest of a record of the end is short, so that it fits its file."""
 
 
+class StepTask(NamedTuple):
+    """Task of a step: its rank, and what it has in place of what its step has; empty: nothing."""
+
+    rank: int
+    arguments: Sequence[str] = ()
+    cpus: Sequence[int] = ()
+    input: str = ""
+    output: str = ""
+    error: str = ""
+
+
 class Step(NamedTuple):
     """Step to run. All paths are absolute, and file patterns are expanded.
 
-    `error` is empty if errors go to `output`. `append` keeps what the files have. `limits` are soft
-    limits by their names in `resource`, such as NOFILE; -1: none. `cpus` are the CPUs to which the
-    processes are bound; none: all that the launcher has. `seconds` are left until the time limit;
-    None: there is no limit. `warning` is a signal to the script, and how many seconds before the
-    time limit it is sent. `group` is the directory of a control group for the script; empty: none.
-    `title` names the job and the node in the line that says that the job is ended; empty: no line.
+    `input` and `output` are empty if the step daemon has the stream, for srun. `error` is empty if
+    errors go to the file of the output, or are a stream beside it. `append` keeps what the files
+    have. `limits` are soft limits by their names in `resource`, such as NOFILE; -1: none. `cpus`
+    are the CPUs to which the processes are bound; none: all that the launcher has. `seconds` are
+    left until the time limit; None: there is no limit. `warning` is a signal to the tasks, and how
+    many seconds before the time limit it is sent. `group` is the directory of a control group for
+    the tasks; empty: none. `title` names the job and the node in the line that says that the job is
+    ended; empty: no line.
+    `tasks` are those of this node; none: one, with the rank 0. `input_rank` is the only task that
+    gets the input of srun; None: all. `terminal` are the rows and columns of the terminal of the
+    first task; none: it has no terminal.
     """
 
     arguments: Sequence[str]
@@ -49,10 +65,28 @@ class Step(NamedTuple):
     kill_wait: float = 30.0
     group: str = ""
     title: str = ""
+    tasks: Sequence[StepTask] = ()
+    input_rank: int | None = None
+    terminal: Sequence[int] = ()
+
+    @property
+    def all_tasks(self) -> list[StepTask]:
+        """Tasks of this node, each with all that it has."""
+        return [
+            StepTask(
+                task.rank,
+                task.arguments or self.arguments,
+                task.cpus or self.cpus,
+                task.input or self.input,
+                task.output or self.output,
+                task.error or self.error,
+            )
+            for task in self.tasks or [StepTask(0)]
+        ]
 
 
 class StepStart(NamedTuple):
-    """Identity of a step daemon and of the script's process.
+    """Identity of a step daemon and of the process of its first task.
 
     A process id alone is no identity, because numbers are used again. The start times are in clock
     ticks after the boot.
@@ -96,7 +130,9 @@ def write_step(directory: str, step: Step, environment: Mapping[bytes, bytes]) -
 
 
 def read_step(directory: str) -> Step:
-    return Step(**_read(directory, STEP))
+    fields = _read(directory, STEP)
+    # A daemon of an earlier release wrote no tasks.
+    return Step(**fields | {"tasks": [StepTask(*task) for task in fields.get("tasks", ())]})
 
 
 def read_start(directory: str) -> StepStart | None:

@@ -12,7 +12,6 @@ import ctypes
 import json
 import os
 import resource
-import select
 import signal
 import socket
 import struct
@@ -21,6 +20,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from fairbank.wlm.stepd.poller import Poller
 from fairbank.wlm.stepd.processes import (
     Process,
     boot_id,
@@ -41,7 +41,8 @@ from fairbank.wlm.stepd.step import (
     reserve_end,
     store_end,
 )
-from fairbank.wlm.stepd.task import JOB_FAULT_CODE, run_task
+from fairbank.wlm.stepd.streams import StepStreams
+from fairbank.wlm.stepd.task import JOB_FAULT_CODE, open_streams, run_task
 
 TIME_LIMIT = "time limit"
 """Reason of a step that its time limit ended."""
@@ -86,16 +87,18 @@ def serve_step(directory: str, listener: socket.socket) -> None:
 class StepDaemon:
     """Step daemon.
 
-    Invariant: `_status` is None until the script has ended. `_kill_at` is None until the step is
-    being ended; then it is the time of the next SIGKILL. `_killed_at` is the time of the first one.
+    Invariant: `_running` has the rank of each task that has not ended, by its process id, and
+    `_statuses` the wait status of the others, by rank. `_kill_at` is None until the step is being
+    ended; then it is the time of the next SIGKILL. `_killed_at` is the time of the first one.
     `_connections` has the requests that are not complete, by descriptor. All times are monotonic.
     """
 
     def __init__(self, directory: str, step: Step, listener: socket.socket) -> None:
         self._directory, self._step, self._listener = directory, step, listener
-        self._poll = select.poll()
+        self._poller = Poller()
         self._connections: dict[int, tuple[socket.socket, bytes]] = {}
-        self._status: int | None = None
+        self._running: dict[int, int] = {}
+        self._statuses: dict[int, int] = {}
         self._failure = self._reason = ""
         self._kill_at: float | None = None
         self._killed_at: float | None = None
@@ -106,45 +109,59 @@ class StepDaemon:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # the wakeup descriptor ends the poll
-        self._poll.register(self._wakeup, select.POLLIN)
+        self._poller.register(self._wakeup, lambda: os.read(self._wakeup, 4_096))
 
     def run(self) -> None:
-        """Start the script, hold its processes until none is left, and store the end."""
+        """Start the tasks, hold their processes until none is left, and store the end."""
         if not self._start():
             return
         while self._has_children():
-            for descriptor, _ in self._poll.poll(self._milliseconds()):
-                self._handle(descriptor)
+            self._poller.wait(self._milliseconds())
             self._act(time.monotonic())
+        self._streams.finish()
         self._store_end()
+        # The node daemon waits for the end of this process, and frees the node then.
+        if self._streams.is_wanted and os.fork() == 0:
+            self._streams.drain()
 
-    # ------------------------------------------------------------------ the script
+    # ------------------------------------------------------------------ the tasks
 
     def _start(self) -> bool:
-        """Start the script unless it was started before. Return False if it was.
+        """Start the tasks unless they were started before. Return False if they were.
 
-        The script waits until its process is on the disk: after a crash it can be found.
+        They wait until the first one is on the disk: after a crash it can be found, and the others
+        by the mark in their environment.
         """
         (go_read, go), (failures, failure) = os.pipe(), os.pipe()
-        self._script = os.fork()
-        if self._script == 0:
-            os.close(go)
-            signal.set_wakeup_fd(-1)
-            run_task(self._step, self._directory, go_read, failure)
+        step, tasks = self._step, self._step.all_tasks
+        self._streams = StepStreams(
+            self._directory, self._poller, 2 * len(tasks), self._signal_tasks
+        )
+        for local, task in enumerate(tasks):
+            ours, ends = open_streams(step, local, task)
+            pid = os.fork()
+            if pid == 0:
+                os.close(go)
+                signal.set_wakeup_fd(-1)
+                run_task(step, local, task, ends, self._directory, go_read, failure)
+            for end in {end for end in ends[:3] if end is not None}:
+                os.close(end)
+            self._running[pid] = task.rank
+            self._streams.add_task(task.rank, ours)
         os.close(go_read)
         os.close(failure)
-        self._started, step = time.monotonic(), self._step
+        self._started = time.monotonic()
         self._end_at = None if step.seconds is None else self._started + step.seconds
         self._end_reason = TIME_LIMIT
         self._was_warned = step.warning is None
-        own, script = start_time(os.getpid()), start_time(self._script)
-        start = StepStart(boot_id(), os.getpid(), own, self._script, script)
+        self._first = first = next(iter(self._running))
+        start = StepStart(boot_id(), os.getpid(), start_time(os.getpid()), first, start_time(first))
         may_start = claim_start(self._directory, start)
         if may_start:
-            os.write(go, b"\n")
+            os.write(go, b"\n" * len(tasks))
         os.close(go)
         self._failures: int | None = failures
-        self._poll.register(failures, select.POLLIN)
+        self._poller.register(failures, self._read_failure)
         return may_start
 
     def _has_children(self) -> bool:
@@ -156,8 +173,10 @@ class StepDaemon:
                 return False
             if pid == 0:
                 return True
-            if pid == self._script:
-                self._status = status
+            rank = self._running.pop(pid, None)
+            if rank is not None:
+                self._statuses[rank] = status
+                self._streams.end_task(rank, status)
 
     def _processes(self) -> list[Process]:
         return descendants([os.getpid()], process_table())
@@ -166,9 +185,9 @@ class StepDaemon:
 
     def _milliseconds(self) -> float | None:
         """Return the time until something is due, for `poll`; None: nothing is."""
-        times = [self._end_at, self._kill_at, self._warning_at()]
+        times = [self._end_at, self._kill_at, self._warning_at(), self._streams.due()]
         due = min((at for at in times if at is not None), default=None)
-        if self._status is not None and self._kill_at is None:
+        if not self._running and self._kill_at is None:
             return 0
         if due is None:
             return None
@@ -186,9 +205,10 @@ class StepDaemon:
         warning_at = self._warning_at()
         if warning_at is not None and self._step.warning and now >= warning_at:
             self._was_warned = True
-            self._signal_script(self._step.warning[0])
-        if self._kill_at is None and self._status is not None:
-            self._end("", now)  # what the script has left behind
+            self._signal_tasks(self._step.warning[0])
+        self._streams.act(now)
+        if self._kill_at is None and not self._running:
+            self._end("", now)  # what the tasks have left behind
         elif self._end_at is not None and now >= self._end_at:
             self._end(self._end_reason, now)
         elif self._kill_at is not None and now >= self._kill_at:
@@ -208,17 +228,21 @@ class StepDaemon:
         send_signal(processes, signal.SIGCONT)
 
     def _announce(self, reason: str) -> None:
-        """Say in the error output of a script that runs that it is ended, once, as Slurm does."""
+        """Say in the error output of a task that runs that it is ended, once, as Slurm does."""
         step = self._step
-        if self._is_announced or self._status is not None or not step.title:
+        if self._is_announced or not self._running or not step.title:
             return
         self._is_announced = True
         at = time.strftime("%Y-%m-%dT%H:%M:%S")
         cause = _CAUSES.get(reason, "")
         line = f"slurmstepd: error: *** {step.title} CANCELLED AT {at}{cause} ***\n"
+        path = step.error or step.output
+        if not path:
+            self._streams.write_errors(line.encode())
+            return
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            file = os.open(step.error or step.output, flags)
+            file = os.open(path, flags)
             os.write(file, line.encode())
             os.close(file)
         except OSError:
@@ -226,24 +250,19 @@ class StepDaemon:
 
     # ------------------------------------------------------------------ requests
 
-    def _handle(self, descriptor: int) -> None:
-        if descriptor == self._wakeup:
-            os.read(self._wakeup, 4_096)
-        elif descriptor == self._failures:
-            self._read_failure(descriptor)
-        elif descriptor == self._listener.fileno():
-            self._accept()
-        else:
-            self._receive(descriptor)
-
-    def _read_failure(self, failures: int) -> None:
-        """Learn if the script was executed. Only then are requests ever answered."""
-        self._failure = os.read(failures, FAILURE_MAX).decode(errors="replace")
+    def _read_failure(self) -> None:
+        """Learn if all tasks were executed. Only then are requests ever answered."""
+        if self._failures is None:
+            return
+        text = os.read(self._failures, FAILURE_MAX).decode(errors="replace")
+        if text:
+            self._failure = self._failure or text
+            return
+        self._poller.unregister(self._failures)
+        os.close(self._failures)
         self._failures = None
-        self._poll.unregister(failures)
-        os.close(failures)
         if not self._failure:
-            self._poll.register(self._listener, select.POLLIN)
+            self._poller.register(self._listener.fileno(), self._accept)
 
     def _accept(self) -> None:
         try:
@@ -256,8 +275,9 @@ class StepDaemon:
             connection.close()
             return
         connection.setblocking(False)
-        self._connections[connection.fileno()] = connection, b""
-        self._poll.register(connection, select.POLLIN)
+        descriptor = connection.fileno()
+        self._connections[descriptor] = connection, b""
+        self._poller.register(descriptor, lambda: self._receive(descriptor))
 
     def _receive(self, descriptor: int) -> None:
         connection, text = self._connections[descriptor]
@@ -265,22 +285,26 @@ class StepDaemon:
             data = connection.recv(REQUEST_MAX)
             *lines, rest = (text + data).split(b"\n")
             for line in lines:
-                connection.sendall(json.dumps(self._answer(line)).encode() + b"\n")
+                request = _parsed(line)
+                match request:
+                    case {"kind": "attach", "from": "start" | "end" as origin, "input": bool(one)}:
+                        # It sends no frame before it has the answer.
+                        self._poller.unregister(descriptor)
+                        del self._connections[descriptor]
+                        self._streams.attach(connection, origin, wants_input=one)
+                        return
+                connection.sendall(json.dumps(self._answer(request)).encode() + b"\n")
         except OSError:
             data = b""
         if not data or len(rest) > REQUEST_MAX:
-            self._poll.unregister(connection)
+            self._poller.unregister(descriptor)
             connection.close()
             del self._connections[descriptor]
         else:
             self._connections[descriptor] = connection, rest
 
-    def _answer(self, line: bytes) -> Mapping[str, Any]:
+    def _answer(self, request: object) -> Mapping[str, Any]:
         now = time.monotonic()
-        try:
-            request = json.loads(line)
-        except (ValueError, RecursionError):
-            request = None
         match request:
             case {"kind": "state"}:
                 return self._state(now)
@@ -290,7 +314,7 @@ class StepDaemon:
                 if number in (signal.SIGTERM, signal.SIGKILL):
                     self._announce("")
                 if only_script:
-                    self._signal_script(number)
+                    self._signal_tasks(number)
                 else:
                     send_signal(self._processes(), number)
             case {
@@ -307,26 +331,27 @@ class StepDaemon:
 
     def _state(self, now: float) -> Mapping[str, Any]:
         return {
-            "script": self._script,
+            "script": self._first,
             "seconds_left": None if self._end_at is None else self._end_at - now,
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),
         }
 
-    def _signal_script(self, number: int) -> None:
-        if self._status is None:  # until then the number belongs to the script
-            os.kill(self._script, number)
+    def _signal_tasks(self, number: int) -> None:
+        for pid in self._running:  # until they end the numbers belong to the tasks
+            os.kill(pid, number)
 
     def _final_status(self) -> int | None:
-        """Return the status of the script, also of one that was not executed."""
-        if not self._failure:
-            return self._status
-        return NO_START_STATUS if self._status == JOB_FAULT_CODE << 8 else None
+        """Return the status of the step: of a task that a signal ended, else the highest."""
+        statuses = self._statuses.values()
+        if self._failure:
+            return NO_START_STATUS if JOB_FAULT_CODE << 8 in statuses else None
+        return next((one for one in statuses if os.WIFSIGNALED(one)), max(statuses, default=None))
 
     def _store_end(self) -> None:
         """Store how the step ended; on a full disk, as soon as there is space."""
-        if self._failures is not None:
-            self._read_failure(self._failures)
+        while self._failures is not None:
+            self._read_failure()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         end = StepEnd(
             self._final_status(),
@@ -344,6 +369,13 @@ class StepDaemon:
             except OSError as error:
                 print(f"cannot store the end of the step: {error}", file=sys.stderr, flush=True)
                 time.sleep(_STORE_SECONDS)
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _cpu_seconds() -> float:

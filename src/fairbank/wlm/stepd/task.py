@@ -1,16 +1,20 @@
-"""Process of a script, from its fork to the execution of the script."""
+"""Process of a task, from its fork to the execution of its script or program."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
+import struct
+import termios
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from fairbank.wlm.stepd.step import ENVIRONMENT, Step
+from fairbank.wlm.stepd.step import ENVIRONMENT, Step, StepTask
+from fairbank.wlm.stepd.streams import StreamEnds
 
 MARK = "FAIRBANK_STEP"
 """Variable in the environment of all processes of a step: its directory."""
@@ -19,28 +23,67 @@ JOB_FAULT_CODE, _NODE_FAULT_CODE = 1, 2
 """Exit codes of a task that does not execute its script, by whose fault."""
 _FAILURE = 3
 """Descriptor of the pipe for failures, which closes when the script is executed."""
+_LOWEST = 10
+"""Lowest number of a descriptor that must not be closed by those that a task gets."""
 
 
 class TaskFailure(Exception):
     """Failure that ends a task before its script is executed, by fault of the job."""
 
 
-def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn:
-    """Execute the script of a step in this process, which was forked for it.
+def open_streams(step: Step, local: int, task: StepTask) -> tuple[StreamEnds, StreamEnds]:
+    """Return the ends of the streams of a task: those of its daemon, and its own.
 
     Args:
-        step_directory: its directory.
+        step: its step.
+        local: its number on this node.
+        task: the task, with all that it has.
+    """
+    if step.terminal and local == 0:
+        master, slave = os.openpty()
+        size = struct.pack("HHHH", *step.terminal, 0, 0)
+        fcntl.ioctl(master, termios.TIOCSWINSZ, size)
+        daemon = StreamEnds(os.dup(master), master, is_terminal=True)
+        return daemon, StreamEnds(slave, slave, slave, is_terminal=True)
+    daemon, own = StreamEnds(), StreamEnds()
+    if not task.input and step.input_rank in (None, task.rank):
+        end, our_end = os.pipe()
+        daemon, own = daemon._replace(stdin=our_end), own._replace(stdin=end)
+    if not task.output:
+        our_end, end = os.pipe()
+        daemon, own = daemon._replace(stdout=our_end), own._replace(stdout=end)
+        if not task.error:
+            our_end, end = os.pipe()
+            daemon, own = daemon._replace(stderr=our_end), own._replace(stderr=end)
+    return daemon, own
+
+
+def run_task(
+    step: Step, local: int, task: StepTask, ends: StreamEnds, directory: str, go: int, failure: int
+) -> NoReturn:
+    """Execute a task of a step in this process, which was forked for it.
+
+    Args:
+        step: its step.
+        local: its number on this node.
+        task: the task, with all that it has.
+        ends: its ends of its streams.
+        directory: directory of the step.
         go: reading end of a pipe. The task waits for a byte, and ends without one.
-        failure: writing end of a pipe for the reason why the script was not executed.
+        failure: writing end of a pipe for the reason why nothing was executed.
     """
     code = _NODE_FAULT_CODE
     try:
         if os.read(go, 1):
+            # Above the numbers that the task's own files get.
+            failure = fcntl.fcntl(failure, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
+            stdin, stdout, stderr = map(_above, ends[:3])
+            ends = StreamEnds(stdin, stdout, stderr, ends.is_terminal)
             os.dup2(failure, _FAILURE, inheritable=False)
-            _prepare(step)
-            environment = _read_environment(step_directory)
-            _restrict(step)  # last: the limits must not stop this process
-            _execute(step.arguments, environment)
+            _prepare(step, task, ends)
+            environment = _read_environment(directory, local, task.rank)
+            _restrict(step, task.cpus)  # last: the limits must not stop this process
+            _execute(task.arguments, environment)
     except TaskFailure as error:
         os.write(_FAILURE, str(error).encode(errors="replace"))
         code = JOB_FAULT_CODE
@@ -50,9 +93,15 @@ def run_task(step: Step, step_directory: str, go: int, failure: int) -> NoReturn
         os._exit(code)
 
 
-def _prepare(step: Step) -> None:
+def _above(descriptor: int | None) -> int | None:
+    return None if descriptor is None else fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
+
+
+def _prepare(step: Step, task: StepTask, ends: StreamEnds) -> None:
     """Give the process the session, signals, directory and files that its script inherits."""
     os.setsid()
+    if ends.is_terminal and ends.stdin is not None:
+        fcntl.ioctl(ends.stdin, termios.TIOCSCTTY, 0)
     if step.group:
         with open(f"{step.group}/cgroup.procs", "w", encoding="ascii") as group:
             group.write("0")  # this process
@@ -67,32 +116,31 @@ def _prepare(step: Step) -> None:
             f"fairbank: error: cannot enter the directory {step.directory}: {error.strerror}; "
             f"the job runs in {_FALLBACK_DIRECTORY}\n"
         )
-        step = _with_fallback_files(step)
-    # The step daemon has 0 to 2 open, so that these have higher numbers.
-    for number, file in enumerate(_open_files(step)):
+        task = _with_fallback_files(task, step.directory)
+    for number, file in enumerate(_open_files(step, task, ends)):
         os.dup2(file, number)
     os.closerange(_FAILURE + 1, os.sysconf("SC_OPEN_MAX"))
     if complaint:
         os.write(2, complaint.encode(errors="surrogateescape"))
 
 
-def _with_fallback_files(step: Step) -> Step:
-    """Return the step with its files in the fallback directory instead of its own."""
-    own = f"{step.directory.rstrip('/')}/"
+def _with_fallback_files(task: StepTask, directory: str) -> StepTask:
+    """Return the task with its files in the fallback directory instead of its own."""
+    own = f"{directory.rstrip('/')}/"
 
     def moved(path: str) -> str:
         below = path.removeprefix(own)
         return path if below == path else f"{_FALLBACK_DIRECTORY}/{below}"
 
-    return step._replace(
-        input=moved(step.input), output=moved(step.output), error=moved(step.error)
+    return task._replace(
+        input=moved(task.input), output=moved(task.output), error=moved(task.error)
     )
 
 
-def _restrict(step: Step) -> None:
+def _restrict(step: Step, cpus: Sequence[int]) -> None:
     """Set the CPUs, the nice value and the limits of the process."""
-    if step.cpus:
-        os.sched_setaffinity(0, step.cpus)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
     with suppress(PermissionError):  # users cannot have less than their node daemon has
         os.setpriority(os.PRIO_PROCESS, 0, step.nice)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
@@ -109,13 +157,19 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _open_files(step: Step) -> tuple[int, int, int]:
+def _open_files(step: Step, task: StepTask, ends: StreamEnds) -> tuple[int, int, int]:
+    """Return the descriptors of standard input, output and error output."""
     output = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if step.append else os.O_TRUNC)
-    stdin = _open(step.input, os.O_RDONLY, "input")
-    stdout = _open(step.output, output, "output")
-    # Opened once, so that both write at the same place.
-    is_same = step.error in ("", step.output)
-    return stdin, stdout, stdout if is_same else _open(step.error, output, "error output")
+    stdin, stdout, stderr = ends[:3]
+    if stdin is None:  # no task but one gets the input of srun
+        stdin = _open(task.input or os.devnull, os.O_RDONLY, "input")
+    if stdout is None:
+        stdout = _open(task.output, output, "output")
+    if stderr is None:
+        # Opened once, so that both write at the same place.
+        is_same = task.error in ("", task.output)
+        stderr = stdout if is_same else _open(task.error, output, "error output")
+    return stdin, stdout, stderr
 
 
 def _open(path: str, flags: int, kind: str) -> int:
@@ -144,13 +198,14 @@ def _set_limit(number: int, soft: int) -> None:
     resource.setrlimit(number, (soft, hard))
 
 
-def _read_environment(step_directory: str) -> dict[bytes, bytes]:
-    """Return the environment of the script, with its process id and the mark of the step."""
+def _read_environment(step_directory: str, local: int, rank: int) -> dict[bytes, bytes]:
+    """Return the environment of a task, with its numbers, and the mark of the step."""
     with open(os.path.join(step_directory, ENVIRONMENT), "rb") as file:
         entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
     environment = {name: value for name, _, value in entries if name}
     environment[MARK.encode()] = os.fsencode(step_directory)
     environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
+    environment[b"SLURM_LOCALID"], environment[b"SLURM_PROCID"] = b"%d" % local, b"%d" % rank
     return environment
 
 

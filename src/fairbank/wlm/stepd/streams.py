@@ -1,0 +1,415 @@
+"""Streams of a step: what its tasks write goes to sruns, and what srun reads goes to the tasks.
+
+Output is read at once into a log, and sent as far as each srun has granted credit. So no task waits
+for an srun that is slow, stopped or gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import struct
+import termios
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fairbank.wlm.protocol.frames import (
+    CREDIT,
+    ERRORS,
+    EXITED,
+    FINISHED,
+    INPUT,
+    INPUT_TAKEN,
+    OUTPUT,
+    SIGNAL,
+    WINDOW_SIZE,
+    Frame,
+    FrameDecoder,
+    FrameError,
+    encode_frame,
+)
+from fairbank.wlm.stepd.poller import READ, WRITE, Poller
+from fairbank.wlm.stepd.stream_log import StreamLog
+
+BUFFER_BYTES = 8 * 1024 * 1024
+"""Newest output of a step in memory; what is older goes to ends."""
+INPUT_WINDOW = 64 * 1024
+"""Bytes of input that srun may send before the tasks have taken them."""
+DRAIN_SECONDS = 60.0
+"""Time for which the output of a step that has ended is kept for an srun."""
+_LOG_BYTES_MIN = 16 * 1024
+_CHUNK = 32 * 1024
+_UNSENT_MAX = 8 * _CHUNK
+_RETRY_SECONDS = 1.0
+
+
+class StreamEnds(NamedTuple):
+    """Ends of the streams of a task: those of its daemon, or its own.
+
+    None: it is a file, or stderr goes where stdout goes.
+    """
+
+    stdin: int | None = None
+    stdout: int | None = None
+    stderr: int | None = None
+    is_terminal: bool = False
+
+
+class _Output:
+    """Output stream of a task. `held` is what could not be kept yet, on a full disk."""
+
+    def __init__(self, kind: int, rank: int, descriptor: int, log: StreamLog) -> None:
+        self.kind, self.rank, self.descriptor, self.log = kind, rank, descriptor, log
+        self.is_open = True
+        self.held = b""
+
+
+class _Reader:
+    """Connected srun.
+
+    `unsent` are the bytes for its socket, `credit` those of output that it still takes. `sent` are
+    the pieces of output for which it has not granted new credit, and `taken` the positions up to
+    which it has. `waiting` are the outputs of which it does not have all.
+    """
+
+    def __init__(self, connection: socket.socket, has_input: bool) -> None:
+        self.connection, self.has_input = connection, has_input
+        self.decoder = FrameDecoder()
+        self.unsent = bytearray()
+        self.credit = 0
+        self.sent: deque[tuple[_Output, int]] = deque()
+        self.positions: dict[_Output, int] = {}
+        self.taken: dict[_Output, int] = {}
+        self.waiting: dict[_Output, None] = {}
+        self.is_finished = False
+
+
+class StepStreams:
+    """Streams of the tasks of a step, and the sruns that are connected."""
+
+    def __init__(
+        self, directory: str, poller: Poller, count: int, send_signal: Callable[[int], None]
+    ) -> None:
+        """Begin without tasks and sruns.
+
+        Args:
+            directory: directory of the step, for output that does not fit in memory.
+            poller: calls the functions of this object.
+            count: number of output streams.
+            send_signal: sends a signal to the tasks.
+        """
+        self._directory, self._poller, self._send_signal = directory, poller, send_signal
+        self._log_bytes = max(BUFFER_BYTES // max(count, 1), _LOG_BYTES_MIN)
+        self._ranks: list[int] = []
+        self._outputs: list[_Output] = []
+        self._readers: dict[int, _Reader] = {}
+        self._inputs: dict[int, int] = {}  # position of each task's descriptor in the input
+        self._input = bytearray()
+        self._input_start = 0
+        self._is_input_over = False
+        self._terminal: int | None = None
+        self._exits: dict[int, int] = {}
+        self._is_finished = self._was_attached = False
+        self._retry_at: float | None = None
+
+    # ------------------------------------------------------------------ tasks
+
+    def add_task(self, rank: int, ends: StreamEnds) -> None:
+        """Begin to read what a task writes."""
+        self._ranks.append(rank)
+        for kind, descriptor in ((OUTPUT, ends.stdout), (ERRORS, ends.stderr)):
+            if descriptor is not None:
+                os.set_blocking(descriptor, False)
+                path = os.path.join(self._directory, f"stream.{kind}.{rank}")
+                output = _Output(kind, rank, descriptor, StreamLog(path, self._log_bytes))
+                self._outputs.append(output)
+                self._listen(output)
+        if ends.stdin is not None:
+            os.set_blocking(ends.stdin, False)
+            self._inputs[ends.stdin] = 0
+            if ends.is_terminal:
+                self._terminal = ends.stdin
+
+    def end_task(self, rank: int, status: int) -> None:
+        """Tell the sruns how a task ended."""
+        self._exits[rank] = status
+        self._broadcast(_exit_frame(rank, status))
+
+    def write_errors(self, line: bytes) -> None:
+        """Add a line of the step daemon to the first stream for errors, else for output."""
+        for kind in (ERRORS, OUTPUT):
+            for output in self._outputs:
+                if output.kind == kind:
+                    self._keep(output, line)
+                    return
+
+    def due(self) -> float | None:
+        """Return the monotonic time at which `act` must be called; None: never."""
+        return self._retry_at
+
+    def act(self, now: float) -> None:
+        """Try again to keep what a full disk did not take."""
+        if self._retry_at is not None and now >= self._retry_at:
+            self._retry_at = None
+            for output in self._outputs:
+                if output.held:
+                    data, output.held = output.held, b""
+                    self._listen(output)
+                    self._keep(output, data)
+
+    def _listen(self, output: _Output) -> None:
+        self._poller.register(output.descriptor, lambda: self._read_output(output))
+
+    def _read_output(self, output: _Output) -> bool:
+        """Read what a task has written. Return False if there was nothing more."""
+        try:
+            data = os.read(output.descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:  # a terminal that no process has open any more
+            data = b""
+        if data:
+            self._keep(output, data)
+        else:
+            self._close_output(output)
+        return bool(data)
+
+    def _close_output(self, output: _Output) -> None:
+        self._poller.unregister(output.descriptor)
+        os.close(output.descriptor)
+        output.is_open = False
+        self._offer(output)
+
+    def _keep(self, output: _Output, data: bytes) -> None:
+        try:
+            output.log.append(data)
+        except OSError:
+            output.held += data
+            self._poller.unregister(output.descriptor)
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
+            return
+        self._offer(output)
+
+    def _offer(self, output: _Output) -> None:
+        for reader in list(self._readers.values()):
+            reader.waiting[output] = None
+            self._send(reader)
+
+    # ------------------------------------------------------------------ sruns
+
+    def attach(self, connection: socket.socket, origin: str, *, wants_input: bool) -> None:
+        """Add an srun. The answer has the ranks, and whether the tasks get its input.
+
+        Args:
+            connection: its socket. Frames begin with the answer.
+            origin: "start" for all output that is kept, "end" for what is written from now on.
+                Output that no srun has taken is never left out.
+            wants_input: whether it has input for the tasks. Only one srun at a time gives it.
+        """
+        is_first, self._was_attached = not self._readers, True
+        is_free = not (self._is_input_over or any(one.has_input for one in self._readers.values()))
+        reader = _Reader(connection, wants_input and is_free)
+        answer = {"ranks": self._ranks, "input": reader.has_input}
+        reader.unsent += json.dumps(answer).encode() + b"\n"
+        for output in self._outputs:
+            position = output.log.end
+            if origin == "start":
+                position = output.log.start
+            elif is_first:
+                position = output.log.needed
+            reader.positions[output] = reader.taken[output] = position
+            reader.waiting[output] = None
+        for rank, status in self._exits.items():
+            reader.unsent += _exit_frame(rank, status)
+        connection.setblocking(False)
+        self._readers[connection.fileno()] = reader
+        self._listen_to(reader)
+
+    def _listen_to(self, reader: _Reader) -> None:
+        events = READ | WRITE if reader.unsent else READ
+        self._poller.register(reader.connection.fileno(), lambda: self._serve(reader), events)
+
+    def _serve(self, reader: _Reader) -> None:
+        """Receive what an srun has sent, and send what it takes."""
+        try:
+            data = reader.connection.recv(_UNSENT_MAX)
+            frames = list(reader.decoder.decode(data))
+        except BlockingIOError:
+            self._send(reader)
+            return
+        except (OSError, FrameError):
+            data, frames = b"", []
+        for frame in frames:
+            self._receive(reader, frame)
+        if data:
+            self._send(reader)
+        else:
+            self._detach(reader)
+
+    def _detach(self, reader: _Reader) -> None:
+        if self._readers.pop(reader.connection.fileno(), None) is not None:
+            self._poller.unregister(reader.connection.fileno())
+            reader.connection.close()
+
+    def _receive(self, reader: _Reader, frame: Frame) -> None:
+        match frame.kind:
+            case _ if frame.kind == CREDIT:
+                reader.credit += frame.number
+                self._release(reader, frame.number)
+            case _ if frame.kind == INPUT and reader.has_input:
+                self._take_input(frame.body)
+            case _ if frame.kind == SIGNAL:
+                self._send_signal(frame.number)
+            case _ if frame.kind == WINDOW_SIZE and self._terminal is not None:
+                rows, columns = struct.unpack("!HH", frame.body)
+                size = struct.pack("HHHH", rows, columns, 0, 0)
+                fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
+
+    def _release(self, reader: _Reader, count: int) -> None:
+        """Note that an srun has written some of the bytes that it got."""
+        while count and reader.sent:
+            output, length = reader.sent.popleft()
+            if length > count:
+                reader.sent.appendleft((output, length - count))
+                length = count
+            count -= length
+            reader.taken[output] += length
+            output.log.release(min(one.taken[output] for one in self._readers.values()))
+
+    def _send(self, reader: _Reader) -> None:
+        """Send an srun what it takes now."""
+        self._fill(reader)
+        try:
+            while reader.unsent:
+                sent = reader.connection.send(reader.unsent)
+                del reader.unsent[:sent]
+                self._fill(reader)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._detach(reader)
+            return
+        self._listen_to(reader)
+
+    def _fill(self, reader: _Reader) -> None:
+        """Take output from the logs, in turn, as far as credit and memory allow."""
+        while reader.waiting and len(reader.unsent) < _UNSENT_MAX:
+            output = next(iter(reader.waiting))
+            position = reader.positions[output]
+            if position < output.log.end:
+                if not reader.credit:
+                    return
+                data = output.log.read(position, min(_CHUNK, reader.credit))
+                reader.credit -= len(data)
+                reader.positions[output] += len(data)
+                reader.sent.append((output, len(data)))
+                reader.unsent += encode_frame(Frame(output.kind, output.rank, data))
+                del reader.waiting[output]
+                reader.waiting[output] = None  # the others first
+            else:
+                del reader.waiting[output]
+                if not output.is_open:
+                    reader.unsent += encode_frame(Frame(output.kind, output.rank, b""))
+        if self._is_finished and not reader.waiting and not reader.is_finished:
+            reader.is_finished = True
+            reader.unsent += encode_frame(Frame(FINISHED, 0, b""))
+
+    def _broadcast(self, frame: bytes) -> None:
+        for reader in list(self._readers.values()):
+            reader.unsent += frame
+            self._send(reader)
+
+    # ------------------------------------------------------------------ input
+
+    def _take_input(self, data: bytes) -> None:
+        if data:
+            self._input += data
+        else:
+            self._is_input_over = True
+        for descriptor in list(self._inputs):
+            self._write_input(descriptor)
+        self._drop_input()
+
+    def _write_input(self, descriptor: int) -> None:
+        """Write input to a task as far as it takes it."""
+        at = self._inputs[descriptor] - self._input_start
+        try:
+            while at < len(self._input):
+                at += os.write(descriptor, memoryview(self._input)[at : at + _CHUNK])
+        except BlockingIOError:
+            pass
+        except OSError:  # the task has closed it, or has ended
+            self._close_input(descriptor)
+            return
+        self._inputs[descriptor] = self._input_start + at
+        if at < len(self._input):
+            self._poller.register(descriptor, lambda: self._continue_input(descriptor), WRITE)
+        elif self._is_input_over and descriptor != self._terminal:
+            self._close_input(descriptor)
+        else:
+            self._poller.unregister(descriptor)
+
+    def _continue_input(self, descriptor: int) -> None:
+        self._write_input(descriptor)
+        self._drop_input()
+
+    def _close_input(self, descriptor: int) -> None:
+        self._poller.unregister(descriptor)
+        del self._inputs[descriptor]
+        os.close(descriptor)
+
+    def _drop_input(self) -> None:
+        """Drop the input that all tasks have taken, and tell the srun that sends it."""
+        end = self._input_start + len(self._input)
+        count = min(self._inputs.values(), default=end) - self._input_start
+        if count > 0:
+            del self._input[:count]
+            self._input_start += count
+            for reader in list(self._readers.values()):
+                if reader.has_input:
+                    reader.unsent += encode_frame(Frame(INPUT_TAKEN, count, b""))
+                    self._send(reader)
+
+    # ------------------------------------------------------------------ end
+
+    def finish(self) -> None:
+        """Read what the tasks have left in their pipes. No process of the step is left."""
+        for output in self._outputs:
+            while output.is_open and not output.held and self._read_output(output):
+                pass
+            if output.is_open and not output.held:  # a process of another step has it
+                self._close_output(output)
+        self._is_finished = True
+
+    def drain(self) -> None:
+        """Send what is left, until all sruns have everything, or none comes any more.
+
+        The listener of the step daemon goes on to accept sruns meanwhile.
+        """
+        ends = time.monotonic() + DRAIN_SECONDS
+        while self.is_wanted:
+            for reader in list(self._readers.values()):
+                self._send(reader)
+            now = time.monotonic()
+            if self._readers:
+                ends = now + DRAIN_SECONDS
+            elif now >= ends:
+                return
+            self._poller.wait((ends - now) * 1_000 if self._retry_at is None else 1_000)
+            self.act(time.monotonic())
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if an srun is connected, or should connect to learn what it does not know yet."""
+        return bool(self._readers) or any(
+            not self._was_attached or output.log.needed < output.log.end or output.held
+            for output in self._outputs
+        )
+
+
+def _exit_frame(rank: int, status: int) -> bytes:
+    return encode_frame(Frame(EXITED, rank, struct.pack("!i", status)))

@@ -1,0 +1,227 @@
+"""Streams of a step: every byte comes once, in order, to an srun, slow, stopped or new."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.wlm.protocol.frames import CREDIT, ERRORS, INPUT, OUTPUT, SIGNAL, WINDOW_SIZE
+from fairbank.wlm.stepd.step import StepTask, read_start
+from fairbank.wlm.stepd.streams import INPUT_WINDOW
+from tests.support.conditions import wait_until
+from tests.wlm.stepd.conftest import StartStep
+from tests.wlm.stepd.reader import Reader
+from tests.wlm.stepd.steps import StartedStep
+
+
+def streamed(start_step: StartStep, script: str, tasks: int = 1, **options: Any) -> StartedStep:
+    """Start a step whose tasks have streams for input, output and errors."""
+    ranks = tuple(StepTask(rank) for rank in range(tasks))
+    return start_step(script, input="", output="", tasks=ranks, **options)
+
+
+def numbered(count: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in range(1, count + 1))
+
+
+def test_tasks_have_streams_and_exit_codes_of_their_own(start_step: StartStep) -> None:
+    script = "echo rank $SLURM_PROCID of $SLURM_LOCALID; echo no >&2; exit $SLURM_PROCID"
+    step = streamed(start_step, script, tasks=3)
+    with Reader(step, credit=2**31) as reader:
+        reader.receive_all()
+    assert reader.answer == {"ranks": [0, 1, 2], "input": False}
+    for rank in range(3):
+        assert reader.output[OUTPUT, rank] == f"rank {rank} of {rank}\n".encode()
+        assert reader.output[ERRORS, rank] == b"no\n"
+    assert reader.exits == {0: 0, 1: 1 << 8, 2: 2 << 8}
+    assert reader.ended == {(kind, rank) for kind in (OUTPUT, ERRORS) for rank in range(3)}
+    assert step.wait().status == 2 << 8
+
+
+def test_output_before_the_srun_came_is_not_lost(start_step: StartStep) -> None:
+    step = streamed(start_step, "echo early; exit 3")
+    assert step.wait().status == 3 << 8
+    with Reader(step, credit=100) as reader:
+        reader.receive_all()
+    assert (reader.output[OUTPUT, 0], reader.exits) == (b"early\n", {0: 3 << 8})
+
+
+def test_task_does_not_wait_for_an_srun_that_takes_nothing(start_step: StartStep) -> None:
+    count = 3_000_000  # 22 MB: more than stays in memory
+    step = streamed(start_step, f"seq {count}")
+    with Reader(step) as reader:
+        assert step.wait().status == 0
+        reader.send(CREDIT, 2**31)
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == numbered(count)
+    wait_until(lambda: not list(step.directory.glob("stream.*")), "the removal of the files")
+
+
+def test_srun_that_comes_after_a_killed_one_gets_the_rest(start_step: StartStep) -> None:
+    step = streamed(start_step, "seq 200000; read line; seq 200001 400000")
+    with Reader(step, credit=1_000_000) as first:
+        while len(first.output[OUTPUT, 0]) < 300_000:
+            first.receive()
+        before = first.output[OUTPUT, 0]
+    with Reader(step, wants_input=True, credit=2**31) as second:
+        second.send(INPUT, body=b"go on\n")
+        second.receive_all()
+    # What the first had written when it ended is not known: it comes again, if at all.
+    whole, rest = numbered(400_000), second.output[OUTPUT, 0]
+    assert whole.startswith(before)
+    assert whole.endswith(rest)
+    assert len(before) + len(rest) >= len(whole)
+
+
+def test_credit_is_what_an_srun_has_taken(start_step: StartStep) -> None:
+    step = streamed(start_step, "seq 100000; read line")
+    with Reader(step, credit=50_000) as first:
+        while len(first.output[OUTPUT, 0]) < 50_000:
+            assert first.receive(is_generous=False)
+        first.send(CREDIT, 20_000)
+        wait_until(lambda: step.request({"kind": "state"}), "an answer after the credit")
+    with Reader(step, credit=2**31, wants_input=True) as second:
+        second.send(INPUT)
+        second.receive_all()
+    assert second.output[OUTPUT, 0] == numbered(100_000)[20_000:]
+
+
+def test_all_sruns_get_what_is_written_from_now_on(start_step: StartStep) -> None:
+    step = streamed(start_step, "echo one; read line; echo two")
+    with Reader(step, credit=100, wants_input=True) as owner:
+        owner.receive_until(b"one\n")
+        with (
+            Reader(step, credit=100, wants_input=True) as late,
+            Reader(step, "start", credit=100) as whole,
+        ):
+            assert [one.answer["input"] for one in (owner, late, whole)] == [True, False, False]
+            owner.send(INPUT, body=b"\n")
+            for reader in (owner, late, whole):
+                reader.receive_all()
+    texts = [one.output[OUTPUT, 0] for one in (owner, late, whole)]
+    assert texts == [b"one\ntwo\n", b"two\n", b"one\ntwo\n"]
+
+
+def test_hundred_stopped_sruns_delay_no_other(start_step: StartStep) -> None:
+    step = streamed(start_step, "read line; seq 100000")
+    stopped = [Reader(step, credit=2**31) for _ in range(100)]
+    with Reader(step, credit=2**31, wants_input=True) as reader:
+        reader.send(INPUT, body=b"\n")
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == numbered(100_000)
+    for one in stopped:
+        one.receive_all()
+        assert one.output[OUTPUT, 0] == numbered(100_000)
+
+
+def test_input_goes_to_all_tasks_and_ends(start_step: StartStep) -> None:
+    step = streamed(start_step, "cat", tasks=3)
+    text = numbered(50_000)
+    with Reader(step, credit=2**31, wants_input=True) as reader:
+        for at in range(0, len(text), INPUT_WINDOW // 2):
+            while at - reader.input_taken > INPUT_WINDOW // 2:
+                assert reader.receive()
+            reader.send(INPUT, body=text[at : at + INPUT_WINDOW // 2])
+        reader.send(INPUT)
+        reader.receive_all()
+    assert [reader.output[OUTPUT, rank] for rank in range(3)] == [text] * 3
+
+
+def test_input_may_go_to_one_task_alone(start_step: StartStep) -> None:
+    step = streamed(start_step, "cat", tasks=3, input_rank=1)
+    with Reader(step, credit=100, wants_input=True) as reader:
+        reader.send(INPUT, body=b"for one\n")
+        reader.send(INPUT)
+        reader.receive_all()
+    assert [reader.output[OUTPUT, rank] for rank in range(3)] == [b"", b"for one\n", b""]
+
+
+def test_task_that_has_closed_its_input_stops_no_other(start_step: StartStep) -> None:
+    step = streamed(start_step, "[ $SLURM_PROCID = 0 ] && exit\nwc -c", tasks=2)
+    with Reader(step, credit=1_000, wants_input=True) as reader:
+        while 0 not in reader.exits:
+            assert reader.receive()
+        for _ in range(4):
+            reader.send(INPUT, body=b"x" * 50_000)
+            taken = reader.input_taken
+            while reader.input_taken < taken + 50_000:
+                assert reader.receive()
+        reader.send(INPUT)
+        reader.receive_all()
+    assert reader.output[OUTPUT, 1].strip() == b"200000"
+
+
+def test_signal_of_an_srun_goes_to_the_tasks(start_step: StartStep) -> None:
+    step = streamed(start_step, "trap 'echo int; exit 7' INT\necho ready\nread line", tasks=2)
+    with Reader(step, credit=100) as reader:
+        for rank in range(2):
+            reader.receive_until(b"ready\n", rank)
+        reader.send(SIGNAL, signal.SIGINT)
+        reader.receive_all()
+    assert reader.exits == {0: 7 << 8, 1: 7 << 8}
+    assert reader.output[OUTPUT, 1] == b"ready\nint\n"
+
+
+def test_terminal_belongs_to_the_first_task_and_has_its_size(start_step: StartStep) -> None:
+    script = "trap 'stty size; exit' WINCH; stty size; tty; while :; do sleep 0.05; done"
+    step = streamed(start_step, script, tasks=2, terminal=(24, 100))
+    with Reader(step, credit=1_000, wants_input=True) as reader:
+        reader.receive_until(b"/dev/pts/")
+        reader.send(WINDOW_SIZE, body=b"\x00\x1e\x00\x50")
+        reader.receive_until(b"30 80")
+        step.end()
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0].startswith(b"24 100\r\n/dev/pts/")
+    assert b"not a tty" in reader.output[OUTPUT, 1]
+
+
+def test_line_about_the_end_comes_to_the_errors_of_the_first_task(start_step: StartStep) -> None:
+    step = streamed(start_step, "echo ready; read line", tasks=2, title="STEP 7.0 ON n1")
+    with Reader(step, credit=1_000) as reader:
+        reader.receive_until(b"ready\n")
+        step.end("time limit")
+        reader.receive_all()
+    line = r"slurmstepd: error: \*\*\* STEP 7\.0 ON n1 CANCELLED AT \S+ DUE TO TIME LIMIT \*\*\*\n"
+    assert re.fullmatch(line, reader.output[ERRORS, 0].decode())
+    assert set(reader.exits.values()) == {signal.SIGTERM}
+
+
+@pytest.mark.parametrize("body", [b"\xff" * 9, b"\x00\x10\x00\x00" + b"x" * 100])
+def test_frames_that_are_none_end_only_their_connection(start_step: StartStep, body: bytes) -> None:
+    step = streamed(start_step, "read line; echo good")
+    with Reader(step) as bad, Reader(step, credit=100, wants_input=True) as good:
+        bad.connection.sendall(body)
+        if body[0]:
+            assert not bad.receive()
+        good.send(INPUT)
+        good.receive_all()
+    assert good.output[OUTPUT, 0] == b"good\n"
+
+
+def test_killed_step_daemon_leaves_no_task(start_step: StartStep) -> None:
+    step = streamed(start_step, "echo ready; read line", tasks=3)
+    with Reader(step, credit=100) as reader:
+        for rank in range(3):
+            reader.receive_until(b"ready\n", rank)
+        start = read_start(str(step.directory))
+        assert start is not None
+        assert len(step.processes()) == 3
+        os.kill(start.daemon, signal.SIGKILL)
+        while reader.receive():
+            pass
+    # Their input has ended.
+    wait_until(lambda: not step.processes(), "the end of the tasks")
+
+
+def test_task_with_a_file_has_no_stream(start_step: StartStep, tmp_path: Path) -> None:
+    tasks = (StepTask(0, output=str(tmp_path / "zero")), StepTask(1))
+    step = start_step("echo $SLURM_PROCID; echo error >&2", input="", output="", tasks=tasks)
+    with Reader(step, credit=100) as reader:
+        reader.receive_all()
+    assert dict(reader.output) == {(OUTPUT, 1): b"1\n", (ERRORS, 1): b"error\n"}
+    assert (tmp_path / "zero").read_text() == "0\nerror\n"
