@@ -83,6 +83,60 @@ class StartJob(Message, frozen=True, kw_only=True):
     warning: tuple[SignalNumber, Seconds] | None = None
 
 
+class TaskStart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Task to start, and what it has in place of what its step has; empty: nothing."""
+
+    rank: Annotated[int, msgspec.Meta(ge=0)]
+    arguments: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
+    input: str = ""
+    output: str = ""
+    error: str = ""
+
+
+class StartStep(Message, frozen=True, kw_only=True):
+    """Request to start the tasks of a step of a run on a node. Answer: Accepted when they are
+    written down; repeated, it does nothing more.
+
+    `node_index` is the number of the node in the step. Paths are absolute and file patterns are
+    expanded; an empty one is a stream to srun. `input_rank` is the only task that gets the input of
+    srun; None: all. `terminal` are the rows and columns of the terminal of the task 0; none: it has
+    none.
+    """
+
+    run: Run
+    step: Annotated[int, msgspec.Meta(ge=0)]
+    node_index: int = 0
+    tasks: Annotated[tuple[TaskStart, ...], msgspec.Meta(min_length=1)]
+    arguments: tuple[str, ...] = ()
+    environment: tuple[bytes, ...]
+    directory: str
+    input: str = ""
+    output: str = ""
+    error: str = ""
+    append: bool = False
+    input_rank: int | None = None
+    terminal: Annotated[tuple[int, ...], msgspec.Meta(max_length=2)] = ()
+    umask: int = 0o022
+    limits: dict[str, int] = {}
+
+
+class EndStep(Message, frozen=True, kw_only=True):
+    """Request to end a step, or to signal its tasks if `number` is not 0. Answer: Accepted."""
+
+    run: Run
+    step: int
+    number: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
+    reason: str = ""
+
+
+class ForgetStep(Message, frozen=True, kw_only=True):
+    """Request to forget a step that has ended, because its end is stored. Answer: Accepted."""
+
+    run: Run
+    step: int
+
+
 class SignalJob(Message, frozen=True, kw_only=True):
     """Request to signal the processes of a job, or only its batch script. Answer: Accepted."""
 
@@ -179,6 +233,17 @@ class StoredOutcome(
     usage: StoredUsage = StoredUsage()
 
 
+class StepStatus(Message, frozen=True, kw_only=True):
+    """State of a step on a node: its tasks run, or `end` says how they ended.
+
+    The status of the end is that of a task that a signal ended, else the highest.
+    """
+
+    run: Run
+    step: int
+    end: RunOutcome | None = None
+
+
 class RunStatus(Message, frozen=True, kw_only=True):
     """State of a run on a node.
 
@@ -200,8 +265,9 @@ class Registration(Message, frozen=True, kw_only=True):
     """State of a node: its resources, its boot, and all runs that it knows.
 
     Memory and the disk of /tmp are in MiB; free memory, disk and load are the host's. `started` is
-    the start of the daemon, in seconds since 1970 as `boot_time`. With `control_groups` the kernel
-    lists the processes of each run; without, they are the descendants of the step daemon.
+    the start of the daemon, in seconds since 1970 as `boot_time`. The sockets of steps are below
+    `spool`. With `control_groups` the kernel lists the processes of each run; without, they are the
+    descendants of the step daemons.
     """
 
     node: str
@@ -218,6 +284,8 @@ class Registration(Message, frozen=True, kw_only=True):
     machine: str
     control_groups: bool = False
     runs: tuple[RunStatus, ...] = ()
+    steps: tuple[StepStatus, ...] = ()
+    spool: str = ""
 
 
 class UsageReport(Message, frozen=True, kw_only=True):
@@ -240,8 +308,8 @@ class JobOfProcess(Message, frozen=True, kw_only=True):
 
 
 AnyMessage = (
-    Hello | ErrorMessage | Accepted | StartJob | SignalJob | EndJob | ForgetRun | PollNode
-    | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug | RunStatus
+    Hello | ErrorMessage | Accepted | StartJob | StartStep | EndStep | ForgetStep | SignalJob
+    | EndJob | ForgetRun | PollNode | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug | RunStatus | StepStatus
     | Registration | UsageReport | ProcessList | JobOfProcess
 )  # fmt: skip
 _decode = msgspec.msgpack.Decoder(AnyMessage).decode
