@@ -28,8 +28,12 @@ from fairbank.wlm.protocol.messages import (
     Hello,
     Message,
     Registration,
+    RunOutcome,
     RunStatus,
     StartJob,
+    StartStep,
+    StepStatus,
+    TaskStart,
     decode_message,
     encode_message,
 )
@@ -56,6 +60,7 @@ class Controller:
         self._frames: Iterator[Frame] = iter(())
         self._number = 0
         self.changes: list[RunStatus] = []
+        self.steps: list[StepStatus] = []
         self.node = self._receive(Hello)
         self.registration = self._receive(Registration)
 
@@ -72,6 +77,8 @@ class Controller:
         for message, answers in self._messages():
             if isinstance(message, RunStatus):
                 self.changes.append(message)
+            if isinstance(message, StepStatus):
+                self.steps.append(message)
             if isinstance(message, kind) and answers == number:
                 return message
             if answers == number and number:
@@ -95,6 +102,14 @@ class Controller:
             if len(known) >= changes:
                 return known[changes - 1]
             self._receive(RunStatus)
+
+    def wait_for_step(self, run: Run, step: int) -> RunOutcome:
+        """Return how a step ended, as soon as it has."""
+        while True:
+            for status in (*self.registration.steps, *self.steps):
+                if (status.run, status.step) == (run, step) and status.end is not None:
+                    return status.end
+            self._receive(StepStatus)
 
     def states(self, run: Run) -> list[str]:
         return [status.state for status in self.changes if status.run == run]
@@ -183,6 +198,20 @@ class RunningNode:
         self.controller.ask(start, Accepted)
         return start.run
 
+    def start_step(self, run: Run, script: str, step: int = 0, **fields: Any) -> StartStep:
+        """Start a step of a shell script, by default with one task."""
+        defaults: dict[str, Any] = {
+            "run": run,
+            "step": step,
+            "tasks": (TaskStart(0),),
+            "arguments": ("/bin/sh", "-c", script),
+            "environment": ENVIRONMENT,
+            "directory": str(self.folder),
+        }
+        start = StartStep(**(defaults | fields))
+        self.controller.ask(start, Accepted)
+        return start
+
     def lines(self, minimum: int = 0) -> list[str]:
         """Return the output of jobs, without Slurm's line about an end, as soon as it has a
         number of lines.
@@ -210,6 +239,14 @@ class RunningNode:
         start = read_start(str(directory)) if directory.exists() else None
         return {process.pid for process in find_orphans(directory, start, process_table())}
 
+    def step_processes(self, run: Run, step: int) -> set[int]:
+        """Return the living processes of a step, and its step daemon."""
+        directory = self.directories.step_path(run, step)
+        start = read_start(str(directory)) if directory.exists() else None
+        table = process_table()
+        daemon = {start.daemon} & table.keys() if start else set()
+        return daemon | {process.pid for process in find_orphans(directory, start, table)}
+
     def close(self) -> None:
         """End the daemon and what the jobs have left behind."""
         if self._process.poll() is None:
@@ -218,6 +255,8 @@ class RunningNode:
             directory = self.directories.path(run)
             group, start = group_of(directory), read_start(str(directory))
             processes = self.processes(run)
+            for number in self.directories.steps(run):
+                processes |= self.step_processes(run, number)
             for pid in {start.daemon} | processes if start and processes else processes:
                 _kill(pid)
             wait_until(partial(has_no_process, group), "the end of the processes")

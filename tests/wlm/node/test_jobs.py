@@ -195,7 +195,7 @@ def test_requests_that_cannot_be_carried_out_name_the_reason(node: RunningNode) 
         (SignalJob(run=other, number=1), "NotFound"),
         (EndJob(run=other, reason="x"), "NotFound"),
         (ForgetRun(run=run), "Conflict"),
-        (ProcessList(pids=()), "InvalidInput"),
+        (ProcessList(processes=()), "InvalidInput"),
     ):
         error = node.controller.ask(request, ErrorMessage)
         assert error.kind == kind
@@ -287,7 +287,8 @@ def test_processes_are_listed_and_found(node: RunningNode) -> None:
     node.controller.wait(run, "running")
 
     def pids() -> tuple[int, ...]:
-        return node.controller.ask(ListProcesses(run=run), ProcessList).pids
+        answer = node.controller.ask(ListProcesses(run=run), ProcessList)
+        return tuple(pid for pid, _ in answer.processes)
 
     wait_until(lambda: len(pids()) == 2, "two processes")
     for pid in pids():

@@ -96,7 +96,7 @@ def test_both_sides_introduce_themselves_and_requests_are_answered(tmp_path: Pat
             answers = await asyncio.gather(*(connection.request(PollUsage()) for _ in range(100)))
             assert answers == [Accepted()] * 100
             assert (server.hellos, client.hellos[0].name) == ([HELLO], "n1")
-            lost = asyncio.ensure_future(connection.request(ProcessList(pids=())))
+            lost = asyncio.ensure_future(connection.request(ProcessList(processes=())))
             await asyncio.sleep(0)
             connection.close()
             with pytest.raises(Unavailable):

@@ -5,25 +5,32 @@ from __future__ import annotations
 import json
 import struct
 from collections import defaultdict
+from pathlib import Path
 
 from fairbank.wlm.protocol import frames
 from fairbank.wlm.protocol.frames import Frame, FrameDecoder, encode_frame
-from tests.wlm.stepd.steps import StartedStep
+from tests.wlm.stepd.steps import StartedStep, connect
 
 
 class Reader:
     """Connected srun. `output` has what the tasks wrote, by kind of frame and rank."""
 
     def __init__(
-        self, step: StartedStep, origin: str = "end", *, wants_input: bool = False, credit: int = 0
+        self,
+        step: StartedStep | Path,
+        origin: str = "end",
+        *,
+        wants_input: bool = False,
+        credit: int = 0,
     ) -> None:
+        """Attach to a step, or to that of a directory."""
         self.output: dict[tuple[int, int], bytes] = defaultdict(bytes)
         self.ended: set[tuple[int, int]] = set()
         self.exits: dict[int, int] = {}
         self.is_finished = False
         self.input_taken = 0
         self._decoder = FrameDecoder()
-        self.connection = step.connect()
+        self.connection = connect(step if isinstance(step, Path) else step.directory)
         request = {"kind": "attach", "from": origin, "input": wants_input}
         self.connection.sendall(json.dumps(request).encode() + b"\n")
         answer = b""

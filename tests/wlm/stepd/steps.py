@@ -97,12 +97,7 @@ class StartedStep:
         return (self.directory / LOG).read_text()
 
     def connect(self) -> socket.socket:
-        """Return a connection to the step daemon."""
-        connection = socket.socket(socket.AF_UNIX)
-        with socket_path(str(self.directory)) as path:
-            connection.connect(path)  # waits while the backlog is full, unlike with a timeout
-        connection.settimeout(30)
-        return connection
+        return connect(self.directory)
 
     def request(self, message: object) -> dict[str, Any]:
         """Send a request to the step daemon, and return its answer."""
@@ -145,6 +140,15 @@ class StartedStep:
                     os.kill(pid, 9)
                 except ProcessLookupError:
                     pass
+
+
+def connect(directory: Path) -> socket.socket:
+    """Return a connection to the step daemon of a directory."""
+    connection = socket.socket(socket.AF_UNIX)
+    with socket_path(str(directory)) as path:
+        connection.connect(path)  # waits while the backlog is full, unlike with a timeout
+    connection.settimeout(30)
+    return connection
 
 
 def private_kib(pid: int) -> int:

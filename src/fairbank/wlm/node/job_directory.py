@@ -6,14 +6,18 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from fairbank.cluster.job import Run
 from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.protocol.messages import StartJob
-from fairbank.wlm.stepd.step import Step, write_step
+from fairbank.wlm.protocol.messages import StartJob, StartStep
+from fairbank.wlm.stepd.step import Step, StepTask, write_step
 
-JOBS, SCRIPT = "jobs", "slurm_script"
+JOBS, SCRIPT, STEPS = "jobs", "slurm_script", "steps"
 _OF_START = {*Step._fields} & {*StartJob.__struct_fields__} - {"arguments"}
-"""Fields of a step that the request to start it has."""
+"""Fields of a batch step that the request to start its job has."""
+_OF_STEP = {*Step._fields} & {*StartStep.__struct_fields__} - {"tasks"}
+"""Fields of another step that the request to start it has."""
 
 
 class JobDirectories:
@@ -54,16 +58,59 @@ class JobDirectories:
             script = path / SCRIPT
             script.write_bytes(start.script)
             script.chmod(0o700)
-            write_step(str(path), step, self._environment(start))
+            # A batch script is one task on the first node of its job.
+            write_step(str(path), step, self._environment(start.environment, 0, "0"))
         except OSError as error:
             raise translate_os_error(error, f"cannot write {path}") from error
 
-    def _environment(self, start: StartJob) -> dict[bytes, bytes]:
-        """Return the environment of a batch script, with what only its node knows."""
-        entries = (entry.partition(b"=") for entry in start.environment)
-        environment = {name: value for name, _, value in entries if name}
-        # A batch script is one task on the first node of its job.
-        environment |= {b"SLURM_NODEID": b"0", b"SLURM_GTIDS": b"0"}
+    def step_path(self, run: Run, step: int) -> Path:
+        return self.path(run) / STEPS / str(step)
+
+    def steps(self, run: Run) -> list[int]:
+        """Return the numbers of the steps of a run that have a directory."""
+        try:
+            return sorted(int(path.name) for path in (self.path(run) / STEPS).iterdir())
+        except OSError:
+            return []
+
+    def create_step(self, start: StartStep, *, kill_wait: float, seconds: float | None) -> None:
+        """Write the directory of a step that will start. Raises FairbankError.
+
+        Args:
+            start: the request.
+            kill_wait: seconds between SIGTERM and SIGKILL.
+            seconds: time until the time limit of its job; None: it has none.
+        """
+        path = self.step_path(start.run, start.step)
+        step = Step(
+            **{field: getattr(start, field) for field in _OF_STEP},
+            tasks=[StepTask(*msgspec.structs.astuple(task)) for task in start.tasks],
+            seconds=seconds,
+            kill_wait=kill_wait,
+            title=f"STEP {start.run.job_id}.{start.step} ON {self._node}",
+        )
+        ranks = ",".join(str(task.rank) for task in start.tasks)
+        environment = self._environment(start.environment, start.node_index, ranks)
+        try:
+            path.mkdir(mode=0o700, parents=True)
+            write_step(str(path), step, environment)
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)
+            raise translate_os_error(error, f"cannot write {path}") from error
+
+    def _environment(
+        self, entries: Iterable[bytes], node_index: int, ranks: str
+    ) -> dict[bytes, bytes]:
+        """Return the environment of the tasks on this node, with what only the node knows.
+
+        Args:
+            entries: NAME=value.
+            node_index: number of the node in the step.
+            ranks: those of its tasks here, separated by commas.
+        """
+        environment = {name: value for name, _, value in (one.partition(b"=") for one in entries)}
+        environment.pop(b"", None)
+        environment |= {b"SLURM_NODEID": b"%d" % node_index, b"SLURM_GTIDS": ranks.encode()}
         node = self._node.encode()
         environment |= dict.fromkeys(
             (b"SLURMD_NODENAME", b"SLURM_TOPOLOGY_ADDR", b"HOSTNAME"), node

@@ -28,8 +28,10 @@ from fairbank.wlm.protocol.connection import Connection
 from fairbank.wlm.protocol.messages import (
     Accepted,
     EndJob,
+    EndStep,
     FindJob,
     ForgetRun,
+    ForgetStep,
     Hello,
     JobOfProcess,
     ListProcesses,
@@ -43,6 +45,8 @@ from fairbank.wlm.protocol.messages import (
     SetDebug,
     SignalJob,
     StartJob,
+    StartStep,
+    StepStatus,
     UsageReport,
     error_message,
 )
@@ -123,8 +127,9 @@ class NodeServer:
             answer = error_message(error)
         connection.send(answer, number)
 
-    def _notify(self, status: RunStatus) -> None:
-        _log.info("%s on %s: %s", status.run, self._hosted.name, status.state)
+    def _notify(self, status: RunStatus | StepStatus) -> None:
+        if isinstance(status, RunStatus):
+            _log.info("%s on %s: %s", status.run, self._hosted.name, status.state)
         for connection in self._connections:
             if connection.hello is not None and connection.hello.role == "controller":
                 connection.send(status)
@@ -139,6 +144,8 @@ class NodeServer:
             boot_id=self._context.boot_id,
             control_groups=self._groups.parent is not None,
             runs=tuple(run.status for run in self._runs.values()),
+            steps=tuple(step.status for run in self._runs.values() for step in run.steps.values()),
+            spool=self._hosted.spool,
             **host._replace(cpus=cpus, memory=memory)._asdict(),
         )
 
@@ -163,6 +170,12 @@ class NodeServer:
         match message:
             case StartJob():
                 self._start_job(message)
+            case StartStep(run=run):
+                await self._known(run).start_step(message)
+            case EndStep(run=run):
+                await self._known(run).end_step(message)
+            case ForgetStep(run=run, step=step):
+                self._known(run).forget_step(step)
             case SignalJob(run=run):
                 await self._known(run).signal(message)
             case EndJob(run=run):
@@ -180,7 +193,9 @@ class NodeServer:
                 return UsageReport(runs=tuple((run.run, run.usage) for run in running))
             case ListProcesses(run=run):
                 processes = self._known(run).processes(process_table())
-                return ProcessList(pids=tuple(process.pid for process in processes))
+                return ProcessList(
+                    processes=tuple((process.pid, step) for step, process in processes)
+                )
             case FindJob(pid=pid):
                 return await self._job_of(pid)
             case SetDebug(level=level):
@@ -234,7 +249,7 @@ class NodeServer:
     async def _job_of(self, pid: int) -> JobOfProcess:
         table = process_table()
         for run in self._runs.values():
-            if any(process.pid == pid for process in run.processes(table)):
+            if any(process.pid == pid for _, process in run.processes(table)):
                 return JobOfProcess(run=run.run, seconds=await run.seconds_left())
         return JobOfProcess()
 
@@ -245,5 +260,4 @@ class NodeServer:
         ended = await asyncio.gather(*(run.ended_cpu_seconds() for run in runs))
         table = process_table()
         for run, seconds in zip(runs, ended, strict=True):
-            if seconds is not None:
-                run.sample(seconds, table)
+            run.sample(seconds, table)

@@ -295,9 +295,9 @@ class UsageReport(Message, frozen=True, kw_only=True):
 
 
 class ProcessList(Message, frozen=True, kw_only=True):
-    """Process ids of a job."""
+    """Process ids of a job, each with its step; None: the batch script."""
 
-    pids: tuple[int, ...]
+    processes: tuple[tuple[int, int | None], ...]
 
 
 class JobOfProcess(Message, frozen=True, kw_only=True):
@@ -309,8 +309,8 @@ class JobOfProcess(Message, frozen=True, kw_only=True):
 
 AnyMessage = (
     Hello | ErrorMessage | Accepted | StartJob | StartStep | EndStep | ForgetStep | SignalJob
-    | EndJob | ForgetRun | PollNode | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug | RunStatus | StepStatus
-    | Registration | UsageReport | ProcessList | JobOfProcess
+    | EndJob | ForgetRun | PollNode | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug
+    | RunStatus | StepStatus | Registration | UsageReport | ProcessList | JobOfProcess
 )  # fmt: skip
 _decode = msgspec.msgpack.Decoder(AnyMessage).decode
 _encode = msgspec.msgpack.Encoder().encode

@@ -225,7 +225,10 @@ class CommandAnswers:
             for node in run.left:
                 answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
                 if isinstance(answer, wire.ProcessList):
-                    processes += [(pid, job.number, "batch") for pid in answer.pids]
+                    processes += [
+                        (pid, job.number, "batch" if step is None else str(step))
+                        for pid, step in answer.processes
+                    ]
         return {"processes": processes}
 
     async def _job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:

@@ -1,0 +1,194 @@
+"""Step daemon of a directory, as the node daemon sees it, also after a restart of either."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from fairbank.core.errors import Conflict, Unavailable
+from fairbank.wlm.node.launcher_process import LauncherProcess, LaunchFailed
+from fairbank.wlm.node.orphans import end_orphans
+from fairbank.wlm.node.step_connection import StepConnection, wait_for_process
+from fairbank.wlm.node.usage import final_usage, sample_usage
+from fairbank.wlm.protocol.messages import EndCause, RunOutcome, RunUsage
+from fairbank.wlm.stepd.processes import TICKS_PER_SECOND, Process, descendants
+from fairbank.wlm.stepd.step import LOG, StepEnd, StepStart, forbid_start, read_end, read_start
+from fairbank.wlm.stepd.step_daemon import TIME_LIMIT
+
+
+class StepProcess:
+    """Step daemon and the processes of its step.
+
+    Invariants: `_start` is the identity of the step daemon, None until its tasks are executed;
+    `_connection` is None while there is no step daemon. `end_request` has the seconds and the
+    reason of the last request to end the step; it is sent when there is a step daemon.
+    `kill_seconds` are those since the first SIGKILL, as the step daemon said last.
+    """
+
+    def __init__(self, directory: Path, name: str, kill_wait: float) -> None:
+        """`name` is that of the step in messages, `kill_wait` the time until SIGKILL."""
+        self._directory, self._name, self._kill_wait = directory, name, kill_wait
+        self.usage = RunUsage()
+        self.kill_seconds = 0.0
+        self.end_request: tuple[float | None, str] | None = None
+        self._start: StepStart | None = None
+        self._connection: StepConnection | None = None
+
+    # ------------------------------------------------------------------ from start to end
+
+    async def launch(
+        self, launcher: LauncherProcess, note_running: Callable[[int], None]
+    ) -> RunOutcome:
+        """Start the step daemon, and return how the step ended.
+
+        Args:
+            launcher: forks the step daemon.
+            note_running: called when all tasks are executed, with the process id of the first.
+        """
+        try:
+            await launcher.launch(self._directory)
+        except LaunchFailed as error:
+            if self.has_never_started():
+                return self.end_without_daemon("launch", error.message)
+        return await self.follow(note_running)
+
+    async def follow(self, note_running: Callable[[int], None]) -> RunOutcome:
+        """Wait for the end of the step daemon, and return how the step ended."""
+        connection = await StepConnection.open(self._directory)
+        is_running = connection is not None and await self._connect(connection, note_running)
+        if self.has_never_started():
+            return self.end_without_daemon("launch", f"the step daemon ended: {self._last_words()}")
+        self._start = start = read_start(str(self._directory))
+        if start is not None:
+            await wait_for_process(start.daemon, start.daemon_start)
+        self._connection = None
+        if connection is not None:
+            connection.close()
+        if (end := read_end(str(self._directory))) is not None:
+            if end.status is not None and start is not None and not is_running:
+                note_running(start.script)  # it ended at once
+            return self._outcome(end)
+        await end_orphans(self._directory, start, self._kill_wait)
+        return self.end_without_daemon(
+            "step_daemon_killed", "the step daemon was killed; its job was ended"
+        )
+
+    async def _connect(
+        self, connection: StepConnection, note_running: Callable[[int], None]
+    ) -> bool:
+        """Wait until the tasks are executed, and send requests from then on.
+
+        Return False if the step has ended.
+        """
+        try:
+            state = await connection.request(kind="state")
+            self._start = read_start(str(self._directory))
+            self._connection = connection
+            note_running(state["script"])
+            if self.end_request is not None:
+                await self._send_end(connection, *self.end_request)
+        except Unavailable:
+            return False  # the end is read
+        return True
+
+    def has_never_started(self) -> bool:
+        """Return True if no step daemon has started the tasks; then none will do so later."""
+        try:
+            return forbid_start(str(self._directory))
+        except OSError:  # on a full disk; without the directory no step daemon starts
+            shutil.rmtree(self._directory, ignore_errors=True)
+            return True
+
+    # ------------------------------------------------------------------ ends
+
+    def end_without_daemon(self, cause: EndCause, text: str) -> RunOutcome:
+        """Return an end of which no step daemon has reported."""
+        start = self._start
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+        elapsed = since_boot - start.daemon_start / TICKS_PER_SECOND if start else 0.0
+        usage = self.usage
+        return RunOutcome(
+            cause=cause, text=text, ended=time.time(), elapsed_seconds=elapsed, usage=usage
+        )
+
+    def _outcome(self, end: StepEnd) -> RunOutcome:
+        cause: EndCause = "exit"
+        if end.status is None:
+            cause = "launch"
+        elif end.reason:
+            cause = "time_limit" if end.reason == TIME_LIMIT else "request"
+        return RunOutcome(
+            cause=cause,
+            status=end.status,
+            text=end.failure or end.reason,
+            ended=end.ended,
+            elapsed_seconds=end.elapsed_seconds,
+            usage=final_usage(end.cpu_seconds, end.resident_max_kib, self.usage),
+        )
+
+    def _last_words(self) -> str:
+        """Return the last line in the log of a step daemon that ended too early."""
+        try:
+            lines = (self._directory / LOG).read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return lines[-1] if lines else "it wrote no message"
+
+    # ------------------------------------------------------------------ requests
+
+    async def signal(self, number: int, *, only_script: bool) -> None:
+        """Signal the processes, or only the tasks. Raises Conflict if there are none."""
+        if self._connection is None:
+            raise self.no_processes()
+        await self._connection.request(kind="signal", number=number, only_script=only_script)
+
+    async def end(self, seconds: float | None, reason: str) -> None:
+        """End the step, or change its time limit; before it has started, as soon as it starts."""
+        self.end_request = seconds, reason
+        if self._connection is not None:
+            await self._send_end(self._connection, seconds, reason)
+
+    async def _send_end(
+        self, connection: StepConnection, seconds: float | None, reason: str
+    ) -> None:
+        await connection.request(kind="end", seconds=seconds, reason=reason)
+
+    async def seconds_left(self) -> float | None:
+        """Return the time until the time limit; None if there is no limit, or nothing runs."""
+        if self._connection is None:
+            return None
+        left: float | None = (await self._connection.request(kind="state"))["seconds_left"]
+        return left
+
+    @property
+    def is_connected(self) -> bool:
+        """True if there is a step daemon that takes requests."""
+        return self._connection is not None
+
+    def no_processes(self) -> Conflict:
+        return Conflict(f"{self._name} has no processes here", remedy="see its state: squeue")
+
+    # ------------------------------------------------------------------ processes
+
+    async def ended_cpu_seconds(self) -> float | None:
+        """Return the CPU time of the processes that have ended; None if nothing runs."""
+        if self._connection is None:
+            return None
+        try:
+            state = await self._connection.request(kind="state")
+        except Unavailable:
+            return None
+        self.kill_seconds = state["kill_seconds"]
+        return float(state["cpu_seconds"])
+
+    def sample(self, ended_cpu_seconds: float, table: Mapping[int, Process]) -> None:
+        """Take a sample of the usage."""
+        if self._start is not None:
+            self.usage = sample_usage(self._start.daemon, ended_cpu_seconds, table, self.usage)
+
+    def processes(self, table: Mapping[int, Process]) -> list[Process]:
+        """Return the processes of the step among all processes; none after its end."""
+        start = self._start
+        return [] if start is None else descendants([start.daemon], table)

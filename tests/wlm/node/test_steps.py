@@ -1,0 +1,153 @@
+"""Steps of a run on a node: they begin within it, end with it, and outlive the node daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import msgspec
+import pytest
+
+from fairbank.cluster.job import Run
+from fairbank.wlm.protocol.frames import INPUT, OUTPUT
+from fairbank.wlm.protocol.messages import (
+    Accepted,
+    EndStep,
+    ErrorMessage,
+    ForgetStep,
+    ListProcesses,
+    PollNode,
+    ProcessList,
+    Registration,
+    TaskStart,
+)
+from fairbank.wlm.stepd.step import read_start
+from tests.support.conditions import wait_until
+from tests.wlm.node.running_node import RunningNode
+from tests.wlm.stepd.reader import Reader
+
+
+@pytest.fixture
+def run(node: RunningNode) -> Run:
+    """Return a run whose script waits."""
+    run = node.submit("exec sleep 600")
+    node.controller.wait(run, "running")
+    return run
+
+
+def attach(node: RunningNode, run: Run, step: int = 0, *, wants_input: bool = False) -> Reader:
+    directory = node.directories.step_path(run, step)
+    wait_until((directory / "started").exists, "the start of the step")
+    return Reader(directory, credit=2**31, wants_input=wants_input)
+
+
+def test_step_runs_beside_the_script(node: RunningNode, run: Run) -> None:
+    script = "echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_GTIDS; exit $SLURM_PROCID"
+    tasks = (TaskStart(4), TaskStart(7))
+    node.start_step(run, script, node_index=2, tasks=tasks)
+    with attach(node, run) as reader:
+        reader.receive_all()
+    assert reader.output[OUTPUT, 4] + reader.output[OUTPUT, 7] == b"4 0 2 4,7\n7 1 2 4,7\n"
+    end = node.controller.wait_for_step(run, 0)
+    assert (end.cause, end.status) == ("exit", 7 << 8)
+    assert "finished" not in node.controller.states(run)
+
+
+def test_repeated_start_of_a_step_starts_nothing_more(node: RunningNode, run: Run) -> None:
+    start = node.start_step(run, "echo once; read line")
+    for _ in range(3):
+        node.controller.ask(start, Accepted)
+    with attach(node, run, wants_input=True) as reader:
+        reader.send(INPUT)
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == b"once\n"
+
+
+def test_steps_end_with_the_script(node: RunningNode) -> None:
+    run = node.submit("read line < fifo")
+    os.mkfifo(node.folder / "fifo")
+    node.controller.wait(run, "running")
+    start = node.start_step(run, "echo ready; exec sleep 600")
+    with attach(node, run) as reader:
+        reader.receive_until(b"ready\n")
+        with (node.folder / "fifo").open("w") as fifo:
+            fifo.write("\n")
+        reader.receive_all()
+    assert reader.exits == {0: signal.SIGTERM}
+    assert node.controller.wait_for_step(run, 0).cause == "request"
+    node.controller.wait(run, "finished")
+    late = msgspec.structs.replace(start, step=1)
+    assert node.controller.ask(late, ErrorMessage).kind == "Conflict"
+
+
+def test_step_is_ended_and_signalled_alone(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "trap 'echo usr1' USR1; echo ready; while :; do sleep 0.05; done")
+    with attach(node, run) as reader:
+        reader.receive_until(b"ready\n")
+        node.controller.ask(EndStep(run=run, step=0, number=signal.SIGUSR1), Accepted)
+        reader.receive_until(b"usr1\n")
+        node.controller.ask(EndStep(run=run, step=0, reason="CANCELLED"), Accepted)
+        reader.receive_all()
+    end = node.controller.wait_for_step(run, 0)
+    assert (end.cause, end.text, end.status) == ("request", "CANCELLED", signal.SIGTERM)
+    assert node.controller.states(run)[-1] == "running"
+
+
+def test_step_and_its_output_outlive_a_killed_node_daemon(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "echo one; read line; echo two; exit 5")
+    with attach(node, run, wants_input=True) as reader:
+        reader.receive_until(b"one\n")
+        node.kill()
+        reader.send(INPUT, body=b"go on\n")
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == b"one\ntwo\n"
+    node.start()
+    assert node.controller.wait_for_step(run, 0).status == 5 << 8
+
+
+def test_step_goes_on_under_the_next_node_daemon(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "read line; exit 6")
+    reader = attach(node, run, wants_input=True)
+    node.restart()
+    assert [(one.run, one.step) for one in node.controller.registration.steps] == [(run, 0)]
+    reader.send(INPUT, body=b"\n")
+    reader.receive_all()
+    assert node.controller.wait_for_step(run, 0).status == 6 << 8
+
+
+def test_processes_of_a_killed_step_daemon_are_ended(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "trap '' TERM HUP; exec sleep 600", input="/dev/null")
+    directory = node.directories.step_path(run, 0)
+    wait_until((directory / "started").exists, "the start of the step")
+    start = read_start(str(directory))
+    assert start is not None
+    os.kill(start.daemon, signal.SIGKILL)
+    assert node.controller.wait_for_step(run, 0).cause == "step_daemon_killed"
+    assert node.step_processes(run, 0) == set()
+    assert node.controller.states(run)[-1] == "running"
+
+
+def test_processes_are_listed_with_their_step(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "exec sleep 600", step=3)
+
+    def steps() -> set[int | None]:
+        answer = node.controller.ask(ListProcesses(run=run), ProcessList)
+        return {step for _, step in answer.processes}
+
+    wait_until(lambda: steps() == {None, 3}, "both processes")
+
+
+def test_forgotten_step_stays_until_an_srun_has_its_output(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "echo kept")
+    node.controller.wait_for_step(run, 0)
+    node.controller.ask(ForgetStep(run=run, step=0), Accepted)
+    with attach(node, run) as reader:
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == b"kept\n"
+
+    def known() -> int:
+        node.controller.ask(ForgetStep(run=run, step=0), Accepted)
+        return len(node.controller.ask(PollNode(), Registration).steps)
+
+    wait_until(lambda: known() == 0, "the removal of the step")
+    assert not node.directories.step_path(run, 0).exists()
