@@ -243,8 +243,8 @@ CONTROLLER = (
         "first state of a row wins",
         "controller",
         "controller/state_store.py",
-        'for row in changes.rows if row.table != "runs"}',
-        'for row in changes.rows[::-1] if row.table != "runs"}',
+        "for row in changes.rows if row.table not in RECORDS}",
+        "for row in changes.rows[::-1] if row.table not in RECORDS}",
     ),
     PlantedFault(
         "Epilog that is not waited for",

@@ -46,6 +46,7 @@ from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.steps import EndedStep
 from fairbank.wlm.protocol.messages import RunOutcome
 
 RETRY_SECONDS = 1.0
@@ -206,6 +207,10 @@ class CoreRunner:
     async def ended_runs(self, selection: RunFilter) -> list[AccountedRun]:
         """Return accounting records of runs, in the order of their ends."""
         return await self._in_thread(self._store.ended_runs, selection)
+
+    async def ended_steps(self, runs: Collection[Run]) -> list[EndedStep]:
+        """Return the accounting records of the steps of some runs."""
+        return await self._in_thread(self._store.ended_steps, runs)
 
     async def recorded_runs(self, jobs: Collection[int]) -> set[str]:
         """Return the runs of some jobs that have an accounting record."""

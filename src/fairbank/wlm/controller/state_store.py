@@ -27,13 +27,16 @@ from fairbank.wlm.controller.clock import ClockReading
 from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
-from fairbank.wlm.core.state import NodeStatus
+from fairbank.wlm.core.state import RECORDS, NodeStatus
+from fairbank.wlm.core.steps import EndedStep, WlmStep
 from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
 
 STATE_FILE = "state.sqlite"
 ROW_TYPES: Mapping[Table, Any] = {
     "jobs": WlmJob,
     "runs": EndedRun,
+    "steps": WlmStep,
+    "ended_steps": EndedStep,
     "nodes": NodeStatus,
     "partitions": PartitionRules,
     "reservations": Reservation,
@@ -52,10 +55,15 @@ _RENAME_LICENSES = """
     UPDATE runs SET record = CAST(replace(record, '"licences":', '"licenses":') AS BLOB)
         WHERE instr(record, '"licences":')
 """
+_STEPS = """
+    CREATE TABLE ended_steps (step TEXT PRIMARY KEY, run TEXT NOT NULL, record BLOB NOT NULL)
+        WITHOUT ROWID;
+    CREATE INDEX steps_by_run ON ended_steps (run)
+"""
 _FORMAT = StateFormat(
     application_id=0x46624354,  # "FbCT"
-    version=2,
-    schema="""
+    version=3,
+    schema=f"""
         CREATE TABLE rows (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))
             WITHOUT ROWID;
         CREATE TABLE runs (number INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE,
@@ -66,19 +74,21 @@ _FORMAT = StateFormat(
         CREATE TABLE outcomes (run TEXT PRIMARY KEY, outcome BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE contents (digest TEXT PRIMARY KEY, stored INTEGER NOT NULL,
             content BLOB NOT NULL);
-        CREATE TABLE clock (id INTEGER PRIMARY KEY, boot TEXT, since_boot INTEGER, mono INTEGER)
+        CREATE TABLE clock (id INTEGER PRIMARY KEY, boot TEXT, since_boot INTEGER, mono INTEGER);
+        {_STEPS}
     """,
     article="a",
     noun="state file",
     owner="controller",
     setting="state_save_location",
     recovery="the jobs and the accounting in it are lost then",
-    migrations={1: _RENAME_LICENSES},
+    migrations={1: _RENAME_LICENSES, 2: _STEPS},
 )
 _PUT = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
 _DELETE = "DELETE FROM rows WHERE kind = ? AND key = ?"
 # A commit that failed may have reached the disk: its repetition must not fail for ever.
 _PUT_RUN = "INSERT OR IGNORE INTO runs (run, job, array, ended, record) VALUES (?, ?, ?, ?, ?)"
+_PUT_STEP = "INSERT OR IGNORE INTO ended_steps VALUES (?, ?, ?)"
 _PUT_OUTCOME = "INSERT OR REPLACE INTO outcomes VALUES (?, ?)"
 _PUT_CONTENT = "INSERT OR REPLACE INTO contents VALUES (?, ?, ?)"
 _PUT_CLOCK = "INSERT OR REPLACE INTO clock VALUES (0, ?, ?, ?)"
@@ -88,7 +98,10 @@ _RUNS_OF_JOBS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes U
     WHERE number > ?1 AND ended >= ?2 AND (job IN (SELECT value FROM json_each(?4))
     OR array IN (SELECT value FROM json_each(?4))) ORDER BY number LIMIT ?3"""
 _RECORDED = "SELECT run FROM runs WHERE job IN (SELECT value FROM json_each(?))"
-_DONE = ("jobs", "messages")  # tables whose rows are deleted when they are of no use any more
+_STEPS_OF_RUNS = """SELECT record FROM ended_steps
+    WHERE run IN (SELECT value FROM json_each(?)) ORDER BY run, step"""
+_DONE = ("jobs", "messages", "steps")
+"""Tables whose rows are deleted when they are of no use any more."""
 
 
 def _to_text(value: object) -> str:
@@ -183,16 +196,23 @@ class StateStore:
             for number, record, outcome in self._file.query(sql, [*wanted, *jobs])
         ]
 
+    def ended_steps(self, runs: Collection[Run]) -> list[EndedStep]:
+        """Return the accounting records of the steps of some runs."""
+        keys = json.dumps([str(run) for run in runs])
+        rows = self._file.query(_STEPS_OF_RUNS, (keys,))
+        return [self._decode(record, EndedStep) for (record,) in rows]
+
     def recorded_runs(self, jobs: Collection[int]) -> set[str]:
         """Return the runs of some jobs that have an accounting record."""
         return {run for (run,) in self._file.query(_RECORDED, (json.dumps([*jobs]),))}
 
     def write(self, changes: CommitData, clock: ClockReading) -> None:
         """Commit changes. Raises sqlite3.Error; nothing is written then."""
-        last = {(row.table, row.key): row.value for row in changes.rows if row.table != "runs"}
+        last = {(row.table, row.key): row.value for row in changes.rows if row.table not in RECORDS}
         put = [(*key, _encode(value)) for key, value in last.items() if value is not None]
         deleted = [key for key, value in last.items() if value is None]
         runs = [_run_row(row.value) for row in changes.rows if row.table == "runs"]
+        steps = [_step_row(row.value) for row in changes.rows if row.table == "ended_steps"]
         outcomes = [(str(run), _encode(outcome)) for run, outcome in changes.outcomes.items()]
         now = int(time.time())
         contents = [(key, now, content) for key, content in changes.contents.items()]
@@ -202,11 +222,14 @@ class StateStore:
                     SqlStatement(_DELETE, deleted),
                     SqlStatement(_PUT, put),
                     SqlStatement(_PUT_RUN, runs),
+                    SqlStatement(_PUT_STEP, steps),
                     SqlStatement(_PUT_OUTCOME, outcomes),
                     SqlStatement(_PUT_CONTENT, contents),
                     SqlStatement(_PUT_CLOCK, [clock]),
                 ],
-                sum(len(row[-1]) for rows in (put, runs, outcomes, contents) for row in rows),
+                sum(
+                    len(row[-1]) for rows in (put, runs, steps, outcomes, contents) for row in rows
+                ),
                 lambda: _deletions([key for key in deleted if key[0] in _DONE]),
             )
         )
@@ -240,6 +263,10 @@ def _run_row(record: Any) -> tuple[str, int, int | None, int, bytes]:
     request = record.request
     run = str(record.identity)
     return (run, request.number, request.array, record.ended, _encode(record))
+
+
+def _step_row(record: Any) -> tuple[str, str, bytes]:
+    return record.step.key, str(record.step.run), _encode(record)
 
 
 def _deletions(keys: Sequence[tuple[str, str]]) -> Iterator[SqlStatement]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairbank.core.errors import FairbankError
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core import node_messages
+from fairbank.wlm.core import node_messages, step_changes
 from fairbank.wlm.core.effects import CoreEffect, StoredRow
 from fairbank.wlm.core.ends import settle_dependencies
 from fairbank.wlm.core.factors.usage import note_associations
@@ -31,6 +31,8 @@ _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
     ev.SendSignal: job_requests.signal,
     ev.SendNotice: job_requests.notify,
     ev.TopJob: job_requests.move_to_top,
+    ev.CreateStep: step_changes.create,
+    ev.EndStepOf: step_changes.end,
     ev.UpdateNode: cluster_requests.update_node,
     ev.UpdatePartition: cluster_requests.update_partition,
     ev.DeletePartition: cluster_requests.delete_partition,
@@ -42,6 +44,7 @@ _MESSAGES: Mapping[type, Callable[[Transition, Any], None]] = {
     ev.NodeDisconnected: lambda tx, event: tx.state.set_registered(event.node, is_registered=False),
     ev.NodeSilent: node_messages.silence,
     ev.RunChanged: node_messages.record_change,
+    ev.StepChanged: step_changes.record_change,
     ev.VerdictGiven: take_verdict,
     ev.MessageAcknowledged: lambda tx, event: tx.put("messages", event.message, None),
     ev.AgentConnected: connect_agent,

@@ -10,11 +10,21 @@ from fairbank.cluster.job import Run
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import Submission, WlmRun
-from fairbank.wlm.protocol.messages import EndJob, ForgetRun, NotifyJob, SignalJob
+from fairbank.wlm.core.steps import WlmStep
+from fairbank.wlm.protocol.messages import (
+    EndJob,
+    EndStep,
+    ForgetRun,
+    ForgetStep,
+    NotifyJob,
+    SignalJob,
+)
 
 Table = Literal[
     "jobs",
     "runs",
+    "steps",
+    "ended_steps",
     "nodes",
     "partitions",
     "reservations",
@@ -31,7 +41,7 @@ LogLevel = Literal["info", "warning", "error"]
 class StoredRow(NamedTuple):
     """Row of the state file. `value` None: the row is deleted.
 
-    Rows of `runs` are accounting records, which the core does not read again.
+    Rows of `runs` and `ended_steps` are accounting records, which the core does not read again.
     """
 
     table: Table
@@ -79,6 +89,13 @@ class AgentMessage(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
 
 
+class StartTasks(NamedTuple):
+    """Start of the tasks of a step on a node, once. `launch` is what they execute."""
+
+    step: WlmStep
+    launch: object
+
+
 class ChangeLimit(NamedTuple):
     """Change of the time limit of a run; `seconds` None: it has none.
 
@@ -91,8 +108,8 @@ class ChangeLimit(NamedTuple):
     started: int | None
 
 
-NodeRequest = EndJob | ForgetRun | SignalJob | NotifyJob
-Message = StartRun | ChangeLimit | NodeRequest | AgentMessage
+NodeRequest = EndJob | ForgetRun | SignalJob | NotifyJob | EndStep | ForgetStep
+Message = StartRun | StartTasks | ChangeLimit | NodeRequest | AgentMessage
 
 
 class Send(NamedTuple):

@@ -23,7 +23,8 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.jobs import Moment, Submission
 from fairbank.wlm.core.node_states import NodeEvent
-from fairbank.wlm.protocol.messages import RunStatus
+from fairbank.wlm.core.steps import StepRequest
+from fairbank.wlm.protocol.messages import RunStatus, StepStatus
 
 
 class Caller(NamedTuple):
@@ -121,6 +122,24 @@ class SendNotice(NamedTuple):
     text: str
 
 
+class CreateStep(NamedTuple):
+    """Creation of a step of a running job. `launch` is what its tasks execute, which the core does
+    not know.
+    """
+
+    job: int
+    step: StepRequest
+    launch: object
+
+
+class EndStepOf(NamedTuple):
+    """End of a step, or a signal to its tasks if `signal` is not 0."""
+
+    job: int
+    step: int
+    signal: int = 0
+
+
 class TopJob(NamedTuple):
     """Move of a job before all other jobs of its user."""
 
@@ -167,7 +186,8 @@ class DeleteReservation(NamedTuple):
 
 RequestBody = (
     SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | SendNotice
-    | TopJob | UpdateNode | UpdatePartition | DeletePartition | SetReservation | DeleteReservation
+    | CreateStep | EndStepOf | TopJob | UpdateNode | UpdatePartition | DeletePartition
+    | SetReservation | DeleteReservation
 )  # fmt: skip
 
 
@@ -186,12 +206,20 @@ class RunChanged(NamedTuple):
     status: RunStatus
 
 
+class StepChanged(NamedTuple):
+    """Change of a step on a node."""
+
+    node: str
+    status: StepStatus
+
+
 class NodeRegistered(NamedTuple):
-    """Registration: real resources, boot id, and the runs that the node knows."""
+    """Registration: real resources, boot id, and the runs and steps that the node knows."""
 
     resources: Node
     boot: str
     runs: tuple[RunStatus, ...] = ()
+    steps: tuple[StepStatus, ...] = ()
 
 
 class NodeDisconnected(NamedTuple):
@@ -275,6 +303,7 @@ class TimerFired(NamedTuple):
 
 
 CoreEvent = (
-    RequestMade | NodeRegistered | NodeDisconnected | NodeSilent | RunChanged | VerdictGiven
+    RequestMade | NodeRegistered | NodeDisconnected | NodeSilent | RunChanged | StepChanged
+    | VerdictGiven
     | MessageAcknowledged | AgentConnected | AccountsRead | PlanMade | TimerFired
 )  # fmt: skip

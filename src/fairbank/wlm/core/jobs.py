@@ -159,6 +159,8 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     left        nodes that are not cleared: processes or an epilog may run there
     grace_ends  monotonic time at which it is ended, because it is preempted
     is_warned   the signal that its job asked for before the limit was sent: it comes once
+    steps       number of the steps that it has had
+    derived     highest status of a step that has ended
     """
 
     run: Run
@@ -173,6 +175,8 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[str, ...] = ()
     grace_ends: int | None = None
     is_warned: bool = False
+    steps: int = 0
+    derived: int = 0
 
     @property
     def batch_node(self) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
+from fairbank.wlm.core import step_changes
 from fairbank.wlm.core.ends import (
     ENDED_BY_CONTROLLER,
     ENDED_BY_SIGNAL,
@@ -63,6 +64,7 @@ def register(tx: Transition, message: NodeRegistered) -> None:
     # A run that it does not know yet may be on its way to it: see `_miss_run`.
     left = () if has_booted else tx.state.nodes[name].strays[len(status.strays) :]
     strays = dict.fromkeys((*left, *_compare(tx, name, known.values())))
+    step_changes.compare(tx, name, message.steps, is_new=is_new)
     lacking = _lacking(configured, message.resources)
     condition = tx.state.nodes[name].condition
     event = NodeEvent.LACKING if lacking else _registration(condition, tx)

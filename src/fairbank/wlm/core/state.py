@@ -25,7 +25,10 @@ from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, NodeGrant, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import WlmSettings
+from fairbank.wlm.core.steps import WlmStep
 
+RECORDS: frozenset[Table] = frozenset({"runs", "ended_steps"})
+"""Tables of accounting records, which the core only writes."""
 SubmissionKey = tuple[str, str, str, str]
 """Account, user, QOS and first partition of jobs."""
 CHANGE = "change"
@@ -123,6 +126,7 @@ class CoreState:
         self.configured = {node.name: node for node in settings.nodes}
         self.from_settings = dict(self.configured)
         self.jobs: dict[int, WlmJob] = {}
+        self.steps: dict[str, WlmStep] = {}
         self.nodes = {name: NodeStatus() for name in self.configured}
         self.partitions = {rules.name: rules for rules in settings.partitions}
         self.configured_partitions = frozenset(self.partitions)
@@ -136,6 +140,7 @@ class CoreState:
         self._limits_accrual: bool | None = None
         self.tables: Mapping[Table, dict[Any, Any]] = {
             "jobs": self.jobs,
+            "steps": self.steps,
             "nodes": self.nodes,
             "partitions": self.partitions,
             "reservations": self.reservations,
@@ -246,10 +251,10 @@ class CoreState:
     def load(self, rows: Iterable[StoredRow]) -> None:
         """Take over the rows that an earlier core stored; those of nodes that are gone are ignored.
 
-        Rows of `runs` need not be among them, and those of `accounts` count with a bank only.
+        Accounting records need not be among them, and those of `accounts` count with a bank only.
         """
         for table, key, value in rows:
-            if table == "runs" or (table == "nodes" and key not in self.configured):
+            if table in RECORDS or (table == "nodes" and key not in self.configured):
                 continue
             if table == "accounts" and not self.settings.bank.server:
                 continue
@@ -308,6 +313,11 @@ class CoreState:
         """Return the job that has this run now; None if it is another one's, or an earlier one."""
         job = self.jobs.get(run.job_id)
         return job if job is not None and job.run is not None and job.run.run == run else None
+
+    def steps_of(self, run: Run) -> list[WlmStep]:
+        """Return the steps of a run that have tasks, by number."""
+        steps = (step for step in self.steps.values() if step.run == run)
+        return sorted(steps, key=lambda step: step.number)
 
     def jobs_on(self, node: str) -> list[WlmJob]:
         """Return the jobs with processes on a node, by number."""

@@ -26,6 +26,7 @@ from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.job_states import JobEvent, next_state
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CHANGE, CoreState, NodeStatus
+from fairbank.wlm.core.steps import EndedStep
 
 _ONLY_IN_TIME = (TimerKind.BEGIN, TimerKind.WARNING)
 """Timers that are of no use when their time is over."""
@@ -46,7 +47,7 @@ class Transition:
         self.state, self.now = state, now
         self.changed_jobs: dict[int, None] = {}
         self._before: dict[tuple[Table, Any], Any] = {}
-        self._records: list[EndedRun] = []
+        self._records: list[StoredRow] = []
         self._effects: list[CoreEffect] = []
         self._needs_plan = False
 
@@ -111,8 +112,12 @@ class Transition:
         return self.put_job(record, request=request, tasks=())
 
     def record(self, run: EndedRun) -> None:
-        """Add an accounting record."""
-        self._records.append(run)
+        """Add the accounting record of a run."""
+        self._records.append(StoredRow("runs", str(run.identity), run))
+
+    def record_step(self, ended: EndedStep) -> None:
+        """Add the accounting record of a step."""
+        self._records.append(StoredRow("ended_steps", ended.step.key, ended))
 
     # --- effects
 
@@ -191,4 +196,4 @@ class Transition:
             for (table, key), before in self._before.items()
             if (value := self.state.tables[table].get(key)) != before
         ]
-        return rows + [StoredRow("runs", str(record.identity), record) for record in self._records]
+        return rows + self._records

@@ -15,6 +15,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS, licenses_text
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.jobs import NodeGrant
+from fairbank.wlm.core.steps import task_counts
 
 _BY_OPTION = {
     "cpus-per-task": "SLURM_CPUS_PER_TASK",
@@ -109,16 +110,7 @@ def tasks_by_node(wanted: ResourceRequest, grants: Sequence[NodeGrant]) -> list[
     fitting = [max(grant.cpus // wanted.cpus_per_task, 1) for grant in grants]
     if wanted.tasks_per_node is not None:
         fitting = [min(count, wanted.tasks_per_node) for count in fitting]
-    if wanted.tasks is None:
-        return fitting
-    counts = [0] * len(grants)
-    left = wanted.tasks
-    while left > 0:
-        open_nodes = [at for at, count in enumerate(counts) if count < fitting[at]]
-        for at in (open_nodes or range(len(counts)))[:left]:
-            counts[at] += 1
-            left -= 1
-    return counts
+    return fitting if wanted.tasks is None else task_counts(fitting, wanted.tasks)
 
 
 def _optional(start: StartRun, wanted: ResourceRequest, now: int) -> dict[str, str]:

@@ -79,21 +79,33 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
 def bound_cpus(start: StartRun, nodes: Sequence[Node], host: Sequence[int]) -> tuple[int, ...]:
     """Return the CPUs of this host to which a run is bound on its first node.
 
-    The nodes have the CPUs of the host in their order; those of a core are adjacent. A host that
-    has too few binds nothing.
+    A host that has too few binds nothing.
     """
     binding = start.run.allocation.grants[0].binding
+    by_core = cpus_by_core(binding.node, nodes, host)
+    if not by_core.keys() >= set(binding.cores):
+        return ()
+    return tuple(cpu for core in binding.cores for cpu in by_core[core])
+
+
+def cpus_by_core(
+    name: str, nodes: Sequence[Node], host: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    """Return the CPUs of this host by the cores of a node; cores for which it has too few are left
+    out.
+
+    The nodes have the CPUs of the host in their order; those of a core are adjacent.
+    """
     first = 0
     for node in nodes:
-        if node.name == binding.node:
-            places = [
-                first + core * node.threads + thread
-                for core in binding.cores
-                for thread in range(node.threads)
-            ]
-            return tuple(host[at] for at in places) if max(places) < len(host) else ()
+        if node.name == name:
+            ends = range(first + node.threads, len(host) + 1, node.threads)
+            return {
+                core: tuple(host[end - node.threads : end])
+                for core, end in zip(range(node.cores), ends, strict=False)
+            }
         first += node.cpus
-    return ()
+    return {}
 
 
 def _path(start: StartRun, pattern: str, field: str) -> str:

@@ -13,9 +13,15 @@ from fairbank.cluster.node import Node
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.rest.auth.peers import is_own_user
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.nodes.node_requests import limit_request, start_request
-from fairbank.wlm.core.effects import ChangeLimit, Message, StartRun
-from fairbank.wlm.core.events import NodeDisconnected, NodeRegistered, NodeSilent, RunChanged
+from fairbank.wlm.controller.nodes.node_requests import limit_request, start_request, step_request
+from fairbank.wlm.core.effects import ChangeLimit, Message, StartRun, StartTasks
+from fairbank.wlm.core.events import (
+    NodeDisconnected,
+    NodeRegistered,
+    NodeSilent,
+    RunChanged,
+    StepChanged,
+)
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
 
@@ -129,6 +135,9 @@ class NodeLink:
                 self._note_message()
                 self._record_outcome(message)
                 self._runner.handle(RunChanged(self._name, message))
+            case wire.StepStatus():
+                self._note_message()
+                self._runner.handle(StepChanged(self._name, message))
             case _:
                 _log.error("node %s sent %s", self._name, type(message).__name__)
 
@@ -153,7 +162,7 @@ class NodeLink:
             memory=max(message.memory, 1),
             tmp=max(message.tmp, 0),
         )
-        self._runner.handle(NodeRegistered(resources, message.boot_id, message.runs))
+        self._runner.handle(NodeRegistered(resources, message.boot_id, message.runs, message.steps))
 
     def _record_outcome(self, status: wire.RunStatus) -> None:
         job = self._runner.state.job_of(status.run)
@@ -173,6 +182,8 @@ class NodeLink:
                 request: Message | wire.Message = message
                 if isinstance(message, StartRun):
                     request = await start_request(self._runner, self._name, message)
+                elif isinstance(message, StartTasks):
+                    request = step_request(self._runner, self._name, message)
                 elif isinstance(message, ChangeLimit):
                     request = limit_request(message, self._runner.now().mono)
             except FairbankError as error:
@@ -196,7 +207,7 @@ class NodeLink:
                 case wire.EndJob(run=run), "NotFound":
                     # The start got lost. No later one can come: it would be behind this request.
                     self._report_failure(run)
-                case wire.ForgetRun(), _:
+                case wire.ForgetRun() | wire.EndStep() | wire.ForgetStep(), _:
                     pass
                 case _:
                     self._refuse(message, answer.message)
@@ -204,8 +215,12 @@ class NodeLink:
     def _refuse(self, message: Message, reason: str) -> None:
         """Handle a message that cannot be carried out."""
         _log.warning("node %s: %s: %s", self._name, type(message).__name__, reason)
+        end = wire.RunOutcome(cause="launch", text=reason, ended=time.time())
         if isinstance(message, StartRun):
             self._report_failure(message.run.run)
+        elif isinstance(message, StartTasks):
+            step = wire.StepStatus(run=message.step.run, step=message.step.number, end=end)
+            self._runner.handle(StepChanged(self._name, step))
 
     def _report_failure(self, run: Run) -> None:
         """Let the core know that a run has not been started, and will not be."""

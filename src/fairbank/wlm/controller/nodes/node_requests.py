@@ -8,10 +8,16 @@ from functools import cache
 from pathlib import Path
 
 from fairbank.wlm.controller.core_runner import CoreRunner
-from fairbank.wlm.controller.nodes.job_start import StartDetails, bound_cpus, start_message
-from fairbank.wlm.core.effects import ChangeLimit, StartRun
+from fairbank.wlm.controller.nodes.job_start import (
+    StartDetails,
+    bound_cpus,
+    cpus_by_core,
+    start_message,
+)
+from fairbank.wlm.controller.nodes.step_start import start_step_message
+from fairbank.wlm.core.effects import ChangeLimit, StartRun, StartTasks
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, StartJob
+from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, StartJob, StartStep
 
 
 def limit_request(change: ChangeLimit, now: int) -> EndJob:
@@ -45,6 +51,15 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
         now=runner.now().wall,
     )
     return start_message(start, node, details)
+
+
+def step_request(runner: CoreRunner, node: str, start: StartTasks) -> StartStep:
+    """Return the request that starts the tasks of a step on a node. Raises FairbankError."""
+    settings = runner.settings
+    by_core = (
+        cpus_by_core(node, settings.nodes, host_cpus()) if settings.scheduling.affinity else {}
+    )
+    return start_step_message(start, node, by_core)
 
 
 @cache

@@ -1,0 +1,137 @@
+"""Start message of a step: environment and files of its tasks, their programs and CPUs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import cast
+
+import msgspec
+
+from fairbank.core.hostlist import compress
+from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.wlm.controller.nodes.job_environment import run_lengths, to_entries
+from fairbank.wlm.core.effects import StartTasks
+from fairbank.wlm.core.steps import StepGrant, WlmStep
+from fairbank.wlm.protocol.messages import StartStep, TaskStart
+
+
+class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """Launch of a step, as srun asks for it.
+
+    `arguments` are those of all tasks, `programs` those of single ranks. `environment` has entries
+    NAME=value. `input`, `output` and `error` are patterns of files that the tasks open, empty for
+    streams. `symbols` are the values of their symbols that all tasks share. `input_rank` is the
+    only task that gets the input; None: all. `terminal` are rows and columns; none: no terminal.
+    """
+
+    arguments: tuple[str, ...] = ()
+    programs: Mapping[int, tuple[str, ...]] = {}
+    environment: tuple[bytes, ...] = ()
+    directory: str
+    umask: int = 0o022
+    limits: Mapping[str, int] = {}
+    input: str = ""
+    output: str = ""
+    error: str = ""
+    append: bool = False
+    symbols: Mapping[str, int | str] = {}
+    input_rank: int | None = None
+    terminal: tuple[int, ...] = ()
+
+
+def start_step_message(
+    start: StartTasks, node: str, cpus_of_cores: Mapping[int, Sequence[int]]
+) -> StartStep:
+    """Return the message that starts the tasks of a step on a node.
+
+    Args:
+        start: the effect of the core; its `launch` is a StepLaunch.
+        node: name of the node.
+        cpus_of_cores: CPUs of this host by the number of the core; empty: nothing is bound.
+
+    Raises:
+        InvalidInput: a file pattern has a symbol whose value has a slash.
+    """
+    step = start.step
+    launch = cast("StepLaunch", start.launch)
+    names = [grant.node for grant in step.grants]
+    grant = step.grants[names.index(node)]
+    return StartStep(
+        run=step.run,
+        step=step.number,
+        node_index=names.index(node),
+        tasks=tuple(_tasks(step, grant, launch, names.index(node), cpus_of_cores)),
+        arguments=launch.arguments,
+        environment=(*launch.environment, *to_entries(step_variables(step, grant))),
+        directory=launch.directory,
+        input=_path(launch, launch.input, {}),
+        append=launch.append,
+        input_rank=launch.input_rank,
+        terminal=launch.terminal,
+        umask=launch.umask,
+        limits=dict(launch.limits),
+    )
+
+
+def _tasks(
+    step: WlmStep,
+    grant: StepGrant,
+    launch: StepLaunch,
+    node_index: int,
+    cpus_of_cores: Mapping[int, Sequence[int]],
+) -> list[TaskStart]:
+    tasks = []
+    cpus = [cpu for core in grant.cores for cpu in cpus_of_cores.get(core, ())]
+    each = step.request.cpus_per_task
+    for local, rank in enumerate(grant.ranks):
+        symbols: dict[str, int | str] = {
+            "t": rank,
+            "n": node_index,
+            "N": grant.node.partition(".")[0],
+        }
+        own = cpus[local * each : (local + 1) * each]
+        tasks.append(
+            TaskStart(
+                rank,
+                launch.programs.get(rank, ()),
+                # More tasks than cores: all have all of them.
+                tuple(own if len(own) == each and not step.request.overcommit else cpus),
+                output=_path(launch, launch.output, symbols),
+                error=_path(launch, launch.error, symbols),
+            )
+        )
+    return tasks
+
+
+def _path(launch: StepLaunch, pattern: str, symbols: Mapping[str, int | str]) -> str:
+    """Return the path of a file; empty for a stream."""
+    if not pattern:
+        return ""
+    path = expand_pattern(pattern, {**launch.symbols, **symbols}, field="output")
+    return str(PurePosixPath(launch.directory, path))
+
+
+def step_variables(step: WlmStep, grant: StepGrant) -> dict[str, str]:
+    """Return the variables of the tasks of a step on one of its nodes."""
+    names = compress([one.node for one in step.grants])
+    counts = [len(one.ranks) for one in step.grants]
+    tasks = str(sum(counts))
+    variables = {
+        "SLURM_STEP_ID": str(step.number),
+        "SLURM_STEPID": str(step.number),
+        "SLURM_STEP_NODELIST": names,
+        "SLURM_STEP_NUM_NODES": str(len(counts)),
+        "SLURM_STEP_NUM_TASKS": tasks,
+        "SLURM_STEP_TASKS_PER_NODE": run_lengths(counts),
+        "SLURM_NTASKS": tasks,
+        "SLURM_NPROCS": tasks,
+        "SLURM_NNODES": str(len(counts)),
+        "SLURM_NODELIST": names,
+        "SLURM_TASKS_PER_NODE": run_lengths(counts),
+        "SLURM_CPUS_ON_NODE": str(len(grant.cores)),
+        "SLURM_DISTRIBUTION": step.request.distribution,
+    }
+    if step.request.cpus_per_task > 1:
+        variables["SLURM_CPUS_PER_TASK"] = str(step.request.cpus_per_task)
+    return variables

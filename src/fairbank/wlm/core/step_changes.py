@@ -1,0 +1,174 @@
+"""Creation and ends of steps: requests of srun and scancel, messages from nodes, ends of runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from fairbank.core.errors import Conflict, NotFound
+from fairbank.wlm.core.effects import StartTasks
+from fairbank.wlm.core.events import Caller, CreateStep, EndStepOf, StepChanged
+from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.jobs import WlmJob, WlmRun
+from fairbank.wlm.core.requests.rights import check_owner
+from fairbank.wlm.core.steps import EndedStep, WlmStep, place_step
+from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus
+
+SIGTERM, SIGKILL = 15, 9
+STEPS_MAX = 40_000
+"""Steps that a run may have, as MaxStepCount of Slurm."""
+_UNKNOWN = "ended by the controller"
+
+
+def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
+    """Create a step of a running job, and let its nodes start the tasks.
+
+    Raises:
+        Unavailable: other steps have the cores.
+        FairbankError: the job is not running, belongs to another user, or has too little.
+    """
+    job, run = _running_job(tx, caller, body.job)
+    if run.steps >= STEPS_MAX:
+        raise Conflict(
+            f"job {job.name} has had {STEPS_MAX:,} steps", field="step", remedy="use another job"
+        )
+    nodes = tx.state.configured
+    threads = min(nodes[name].threads for name in run.allocation.nodes if name in nodes)
+    others = tx.state.steps_of(run.run)
+    step = WlmStep(
+        run=run.run,
+        number=run.steps,
+        uid=caller.uid,
+        request=body.step,
+        grants=(grants := place_step(body.step, run.allocation, threads, others)),
+        started=tx.now,
+        left=tuple(grant.node for grant in grants),
+    )
+    tx.put("steps", step.key, step)
+    tx.put_run(job, run, steps=run.steps + 1)
+    for grant in grants:
+        tx.send(grant.node, StartTasks(step, body.launch))
+    return step
+
+
+def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
+    """End a step, or send its tasks a signal. Raises NotFound if it has ended."""
+    _, run = _running_job(tx, caller, body.job)
+    step = next((one for one in tx.state.steps_of(run.run) if one.number == body.step), None)
+    if step is None:
+        raise NotFound(
+            f"job {body.job} has no step {body.step} that runs",
+            field="step",
+            remedy="squeue -s lists the steps",
+        )
+    if body.signal in (0, SIGKILL):
+        tx.put(
+            "steps",
+            step.key,
+            msgspec.structs.replace(step, end=step.end or "CANCELLED", canceller=caller.uid),
+        )
+    for node in step.left:
+        tx.send(
+            node, EndStep(run=step.run, step=step.number, number=body.signal, reason="CANCELLED")
+        )
+
+
+def _running_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
+    job = tx.state.jobs.get(number)
+    if job is None:
+        raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
+    check_owner(tx.state.settings, caller, job)
+    run = job.active_run
+    if run is None or job.state is not JobState.RUNNING:
+        raise Conflict(
+            f"job {job.name} is {job.state.shown}, and has no steps",
+            field="ended" if job.state.has_ended else job.state.base.lower(),
+            remedy="only a job that is running can have steps",
+        )
+    return job, run
+
+
+# ------------------------------------------------------------------ from nodes
+
+
+def record_change(tx: Transition, message: StepChanged) -> None:
+    """Record how far a step is on a node."""
+    _record(tx, message.node, message.status)
+
+
+def compare(tx: Transition, node: str, seen: Sequence[StepStatus], *, is_new: bool) -> None:
+    """Compare the steps that a node knows with those that it should have.
+
+    Args:
+        tx: the transition.
+        node: name of the node.
+        seen: the steps of its registration.
+        is_new: it has just connected. Otherwise the start of a step may be on its way to it.
+    """
+    for status in seen:
+        _record(tx, node, status)
+    known = {(status.run, status.step) for status in seen}
+    for step in list(tx.state.steps.values()) if is_new else ():
+        if node in step.left and (step.run, step.number) not in known:
+            _end_on(tx, step, node, None)
+
+
+def _record(tx: Transition, node: str, seen: StepStatus) -> None:
+    step = tx.state.steps.get(f"{seen.run}.{seen.step}")
+    if step is not None and node in step.left:
+        if seen.end is not None:
+            _end_on(tx, step, node, seen.end)
+    elif seen.end is None:
+        tx.send(node, EndStep(run=seen.run, step=seen.step, reason=_UNKNOWN))
+    if seen.end is not None:
+        tx.send(node, ForgetStep(run=seen.run, step=seen.step))
+
+
+def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None) -> None:
+    """Note that no task of a step is left on a node. `outcome` None: the node has lost them."""
+    status = SIGKILL if outcome is None or outcome.status is None else outcome.status
+    usage = None if outcome is None else outcome.usage
+    step = msgspec.structs.replace(
+        step,
+        left=tuple(other for other in step.left if other != node),
+        status=worse_status(step.status, status),
+        cpu_seconds=step.cpu_seconds + (usage.cpu_seconds if usage else 0.0),
+        resident_max_kib=max(step.resident_max_kib, usage.resident_max_kib if usage else 0),
+    )
+    if step.left:
+        tx.put("steps", step.key, step)
+        return
+    _close(tx, step, step.end or _state(step.status))
+    job = tx.state.job_of(step.run)
+    if job is not None and (run := job.active_run) is not None:
+        tx.put_run(job, run, derived=max(run.derived, step.status))
+
+
+def worse_status(one: int, other: int) -> int:
+    """Return the status of a step of which two nodes have reported one: a signal, else the
+    highest.
+    """
+    return next((status for status in (one, other) if os.WIFSIGNALED(status)), max(one, other))
+
+
+def _state(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return "CANCELLED" if os.WTERMSIG(status) in (SIGTERM, SIGKILL) else "FAILED"
+    return "FAILED" if status else "COMPLETED"
+
+
+def _close(tx: Transition, step: WlmStep, state: str) -> None:
+    elapsed = tx.now.mono - step.started.mono
+    tx.put("steps", step.key, None)
+    tx.record_step(EndedStep(step=step, state=state, ended=tx.now.wall, elapsed=elapsed))
+
+
+def end_steps(tx: Transition, run: WlmRun, state: str) -> None:
+    """Record the ends of the steps of a run that ends; its nodes end the tasks with it."""
+    for step in tx.state.steps_of(run.run):
+        status = step.status or SIGTERM
+        step = msgspec.structs.replace(step, status=status, left=())
+        _close(tx, step, step.end or (state if state != "COMPLETED" else "CANCELLED"))

@@ -1,0 +1,283 @@
+"""Steps of a running job: what is requested, what a step has of its job, and the layout of tasks.
+
+A step has cores of its job (W12). Steps that do not overlap never share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.core.errors import Conflict, InvalidInput, Unavailable
+from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation
+
+Distribution = Literal["block", "cyclic", "plane", "arbitrary"]
+
+
+class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Request of a step.
+
+    `nodes` None: as many as its tasks can use. `named` are nodes that it must have, with
+    distribution "arbitrary" the node of each task. `relative` is the number of its first node
+    within the job. `plane` is the number of tasks that stay together. `exact`: it takes the cores
+    that it asks for, and not all of its nodes. `overlap`: it shares them with other steps.
+    `overcommit`: a core may have several tasks.
+    """
+
+    name: str = ""
+    tasks: int | None = None
+    cpus_per_task: int = 1
+    tasks_per_node: int | None = None
+    nodes: int | None = None
+    named: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    relative: int | None = None
+    distribution: Distribution = "block"
+    plane: int = 1
+    exact: bool = False
+    overlap: bool = False
+    overcommit: bool = False
+    submit_line: str = ""
+
+    @property
+    def shares(self) -> bool:
+        """True if it may have cores of other steps."""
+        return self.overlap or self.overcommit
+
+
+class StepGrant(msgspec.Struct, frozen=True):
+    """Tasks and cores of a step on one node. Each task has its part of the cores, in their order.
+
+    With `overcommit` all tasks have all of them.
+    """
+
+    node: str
+    ranks: tuple[int, ...]
+    cores: tuple[int, ...]
+
+
+class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
+    """Step that has cores.
+
+    started    time of its allocation
+    left       nodes whose tasks have not ended
+    status     status of wait(2): that of a signal, else the highest of its tasks so far
+    end        reason of the request that ended it; empty: none
+    cpu_seconds, resident_max_kib  usage of the nodes that have ended
+    """
+
+    run: Run
+    number: int
+    uid: int
+    request: StepRequest
+    grants: tuple[StepGrant, ...]
+    started: Moment
+    left: tuple[str, ...]
+    status: int = 0
+    end: str = ""
+    canceller: int | None = None
+    cpu_seconds: float = 0.0
+    resident_max_kib: int = 0
+
+    @property
+    def key(self) -> str:
+        """Key of its row."""
+        return f"{self.run}.{self.number}"
+
+
+class EndedStep(msgspec.Struct, frozen=True, kw_only=True):
+    """Accounting record of a step. `ended` is in seconds since 1970, `elapsed` in seconds."""
+
+    step: WlmStep
+    state: str
+    ended: int
+    elapsed: int
+
+
+BUSY = "Requested nodes are busy"
+"""Slurm's sentence for a step that must wait for others."""
+
+
+def place_step(
+    request: StepRequest, allocation: RunAllocation, threads: int, others: Iterable[WlmStep]
+) -> tuple[StepGrant, ...]:
+    """Return the tasks and cores of a step on each of its nodes.
+
+    Args:
+        request: what it asks for.
+        allocation: what its job has.
+        threads: CPUs of a core.
+        others: the steps of the job that run.
+
+    Raises:
+        Unavailable: other steps have the cores (BUSY).
+        Conflict: the job has too little.
+        InvalidInput: the job does not have the nodes.
+    """
+    grants = _candidates(request, allocation)
+    taken = _taken_cores(others, request)
+    free = {
+        grant.binding.node: [
+            core for core in grant.binding.cores if core not in taken.get(grant.binding.node, ())
+        ]
+        for grant in grants
+    }
+    whole = {grant.binding.node: grant.binding.cores for grant in grants}
+    most = _most_nodes(request, len(grants))
+    usable = [
+        grant
+        for grant in grants
+        if free[grant.binding.node]
+        and (request.exact or len(free[grant.binding.node]) == len(whole[grant.binding.node]))
+    ]
+    chosen, is_busy = usable[:most], len(usable) < len(grants)
+    needed = request.nodes or 1
+    if len(chosen) < needed:
+        raise _busy() if is_busy and needed <= len(grants) else _too_many("nodes", needed, grants)
+    fitting = [_fitting(request, len(free[grant.binding.node]) * threads) for grant in chosen]
+    tasks = request.tasks or len(chosen) * (request.tasks_per_node or 1)
+    if sum(fitting) < tasks and not request.overcommit:
+        at_best = sum(_fitting(request, len(whole[one.binding.node]) * threads) for one in grants)
+        raise _busy() if is_busy and tasks <= at_best else _too_many("tasks", tasks, grants)
+    if request.nodes is None and not request.named:
+        chosen, fitting = chosen[:tasks], fitting[:tasks]
+    names = [grant.binding.node for grant in chosen]
+    ranks = lay_out(request, names, fitting, tasks)
+    return tuple(
+        StepGrant(name, own, tuple(_cores(request, len(own), free[name], threads)))
+        for name, own in zip(names, ranks, strict=True)
+        if own
+    )
+
+
+def _cores(request: StepRequest, tasks: int, free: Sequence[int], threads: int) -> Sequence[int]:
+    """Return the cores that the tasks of a node get."""
+    count = -(-tasks * request.cpus_per_task // threads)
+    return free[:count] if request.exact else free
+
+
+def _candidates(request: StepRequest, allocation: RunAllocation) -> list[NodeGrant]:
+    """Return the nodes of the job that a step may have, in their order."""
+    grants = list(allocation.grants)
+    known = [grant.binding.node for grant in grants]
+    missing = [name for name in (*request.named, *request.excluded) if name not in known]
+    if missing:
+        raise InvalidInput(
+            f"node {missing[0][:40]!a} is not among those of the job",
+            field="nodelist",
+            remedy=f"its nodes are {', '.join(known[:20])}",
+        )
+    if request.relative is not None:
+        if request.relative >= len(grants):
+            raise InvalidInput(
+                f"the job has no node number {request.relative}",
+                field="relative",
+                remedy=f"it has {len(grants)}, numbered from 0",
+            )
+        grants = grants[request.relative :]
+    grants = [grant for grant in grants if grant.binding.node not in request.excluded]
+    # Named nodes come first; with "arbitrary" or as many nodes as named ones there are no others.
+    named = [grant for grant in grants if grant.binding.node in request.named]
+    rest = [grant for grant in grants if grant.binding.node not in request.named]
+    only_named = request.named and (
+        request.distribution == "arbitrary" or request.nodes in (None, len(set(request.named)))
+    )
+    return named if only_named else [*named, *rest]
+
+
+def _taken_cores(others: Iterable[WlmStep], request: StepRequest) -> Mapping[str, set[int]]:
+    """Return the cores by node that the step must leave to others."""
+    taken: dict[str, set[int]] = {}
+    for step in others:
+        if not (request.shares or step.request.shares):
+            for grant in step.grants:
+                if grant.node in step.left:
+                    taken.setdefault(grant.node, set()).update(grant.cores)
+    return taken
+
+
+def _most_nodes(request: StepRequest, available: int) -> int:
+    if request.nodes is not None:
+        return request.nodes
+    if request.tasks is not None and request.tasks_per_node is not None:
+        return -(-request.tasks // request.tasks_per_node)
+    return available
+
+
+def _fitting(request: StepRequest, cpus: int) -> int:
+    """Return how many tasks fit on a node with so many free CPUs."""
+    count = cpus // request.cpus_per_task
+    return count if request.tasks_per_node is None else min(count, request.tasks_per_node)
+
+
+def _busy() -> Unavailable:
+    return Unavailable(BUSY, field="busy", remedy="wait until other steps have ended")
+
+
+def _too_many(what: str, wanted: int, grants: Sequence[NodeGrant]) -> Conflict:
+    cpus = sum(grant.cpus for grant in grants)
+    return Conflict(
+        f"the step asks for {wanted} {what}, and its job has {cpus} CPUs on {len(grants)} nodes",
+        field=what,
+        remedy="ask for fewer, or use --overcommit",
+    )
+
+
+def task_counts(fitting: Sequence[int], tasks: int) -> list[int]:
+    """Return the number of tasks on each node: they go round the nodes that have room.
+
+    When none has any more, they go round all of them.
+
+    Args:
+        fitting: how many tasks fit on each node.
+        tasks: number of all tasks.
+    """
+    counts = [0] * len(fitting)
+    left = tasks
+    while left > 0:
+        open_nodes = [at for at, count in enumerate(counts) if count < fitting[at]]
+        for at in (open_nodes or range(len(counts)))[:left]:
+            counts[at] += 1
+            left -= 1
+    return counts
+
+
+def lay_out(
+    request: StepRequest, nodes: Sequence[str], fitting: Sequence[int], tasks: int
+) -> list[tuple[int, ...]]:
+    """Return the ranks on each node, ascending.
+
+    block: neighbours on one node; cyclic: one after the other round the nodes; plane: so many at a
+    time; arbitrary: as the nodes are named.
+    """
+    ranks: list[list[int]] = [[] for _ in nodes]
+    match request.distribution:
+        case "arbitrary":
+            for rank in range(tasks):
+                ranks[nodes.index(request.named[rank % len(request.named)])].append(rank)
+        case "plane":
+            _round(ranks, fitting, tasks, request.plane)
+        case "cyclic":
+            _round(ranks, fitting, tasks, 1)
+        case "block":
+            begin = 0
+            for at, count in enumerate(task_counts(fitting, tasks)):
+                ranks[at] += range(begin, begin + count)
+                begin += count
+    return [tuple(own) for own in ranks]
+
+
+def _round(ranks: list[list[int]], fitting: Collection[int], tasks: int, together: int) -> None:
+    """Deal the tasks round the nodes, some at a time, while they have room; then anyhow."""
+    rank, limits = 0, list(fitting)
+    while rank < tasks:
+        before = rank
+        for own, limit in zip(ranks, limits, strict=True):
+            count = min(together, limit - len(own), tasks - rank)
+            own += range(rank, rank + max(count, 0))
+            rank += max(count, 0)
+        if rank == before:
+            limits = [tasks] * len(limits)
