@@ -16,7 +16,6 @@ NO_EFFECT = frozenset(
 _REASONS = {
     "GPUs are not built yet": "gpus gpus-per-node gpus-per-task gpus-per-socket cpus-per-gpu"
     " mem-per-gpu ntasks-per-gpu gpu-bind gres",
-    "tasks are not placed by the workload manager yet": "distribution",
     "only one user has the cluster": "uid gid",
     "nodes are requested by CPUs, not by sockets or threads": "extra-node-info sockets-per-node"
     " cores-per-socket threads-per-core ntasks-per-core ntasks-per-socket",

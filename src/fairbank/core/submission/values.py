@@ -175,6 +175,23 @@ def whole_nodes(text: str, field: str) -> str:
     return "exclusive" if sharing == "allocation" else sharing
 
 
+class Distribution(NamedTuple):
+    """Distribution of tasks over nodes: block, cyclic, plane or arbitrary. Of a plane, `together`
+    tasks stay on one node.
+    """
+
+    kind: str
+    together: int = 1
+
+
+def distribution(text: str, field: str) -> Distribution:
+    """Return the distribution over nodes; what follows a colon or a comma is about sockets."""
+    kind, has_size, size = re.split("[:,]", text.lower(), maxsplit=1)[0].partition("=")
+    if kind == "plane":
+        return Distribution(kind, count(size, field) if has_size else 1)
+    return Distribution(word("block" if kind == "*" else kind, field, "block cyclic arbitrary"))
+
+
 def yes_or_no(text: str, field: str) -> bool:
     """Return True for yes."""
     return word(text, field, "yes no") == "yes"
@@ -194,6 +211,11 @@ def open_mode(text: str, field: str) -> str:
     """Return `append` or `truncate`, of which the first letter is enough."""
     modes = {"a": "append", "t": "truncate"}
     return modes.get(text[:1].lower()) or word(text, field, " ".join(modes.values()))
+
+
+def whole(text: str, field: str) -> int:
+    """Return a whole number from 0 on."""
+    return _integer(text, field, 0, COUNT_MAX)
 
 
 def priority(text: str, field: str) -> int:

@@ -14,7 +14,7 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation
 
-Distribution = Literal["block", "cyclic", "plane", "arbitrary"]
+StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
 
 
 class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     named: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     relative: int | None = None
-    distribution: Distribution = "block"
+    distribution: StepDistribution = "block"
     plane: int = 1
     exact: bool = False
     overlap: bool = False

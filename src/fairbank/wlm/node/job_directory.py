@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.protocol.messages import StartJob, StartStep
+from fairbank.wlm.protocol.messages import StartJob, StartStep, run_directory, step_directory
 from fairbank.wlm.stepd.step import Step, StepTask, write_step
 
 JOBS, SCRIPT, STEPS = "jobs", "slurm_script", "steps"
@@ -25,7 +25,7 @@ class JobDirectories:
 
     def __init__(self, spool: Path, node: str) -> None:
         """Create the directory of all runs. Raises FairbankError."""
-        self._jobs, self._node = spool / JOBS, node
+        self._spool, self._jobs, self._node = str(spool), spool / JOBS, node
         try:
             self._jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
             spool.chmod(0o700)
@@ -33,8 +33,7 @@ class JobDirectories:
             raise translate_os_error(error, f"cannot create {self._jobs}", field="spool") from error
 
     def path(self, run: Run) -> Path:
-        # Job ids wrap around; with the time of submission no two runs have one directory.
-        return self._jobs / f"{run.job_id}.{run.submitted}.{run.restart}"
+        return Path(run_directory(self._spool, run))
 
     def create(self, start: StartJob, *, kill_wait: float, group: str = "") -> None:
         """Write the directory of a run that will start. Raises FairbankError.
@@ -64,7 +63,7 @@ class JobDirectories:
             raise translate_os_error(error, f"cannot write {path}") from error
 
     def step_path(self, run: Run, step: int) -> Path:
-        return self.path(run) / STEPS / str(step)
+        return Path(step_directory(self._spool, run, step))
 
     def steps(self, run: Run) -> list[int]:
         """Return the numbers of the steps of a run that have a directory."""

@@ -204,6 +204,38 @@ class PingRequest(CommandRequest, frozen=True, tag="ping"):
     """Answer: `release`, `host`, `pid`, `up` in seconds."""
 
 
+class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-step"):
+    """Creation of a step of a running job. Answer: its number `step`, `job_name`, and for each of
+    its nodes `node`, `ranks` and the `directory` of its step daemon.
+
+    `options` are those of srun by long name, as written; of `output` and `error` only patterns of
+    files that the tasks open. `arguments` are those of all tasks, `programs` those of single ranks.
+    `input` is a file that the tasks open; empty: srun gives it. `input_rank` is the only task that
+    gets it; null: all. `terminal` are rows and columns of a terminal for the task 0; empty: none.
+    """
+
+    job: int
+    options: dict[str, str] = {}
+    arguments: tuple[str, ...] = ()
+    programs: dict[int, tuple[str, ...]] = {}
+    environment: bytes = b""
+    directory: str
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
+    limits: dict[str, int] = {}
+    input: str = ""
+    input_rank: int | None = None
+    terminal: tuple[Annotated[int, msgspec.Meta(ge=0, le=65_535)], ...] = ()
+    submit_line: str = ""
+
+
+class EndStepRequest(CommandRequest, frozen=True, tag="end-step"):
+    """End of a step, or a signal to its tasks if `signal` is not 0. The answer is empty."""
+
+    job: int
+    step: int
+    signal: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
+
+
 class ProcessesRequest(CommandRequest, frozen=True, tag="processes"):
     """Processes of a job. Answer: `processes`, each [pid, job, step]."""
 
@@ -242,7 +274,7 @@ AnyRequest = (
     | TopRequest | NotifyRequest | UpdateJobRequest | UpdateNodeRequest | CreateRequest
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
-    | ReconfigureRequest | SetDebugRequest | ShutdownRequest
+    | ReconfigureRequest | SetDebugRequest | ShutdownRequest | CreateStepRequest | EndStepRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

@@ -83,6 +83,17 @@ class StartJob(Message, frozen=True, kw_only=True):
     warning: tuple[SignalNumber, Seconds] | None = None
 
 
+def run_directory(spool: str, run: Run) -> str:
+    """Return the directory of a run below the spool directory of a node."""
+    # Job ids wrap around; with the time of submission no two runs have one directory.
+    return f"{spool}/jobs/{run.job_id}.{run.submitted}.{run.restart}"
+
+
+def step_directory(spool: str, run: Run, step: int) -> str:
+    """Return the directory of a step, where its step daemon listens."""
+    return f"{run_directory(spool, run)}/steps/{step}"
+
+
 class TaskStart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Task to start, and what it has in place of what its step has; empty: nothing."""
 

@@ -33,6 +33,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     partition_update,
 )
 from fairbank.wlm.controller.commands.rows import rows_answer
+from fairbank.wlm.controller.commands.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
@@ -42,6 +43,7 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
 from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
+from fairbank.wlm.core.steps import WlmStep
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 
@@ -91,6 +93,8 @@ class CommandAnswers:
             cmd.RowsRequest: self._rows,
             cmd.ScriptRequest: self._script,
             cmd.WaitRequest: self._wait,
+            cmd.CreateStepRequest: self._create_step,
+            cmd.EndStepRequest: self._end_step,
             cmd.PingRequest: self._ping,
             cmd.ConfigRequest: self._config,
             cmd.StatisticsRequest: self._statistics,
@@ -217,6 +221,29 @@ class CommandAnswers:
 
     async def _wait(self, request: cmd.WaitRequest, user: Submitter) -> Json:
         return {"status": await self._runner.job_end(request.job)}
+
+    async def _create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
+        body = build_step(request, self._runner.state)
+        step = cast("WlmStep", await self._runner.request(user.caller, body))
+        registered = self._nodes.registrations
+        return {
+            "step": step.number,
+            "nodes": [
+                {
+                    "node": grant.node,
+                    "ranks": grant.ranks,
+                    "directory": wire.step_directory(
+                        registered[grant.node].spool, step.run, step.number
+                    ),
+                }
+                for grant in step.grants
+            ],
+        }
+
+    async def _end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
+        body = ev.EndStepOf(request.job, request.step, request.signal)
+        await self._runner.request(user.caller, body)
+        return {}
 
     async def _processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
         processes = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -240,18 +240,30 @@ def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
         )
     for name, text in request.options.items():
         check_text(text, f"--{name[:40]}", is_list=name in _LISTS)
-    for text in (request.directory, *request.arguments):
+    check_text(request.directory, "arguments", is_list=True)
+    if len(script) > most:
+        raise _too_long("the script has", len(script), most)
+    check_words(request.environment, request.arguments)
+
+
+def check_words(environment: bytes, arguments: Sequence[str]) -> None:
+    """Raise InvalidInput for an environment and arguments that no process can be given.
+
+    `environment` has entries NAME=value, separated by NUL.
+    """
+    for text in arguments:
         check_text(text, "arguments", is_list=True)
-    words = [*request.environment.split(b"\0"), *map(os.fsencode, request.arguments)]
+    words = [*environment.split(b"\0"), *map(os.fsencode, arguments)]
     for what, size, limit in (
-        ("the script has", len(script), most),
         ("a variable or argument has", max(map(len, words)), _WORD_MAX),
         ("the environment and the arguments have", sum(map(len, words)), _WORDS_MAX),
     ):
         if size > limit:
-            raise InvalidInput(
-                f"{what} {size:,} bytes", field="script", remedy=f"at most {limit:,} bytes"
-            )
+            raise _too_long(what, size, limit)
+
+
+def _too_long(what: str, size: int, limit: int) -> InvalidInput:
+    return InvalidInput(f"{what} {size:,} bytes", field="script", remedy=f"at most {limit:,} bytes")
 
 
 def check_text(text: str, field: str, *, is_list: bool = False) -> None:

@@ -86,6 +86,8 @@ def _tasks(
     each = step.request.cpus_per_task
     for local, rank in enumerate(grant.ranks):
         symbols: dict[str, int | str] = {
+            "J": f"{step.run.job_id}.{step.number}",
+            "s": step.number,
             "t": rank,
             "n": node_index,
             "N": grant.node.partition(".")[0],
