@@ -49,6 +49,47 @@ class SubmissionAnswer(NamedTuple):
     partition: str = ""
 
 
+class StepToStart(NamedTuple):
+    """Step as srun asks for it.
+
+    `options` are those of srun by long name, as text. `arguments` are those of all tasks,
+    `programs` those of single ranks. `environment` has entries NAME=value. `input` is a file that
+    the tasks open; empty: srun gives it, to the task `input_rank` or to all. `terminal` are rows
+    and columns of a terminal for the task 0; empty: none.
+    """
+
+    options: Mapping[str, str]
+    arguments: Sequence[str]
+    directory: str
+    programs: Mapping[int, Sequence[str]] = {}
+    environment: Sequence[bytes] = ()
+    umask: int = 0o022
+    limits: Mapping[str, int] = {}
+    input: str = ""
+    input_rank: int | None = None
+    terminal: Sequence[int] = ()
+    submit_line: str = ""
+
+
+class StepNode(NamedTuple):
+    """Node of a step: its name, the ranks of its tasks, and the directory of its step daemon."""
+
+    node: str
+    ranks: Sequence[int]
+    directory: str
+
+
+class StartedStep(NamedTuple):
+    """Step that the controller has created."""
+
+    job: int
+    step: int
+    nodes: Sequence[StepNode]
+
+    def __str__(self) -> str:
+        return f"StepId={self.job}.{self.step}"
+
+
 class JobResult(NamedTuple):
     """Result of a request for one job; `error` is None if it was carried out."""
 
@@ -73,6 +114,23 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
         "environment": b64encode(b"\0".join(job.environment)).decode(),
     }
     return SubmissionAnswer(**controller.request("submit", **{**job._asdict(), **coded}))
+
+
+def create_step(controller: Controller, job: int, step: StepToStart) -> StartedStep:
+    """Create a step of a running job. Raises the FairbankError that refuses it.
+
+    Unavailable with the field `busy`: other steps have the cores.
+    """
+    environment = b64encode(b"\0".join(step.environment)).decode()
+    fields = {**step._asdict(), "environment": environment}
+    answer = controller.request("create-step", job=job, **fields)
+    nodes = [StepNode(**node) for node in answer["nodes"]]
+    return StartedStep(job, answer["step"], nodes)
+
+
+def end_step(controller: Controller, step: StartedStep, signal: int = 0) -> None:
+    """End a step, or send its tasks a signal if it is not 0."""
+    controller.request("end-step", job=step.job, step=step.step, signal=signal)
 
 
 def change_jobs(

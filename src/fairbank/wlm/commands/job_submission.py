@@ -28,7 +28,7 @@ from fairbank.wlm.commands.option_errors import bad_value
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 from fairbank.wlm.commands.times import begin_time
 
-_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
 RETRY_SECONDS = 2.0
 _NEVER = "Requested node configuration is not available"
 
@@ -80,8 +80,8 @@ def job_to_submit(
         ]
     )
     check_supported(options)
-    _read_host_files(options)
-    values = _checked_values(name, options)
+    read_host_files(options)
+    values = checked_values(name, options)
     if "quiet" not in options:
         tasks, nodes = requested_tasks(values), named_nodes(values).least
         if tasks is not None and tasks < nodes:
@@ -92,13 +92,13 @@ def job_to_submit(
     return requests.JobToSubmit(
         script=script,
         options=options,
-        directory=_directory(),
+        directory=working_directory(),
         environment=job_environment(
             os.environb, options.get("export"), from_login="get-user-env" in options
         ),
         arguments=arguments,
-        umask=_umask(),
-        limits={limit: _soft_limit(limit) for limit in _LIMITS},
+        umask=own_umask(),
+        limits={limit: soft_limit(limit) for limit in LIMITS},
         host=os.uname().nodename,
         script_name=job_files.script_path(line.script) if line.script else "",
         submit_line=" ".join((name, *line.words)),
@@ -109,12 +109,6 @@ def job_to_submit(
 def _script(name: str, line: SubmissionWords) -> tuple[bytes, Sequence[str]]:
     """Return the script of a job and its arguments."""
     if name == "srun":
-        if "batch" not in line.options:
-            raise InvalidInput(
-                "only srun --batch is supported: there are no steps yet",
-                field="--batch",
-                remedy="run the program in a batch script (sbatch)",
-            )
         if line.script is None:
             raise InvalidInput("No command given to execute.", field="program")
         script = job_files.script_or_program(line.script)
@@ -127,7 +121,7 @@ def _script(name: str, line: SubmissionWords) -> tuple[bytes, Sequence[str]]:
     return job_files.batch_script(line.script, wrapped), line.arguments
 
 
-def _checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
+def checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
     """Return the values of the options, and write times as seconds. Raises BadOption."""
     now, values = int(time.time()), dict[str, Any]()
     for flag, option in options_by_flag(name).items():
@@ -142,7 +136,7 @@ def _checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
     return values
 
 
-def _read_host_files(options: dict[str, str]) -> None:
+def read_host_files(options: dict[str, str]) -> None:
     """Replace the names of files with hosts by the hosts."""
     if (path := options.pop("nodefile", None)) is not None:
         options["nodelist"] = job_files.hosts_in_file(path)
@@ -151,7 +145,7 @@ def _read_host_files(options: dict[str, str]) -> None:
             options[option] = job_files.hosts_in_file(options[option])
 
 
-def _directory() -> str:
+def working_directory() -> str:
     try:
         return os.getcwd()
     except OSError as error:
@@ -162,13 +156,13 @@ def _directory() -> str:
         ) from None
 
 
-def _umask() -> int:
+def own_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
 
 
-def _soft_limit(name: str) -> int:
+def soft_limit(name: str) -> int:
     soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
     return -1 if soft == resource.RLIM_INFINITY else soft
 

@@ -1,4 +1,4 @@
-"""sbatch, and srun --batch: submit a job."""
+"""sbatch and srun: their options and help; another module submits the job or runs the step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairbank.wlm.commands.arguments import CommandOption, print_help, print_ver
 from fairbank.wlm.commands.job_options import read_words
 from fairbank.wlm.commands.option_errors import BadOption, print_bad_option
 
-_USAGE = {"sbatch": "[OPTIONS] [SCRIPT [ARGS...]]", "srun": "--batch [OPTIONS] PROGRAM [ARGS...]"}
+_USAGE = {"sbatch": "[OPTIONS] [SCRIPT [ARGS...]]", "srun": "[OPTIONS] PROGRAM [ARGS...]"}
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -32,6 +32,10 @@ def _run(name: str, words: Sequence[str]) -> int:
         print(f"Usage: {name} {_USAGE[name]}")
     else:
         # Help starts without the client.
+        if name == "srun" and "batch" not in line.options:
+            from fairbank.wlm.commands.srun import run_step
+
+            return run_step(line)
         from fairbank.wlm.commands.job_submission import submit_job
 
         return submit_job(name, line)

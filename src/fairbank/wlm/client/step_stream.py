@@ -1,0 +1,136 @@
+"""Connection of srun to the step daemon of one node: output, input, credit, exits of tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+from fairbank.core.errors import Unavailable
+from fairbank.wlm.client.requests import StepNode
+from fairbank.wlm.protocol import frames
+from fairbank.wlm.protocol.frames import Frame, FrameDecoder, FrameError, encode_frame
+
+CREDIT_BYTES = 1024 * 1024
+"""Output that srun takes before it has written what came earlier."""
+INPUT_WINDOW = 64 * 1024
+"""Input that may be on its way to a node."""
+START_SECONDS = 60.0
+"""Time in which the step daemon must listen."""
+_PAUSE_SECONDS = 0.002, 0.1  # first and longest pause between two attempts to connect
+_CHUNK = 256 * 1024
+
+
+class StepStream:
+    """Connection to a step daemon. It is not blocking.
+
+    `unsent` are the bytes that the socket has not taken, `open_input` the bytes of input that the
+    tasks have not taken. `is_finished`: everything has come.
+    """
+
+    def __init__(self, node: StepNode, origin: str, *, wants_input: bool) -> None:
+        """Connect, as soon as the step daemon listens. Raises Unavailable.
+
+        Args:
+            node: node of the step.
+            origin: "start" for all output that is kept, "end" for what comes from now on, and what
+                no srun has taken.
+            wants_input: whether there is input for the tasks.
+        """
+        self.node = node
+        self.socket = _connect(node)
+        self._decoder = FrameDecoder()
+        self.unsent = bytearray()
+        self.open_input = 0
+        self.is_finished = False
+        request = {"kind": "attach", "from": origin, "input": wants_input}
+        self.socket.sendall(json.dumps(request).encode() + b"\n")
+        line, rest = b"", b""
+        while not rest:
+            data = self.socket.recv(_CHUNK)
+            if not data:
+                raise _ended(node)
+            line, rest, after = (line + data).partition(b"\n")
+        self._first = after
+        self.has_input: bool = json.loads(line)["input"]
+        self.socket.setblocking(False)
+        self.send(frames.CREDIT, CREDIT_BYTES)
+
+    def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
+        """Send a frame as far as the socket takes it; `flush` sends the rest."""
+        if kind == frames.INPUT:
+            self.open_input += len(body)
+        self.unsent += encode_frame(Frame(kind, number, body))
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is left, as far as the socket takes it."""
+        try:
+            while self.unsent:
+                del self.unsent[: self.socket.send(self.unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.unsent.clear()  # the end is read
+
+    def receive(self) -> Iterator[Frame]:
+        """Yield the frames that have come. Raises Unavailable at an early end."""
+        data, self._first = self._first, b""
+        try:
+            data += self.socket.recv(_CHUNK)
+            is_over = not data
+        except BlockingIOError:
+            is_over = False
+        except OSError:
+            is_over = True
+        try:
+            yield from map(self._noted, self._decoder.decode(data))
+        except FrameError as error:
+            raise Unavailable(f"node {self.node.node} sent {error}") from error
+        if is_over and not self.is_finished:
+            raise _ended(self.node)
+
+    def _noted(self, frame: Frame) -> Frame:
+        if frame.kind == frames.INPUT_TAKEN:
+            self.open_input -= frame.number
+        elif frame.kind == frames.FINISHED:
+            self.is_finished = True
+        return frame
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def exit_status(frame: Frame) -> int:
+    """Return the wait status of a frame EXITED."""
+    status: int = struct.unpack("!i", frame.body)[0]
+    return status
+
+
+def _connect(node: StepNode) -> socket.socket:
+    """Return a connection to a step daemon, which may not listen yet."""
+    ends, pause = time.monotonic() + START_SECONDS, _PAUSE_SECONDS[0]
+    while True:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            # The kernel takes only 107 bytes of a path.
+            folder = os.open(node.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                connection.connect(f"/proc/self/fd/{folder}/socket")
+            finally:
+                os.close(folder)
+            return connection
+        except OSError as error:
+            connection.close()
+            if time.monotonic() >= ends:
+                text = f"no answer from the step daemon on node {node.node}: {error.strerror}"
+                raise Unavailable(text, remedy="see the log of its node daemon") from error
+        time.sleep(pause)
+        pause = min(2 * pause, _PAUSE_SECONDS[1])
+
+
+def _ended(node: StepNode) -> Unavailable:
+    return Unavailable(f"the step daemon on node {node.node} has ended before its step")

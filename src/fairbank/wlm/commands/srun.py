@@ -1,0 +1,193 @@
+"""srun: run a step of a job, or with --batch submit one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
+from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.support import NO_EFFECT, check_supported
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands import job_submission as submission
+from fairbank.wlm.commands.job_environment import job_environment
+from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
+from fairbank.wlm.commands.slurm_errors import print_failure
+from fairbank.wlm.commands.step_output import STANDARD, StepOutput
+from fairbank.wlm.commands.step_run import StepRun, StepWishes
+from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
+
+BUSY_SECONDS = 0.1, 5.0
+"""First and longest pause between two attempts to create a step that must wait."""
+_OF_TASK = re.compile(r"%\d*[tnN]")
+_OWN_FILES = ("output", "error", "input")
+
+
+def run_step(line: SubmissionWords) -> int:
+    """Run the step of a command line within its job, and return the exit code."""
+    if line.script is None:
+        raise InvalidInput("No command given to execute.", field="program")
+    options = merged_options([variable_options("srun", os.environ), line.options])
+    check_supported(options)
+    submission.read_host_files(options)
+    values = submission.checked_values("srun", options)
+    for option in sorted(options.keys() & NO_EFFECT) if "quiet" not in options else ():
+        print(f"srun: --{option} has no effect", file=sys.stderr)
+    with Controller() as controller:
+        return _run(controller, line, options, values)
+
+
+def _run(
+    controller: Controller,
+    line: SubmissionWords,
+    options: dict[str, str],
+    values: Mapping[str, Any],
+) -> int:
+    files = {name: options.pop(name, "") for name in _OWN_FILES}
+    for name in ("output", "error"):
+        if files[name].lower() == "none":
+            options[name] = os.devnull
+        elif _OF_TASK.search(files[name]):
+            options[name] = files[name]
+    has_terminal = "pty" in options
+    step = requests.StepToStart(
+        options=options,
+        arguments=[_program(line.script or ""), *line.arguments],
+        directory=values.get("chdir") or submission.working_directory(),
+        environment=job_environment(os.environb, options.get("export"), from_login=False),
+        umask=submission.own_umask(),
+        limits={limit: submission.soft_limit(limit) for limit in submission.LIMITS},
+        input=os.devnull if files["input"].lower() == "none" else "",
+        input_rank=int(files["input"]) if files["input"].isdecimal() else None,
+        terminal=_terminal_size() if has_terminal else (),
+        submit_line=" ".join(("srun", *line.words)),
+    )
+    try:
+        started = _create(controller, values["jobid"], step, options, values)
+    except FairbankError as error:
+        job = values["jobid"]
+        print_failure("srun", error, f"srun: error: Unable to create step for job {job}: ")
+        return 1
+    ranks = sum(len(node.ranks) for node in started.nodes)
+    output = StepOutput(
+        _descriptors(files, options, started),
+        ranks,
+        has_labels="label" in options,
+        is_buffered=not ("unbuffered" in options or has_terminal),
+    )
+    wishes = StepWishes(
+        kills_on_failure=values.get("kill-on-bad-exit", False),
+        wait_seconds=values.get("wait", 0),
+        has_terminal=has_terminal,
+        is_quiet="quiet" in options,
+    )
+    stdin = None if step.input else _input(files["input"])
+    followed = StepRun(controller, started, output, stdin, wishes)
+    if not has_terminal:
+        return followed.follow()
+    with RawTerminal():
+        return followed.follow()
+
+
+def _create(
+    controller: Controller,
+    job: int,
+    step: requests.StepToStart,
+    options: Mapping[str, str],
+    values: Mapping[str, Any],
+) -> requests.StartedStep:
+    """Create the step, as soon as other steps leave it enough cores."""
+    pause, is_told = BUSY_SECONDS[0], "quiet" in options
+    ends = time.monotonic() + values["immediate"] if "immediate" in values else None
+    while True:
+        try:
+            started = requests.create_step(controller, job, step)
+        except Unavailable as error:
+            if error.field != "busy" or (ends is not None and time.monotonic() >= ends):
+                raise
+            if not is_told:
+                what = f"Job {job} step creation temporarily disabled, retrying"
+                print(f"srun: {what} ({error.message})", file=sys.stderr, flush=True)
+            is_told = True
+        else:
+            if pause > BUSY_SECONDS[0] and "quiet" not in options:
+                print(f"srun: Step created for {started}", file=sys.stderr, flush=True)
+            return started
+        time.sleep(pause)
+        pause = min(2 * pause, BUSY_SECONDS[1])
+
+
+def _program(name: str) -> str:
+    """Return the path of a program; its name if there is none, so that the task says so."""
+    return name if "/" in name else shutil.which(name) or name
+
+
+def _descriptors(
+    files: Mapping[str, str], options: Mapping[str, str], step: requests.StartedStep
+) -> dict[int, int]:
+    """Return where srun writes output and errors, by kind of frame."""
+    descriptors = dict(STANDARD)
+    mode = os.O_APPEND if options.get("open-mode") == "append" else os.O_TRUNC
+    for kind, name in ((OUTPUT, "output"), (ERRORS, "error")):
+        pattern = files[name]
+        if not pattern or name in options or pattern.lower() == "all":
+            continue
+        symbols: dict[str, int | str] = {
+            "A": os.environ.get("SLURM_ARRAY_JOB_ID", str(step.job)),
+            "a": os.environ.get("SLURM_ARRAY_TASK_ID", "4294967294"),
+            "j": step.job,
+            "J": f"{step.job}.{step.step}",
+            "s": step.step,
+            "u": os.environ.get("USER", ""),
+            "x": os.environ.get("SLURM_JOB_NAME", ""),
+        }
+        path = expand_pattern(pattern, symbols, field=f"--{name}")
+        descriptors[kind] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | mode, 0o666)
+        if name == "output" and not files["error"]:
+            descriptors[ERRORS] = descriptors[OUTPUT]
+    return descriptors
+
+
+def _input(text: str) -> int:
+    """Return the descriptor with the input: a file, or standard input."""
+    if not text or text.isdecimal() or text.lower() == "all":
+        return 0
+    try:
+        return os.open(text, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InvalidInput(
+            f"Could not open stdin file: {text}: {error.strerror}", field="--input"
+        ) from error
+
+
+def _terminal_size() -> tuple[int, int]:
+    try:
+        columns, rows = os.get_terminal_size(0)
+    except OSError:
+        return 24, 80
+    return rows, columns
+
+
+class RawTerminal:
+    """Terminal in raw mode, as the program on the other end has it."""
+
+    def __enter__(self) -> None:
+        import termios
+        import tty
+
+        self._before: list[Any] | None = None
+        if os.isatty(0):
+            self._before = termios.tcgetattr(0)
+            tty.setraw(0)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            import termios
+
+            termios.tcsetattr(0, termios.TCSADRAIN, self._before)

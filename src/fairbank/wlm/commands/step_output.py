@@ -1,0 +1,66 @@
+"""Output of the tasks of a step, as srun prints it: whole lines, with or without labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
+
+LINE_MAX = 64 * 1024
+"""Longest part of a line that waits for its end."""
+
+
+class StepOutput:
+    """Output of tasks. Each stream keeps the line that is not complete."""
+
+    def __init__(
+        self, files: Mapping[int, int], ranks: int, *, has_labels: bool, is_buffered: bool
+    ) -> None:
+        """Begin.
+
+        Args:
+            files: descriptors for output and errors, by kind of frame; a kind that is missing is
+                not shown.
+            ranks: number of all tasks.
+            has_labels: whether each line begins with the rank of its task.
+            is_buffered: whether only whole lines are written.
+        """
+        self._files, self._width = files, len(str(ranks - 1))
+        self._has_labels, self._is_buffered = has_labels, is_buffered
+        self._rest: dict[tuple[int, int], bytes] = {}
+
+    def write(self, kind: int, rank: int, data: bytes) -> None:
+        """Write what a task has written. Raises OSError.
+
+        Args:
+            kind: OUTPUT or ERRORS.
+            rank: rank of the task.
+            data: empty at the end of the stream.
+        """
+        if kind not in self._files:
+            return
+        if not (self._has_labels or self._is_buffered):
+            self._write(kind, data)
+            return
+        text = self._rest.pop((kind, rank), b"") + data
+        end = text.rfind(b"\n") + 1 if data and self._is_buffered else len(text)
+        if len(text) - end > LINE_MAX:
+            end = len(text)
+        if end < len(text):
+            self._rest[kind, rank] = text[end:]
+        self._write(kind, self._labelled(rank, text[:end]) if self._has_labels else text[:end])
+
+    def _labelled(self, rank: int, text: bytes) -> bytes:
+        label = b"%*d: " % (self._width, rank)
+        # Not at carriage returns, as splitlines does.
+        *lines, last = text.split(b"\n")
+        return b"".join(label + line + b"\n" for line in lines) + (label + last if last else b"")
+
+    def _write(self, kind: int, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._files[kind], data) :]
+
+
+STANDARD: Mapping[int, int] = {OUTPUT: 1, ERRORS: 2}
+"""Standard output and error output."""

@@ -1,0 +1,245 @@
+"""Running step as srun follows it: output, input, signals and the ends of its tasks."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairbank.core.errors import FairbankError
+from fairbank.core.hostlist import compress
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status
+from fairbank.wlm.commands.step_output import StepOutput
+from fairbank.wlm.protocol import frames
+from fairbank.wlm.protocol.frames import Frame
+
+_FORWARDED = tuple(getattr(signal, f"SIG{name}") for name in "HUP QUIT TERM USR1 USR2 CONT".split())
+_ABORT_SECONDS = 1.0  # within which a second Ctrl-C is sent to the tasks
+_CHUNK = 32 * 1024
+
+
+class StepWishes(NamedTuple):
+    """What srun does beside showing output.
+
+    `kills_on_failure`: the first task that fails ends the others (-K). `wait_seconds` after the
+    first end of a task the others are ended (-W); 0: never. `has_terminal`: --pty.
+    """
+
+    kills_on_failure: bool = False
+    wait_seconds: int = 0
+    has_terminal: bool = False
+    is_quiet: bool = False
+
+
+class StepRun:
+    """Step that runs, until all of its tasks have ended.
+
+    Invariants: `_running` are the ranks of the tasks that have not ended. `_exits` have the ends
+    that have not been told yet, with their node and status. `_code` is the highest exit code.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        step: requests.StartedStep,
+        output: StepOutput,
+        stdin: int | None,
+        wishes: StepWishes,
+    ) -> None:
+        """Begin to follow a step. `stdin` is the descriptor with its input; None: it has none."""
+        self._controller, self._step, self._output = controller, step, output
+        self._stdin, self._wishes = stdin, wishes
+        self._running = {rank for node in step.nodes for rank in node.ranks}
+        self._tasks = len(self._running)
+        self._exits: dict[tuple[str, int], list[int]] = {}
+        self._code = 0
+        self._ends_at: float | None = None
+        self._interrupted_at = -_ABORT_SECONDS
+        self._interrupts = 0
+        self._is_ending = False
+        self._selector = selectors.PollSelector()  # epoll takes no files
+        self._streams: list[StepStream] = []
+
+    def follow(self, origin: str = "end") -> int:
+        """Follow the step to its end, and return srun's exit code."""
+        wakeup, wakeup_end = os.pipe()
+        for end in (wakeup, wakeup_end):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGWINCH, *_FORWARDED):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(wakeup, selectors.EVENT_READ, self._take_signals)
+        wants_input = self._stdin is not None
+        for node in self._step.nodes:
+            stream = StepStream(node, origin, wants_input=wants_input)
+            self._streams.append(stream)
+            self._receive(stream)
+        while any(not stream.is_finished for stream in self._streams):
+            self._watch()
+            for key, _ in self._selector.select(self._pause()):
+                key.data(key.fileobj)
+            self._tell_exits()
+            self._end_in_time()
+        self._tell_exits()
+        return self._code
+
+    # ------------------------------------------------------------------ what comes
+
+    def _watch(self) -> None:
+        """Wait for what can come, or go, now."""
+        for stream in self._streams:
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if stream.unsent else 0)
+            self._register(stream.socket, 0 if stream.is_finished else events, self._serve)
+        if self._stdin is not None:
+            takers = [stream for stream in self._streams if stream.has_input]
+            is_open = all(stream.open_input + _CHUNK <= INPUT_WINDOW for stream in takers)
+            events = selectors.EVENT_READ if takers and is_open else 0
+            self._register(self._stdin, events, self._read_input)
+
+    def _register(self, file: object, events: int, handler: object) -> None:
+        known = self._selector.get_map().get(file)  # type: ignore[call-overload]
+        if known is not None and known.events != events:
+            self._selector.unregister(file)  # type: ignore[arg-type]
+            known = None
+        if known is None and events:
+            self._selector.register(file, events, handler)  # type: ignore[arg-type]
+
+    def _serve(self, connection: object) -> None:
+        stream = next(one for one in self._streams if one.socket is connection)
+        stream.flush()
+        self._receive(stream)
+
+    def _receive(self, stream: StepStream) -> None:
+        written = 0
+        for frame in stream.receive():
+            if frame.kind in (frames.OUTPUT, frames.ERRORS):
+                self._output.write(frame.kind, frame.number, frame.body)
+                written += len(frame.body)
+            elif frame.kind == frames.EXITED:
+                self._note_exit(stream.node.node, frame)
+        if written:
+            stream.send(frames.CREDIT, written)
+
+    def _read_input(self, _: object) -> None:
+        assert self._stdin is not None  # noqa: S101 - only then is it called
+        try:
+            data = os.read(self._stdin, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:  # a terminal that has gone
+            data = b""
+        for stream in self._streams:
+            if stream.has_input and not stream.is_finished:
+                stream.send(frames.INPUT, 0, data)
+        if not data:
+            self._register(self._stdin, 0, None)
+            self._stdin = None
+
+    # ------------------------------------------------------------------ ends of tasks
+
+    def _note_exit(self, node: str, frame: Frame) -> None:
+        status = exit_status(frame)
+        self._running.discard(frame.number)
+        self._exits.setdefault((node, status), []).append(frame.number)
+        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        self._code = max(self._code, code)
+
+    def _tell_exits(self) -> None:
+        """Print how tasks have ended, as Slurm does, and end the others if that is wished."""
+        exits, self._exits = self._exits, {}
+        for (node, status), ranks in exits.items():
+            if status and not self._wishes.is_quiet:
+                self._print(f"error: {node}: {_tasks(ranks)}: {_words(status)}")
+        if not self._running or not exits:
+            return
+        if self._wishes.kills_on_failure and any(status for _, status in exits):
+            self._end("Terminating")
+        elif self._wishes.wait_seconds and self._ends_at is None:
+            self._ends_at = time.monotonic() + self._wishes.wait_seconds
+
+    def _end_in_time(self) -> None:
+        if self._ends_at is not None and time.monotonic() >= self._ends_at and self._running:
+            self._ends_at = None
+            self._print(f"First task exited {self._wishes.wait_seconds}s ago")
+            self._print_state()
+            self._end("Terminating")
+
+    def _pause(self) -> float | None:
+        return None if self._ends_at is None else max(self._ends_at - time.monotonic(), 0)
+
+    def _end(self, word: str) -> None:
+        if self._is_ending:
+            return
+        self._is_ending = True
+        self._print(f"{word} {self._step}")
+        try:
+            requests.end_step(self._controller, self._step)
+        except FairbankError as error:
+            self._print(f"error: {error.message}")
+
+    # ------------------------------------------------------------------ signals
+
+    def _take_signals(self, wakeup: object) -> None:
+        for number in os.read(wakeup, 64):  # type: ignore[arg-type]
+            if number == signal.SIGINT:
+                self._interrupt()
+            elif number == signal.SIGWINCH:
+                self.send_size()
+            elif number in _FORWARDED and number != signal.SIGCONT:
+                self._send(number)
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: first the state of the tasks; within a second SIGINT to them; then the end."""
+        now = time.monotonic()
+        is_early, self._interrupted_at = now - self._interrupted_at < _ABORT_SECONDS, now
+        self._interrupts = self._interrupts + 1 if is_early else 1
+        if self._interrupts == 1:
+            self._print("interrupt (one more within 1 sec to abort)")
+            self._print_state()
+        elif self._interrupts == 2:
+            self._print(f"sending Ctrl-C to {self._step}")
+            self._send(signal.SIGINT)
+        else:
+            self._end("forcing job termination:")
+
+    def _send(self, number: int) -> None:
+        for stream in self._streams:
+            if not stream.is_finished:
+                stream.send(frames.SIGNAL, number)
+
+    def send_size(self) -> None:
+        """Tell the step the size of the terminal."""
+        if self._wishes.has_terminal and self._streams:
+            columns, rows = os.get_terminal_size(0)
+            self._streams[0].send(frames.WINDOW_SIZE, 0, struct.pack("!HH", rows, columns))
+
+    def _print_state(self) -> None:
+        ended = set(range(self._tasks)) - self._running
+        for ranks, word in ((self._running, "running"), (ended, "exited")):
+            if ranks:
+                self._print(f"{self._step} {_tasks(sorted(ranks))}: {word}")
+
+    def _print(self, text: str) -> None:
+        line_end = "\r\n" if self._wishes.has_terminal else "\n"
+        print(f"srun: {text}", end=line_end, file=sys.stderr, flush=True)
+
+
+def _tasks(ranks: Sequence[int]) -> str:
+    """Return ranks as Slurm writes them: `task 3`, `tasks 0-3`."""
+    text = compress([str(rank) for rank in sorted(ranks)]).strip("[]")
+    return f"task{'s' if len(ranks) > 1 else ''} {text}"
+
+
+def _words(status: int) -> str:
+    """Return how a task ended, in Slurm's words."""
+    if os.WIFSIGNALED(status):
+        text = signal.strsignal(os.WTERMSIG(status)) or f"signal {os.WTERMSIG(status)}"
+        return f"{text} (core dumped)" if os.WCOREDUMP(status) else text
+    return f"Exited with exit code {os.WEXITSTATUS(status)}"
