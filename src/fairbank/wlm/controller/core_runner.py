@@ -42,6 +42,7 @@ from fairbank.wlm.core.effects import (
     StoreRows,
 )
 from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
+from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
@@ -93,6 +94,7 @@ class CoreRunner:
         self._answers: dict[int, asyncio.Future[object]] = {}
         self._last_number = 0
         self._waiting: defaultdict[int, set[asyncio.Future[int]]] = defaultdict(set)
+        self._watched: defaultdict[int, set[asyncio.Future[None]]] = defaultdict(set)
         # SQLite's connection is used by one thread at a time, and a sync must not stop the loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
         rows = [*store.rows()]
@@ -185,6 +187,25 @@ class CoreRunner:
         finally:
             if number in self._waiting:  # the waiting command was killed
                 self._waiting[number].discard(end)
+
+    async def job_start(self, number: int) -> WlmJob:
+        """Return a job when it runs, or has ended. Raises NotFound."""
+        while True:
+            job = self.state.jobs.get(number)
+            if job is None:
+                raise NotFound(
+                    f"there is no job {number}", field="job", remedy="squeue lists the jobs"
+                )
+            if job.state is JobState.RUNNING or job.state.has_ended:
+                await self.committed()
+                return job
+            change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._watched[number].add(change)
+            try:
+                await change
+            finally:
+                if number in self._watched:
+                    self._watched[number].discard(change)
 
     # ------------------------------------------------------------------ stored data
 
@@ -323,10 +344,14 @@ class CoreRunner:
         return [self.state.jobs[job.number] for job in self.state.index.with_id(number)]
 
     def _notify_waiting(self, changes: CommitData) -> None:
-        """Answer those who wait for a job that has ended."""
-        if not self._waiting:
+        """Answer those who wait for a job that has ended, or watch for its start."""
+        if not (self._waiting or self._watched):
             return
         jobs = [row.value for row in changes.rows if isinstance(row.value, WlmJob)]
+        for number in {job.number for job in jobs} & self._watched.keys():
+            for change in self._watched.pop(number):
+                if not change.done():
+                    change.set_result(None)
         ended = {job.request.array or job.number for job in jobs if job.state.has_ended}
         ended |= {job.number for job in jobs if job.state.has_ended}
         for number in ended & self._waiting.keys():

@@ -12,7 +12,7 @@ from fairbank.wlm.core.effects import CoreEffect, StoredRow
 from fairbank.wlm.core.ends import settle_dependencies
 from fairbank.wlm.core.factors.usage import note_associations
 from fairbank.wlm.core.jobs import Moment
-from fairbank.wlm.core.requests import cluster_requests, job_requests
+from fairbank.wlm.core.requests import cluster_requests, job_requests, step_requests
 from fairbank.wlm.core.requests.job_updates import update
 from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import WlmSettings
@@ -31,8 +31,9 @@ _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
     ev.SendSignal: job_requests.signal,
     ev.SendNotice: job_requests.notify,
     ev.TopJob: job_requests.move_to_top,
-    ev.CreateStep: step_changes.create,
-    ev.EndStepOf: step_changes.end,
+    ev.CompleteJob: step_requests.complete_job,
+    ev.CreateStep: step_requests.create,
+    ev.EndStepOf: step_requests.end,
     ev.UpdateNode: cluster_requests.update_node,
     ev.UpdatePartition: cluster_requests.update_partition,
     ev.DeletePartition: cluster_requests.delete_partition,

@@ -122,6 +122,13 @@ class SendNotice(NamedTuple):
     text: str
 
 
+class CompleteJob(NamedTuple):
+    """End of a job without a script, by srun or salloc. `status` is that of wait(2)."""
+
+    job: int
+    status: int
+
+
 class CreateStep(NamedTuple):
     """Creation of a step of a running job. `launch` is what its tasks execute, which the core does
     not know.
@@ -186,7 +193,7 @@ class DeleteReservation(NamedTuple):
 
 RequestBody = (
     SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | SendNotice
-    | CreateStep | EndStepOf | TopJob | UpdateNode | UpdatePartition | DeletePartition
+    | CompleteJob | CreateStep | EndStepOf | TopJob | UpdateNode | UpdatePartition | DeletePartition
     | SetReservation | DeleteReservation
 )  # fmt: skip
 

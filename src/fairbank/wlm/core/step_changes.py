@@ -1,4 +1,4 @@
-"""Creation and ends of steps: requests of srun and scancel, messages from nodes, ends of runs."""
+"""Ends of steps: what their nodes report, and the end of their run."""
 
 from __future__ import annotations
 
@@ -7,91 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.core.errors import Conflict, NotFound
-from fairbank.wlm.core.effects import StartTasks
-from fairbank.wlm.core.events import Caller, CreateStep, EndStepOf, StepChanged
-from fairbank.wlm.core.job_states import JobState
-from fairbank.wlm.core.jobs import WlmJob, WlmRun
-from fairbank.wlm.core.requests.rights import check_owner
-from fairbank.wlm.core.steps import EndedStep, WlmStep, place_step
+from fairbank.wlm.core.events import StepChanged
+from fairbank.wlm.core.jobs import WlmRun
+from fairbank.wlm.core.steps import EndedStep, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus
 
 SIGTERM, SIGKILL = 15, 9
-STEPS_MAX = 40_000
-"""Steps that a run may have, as MaxStepCount of Slurm."""
 _UNKNOWN = "ended by the controller"
-
-
-def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
-    """Create a step of a running job, and let its nodes start the tasks.
-
-    Raises:
-        Unavailable: other steps have the cores.
-        FairbankError: the job is not running, belongs to another user, or has too little.
-    """
-    job, run = _running_job(tx, caller, body.job)
-    if run.steps >= STEPS_MAX:
-        raise Conflict(
-            f"job {job.name} has had {STEPS_MAX:,} steps", field="step", remedy="use another job"
-        )
-    nodes = tx.state.configured
-    threads = min(nodes[name].threads for name in run.allocation.nodes if name in nodes)
-    others = tx.state.steps_of(run.run)
-    step = WlmStep(
-        run=run.run,
-        number=run.steps,
-        uid=caller.uid,
-        request=body.step,
-        grants=(grants := place_step(body.step, run.allocation, threads, others)),
-        started=tx.now,
-        left=tuple(grant.node for grant in grants),
-    )
-    tx.put("steps", step.key, step)
-    tx.put_run(job, run, steps=run.steps + 1)
-    for grant in grants:
-        tx.send(grant.node, StartTasks(step, body.launch))
-    return step
-
-
-def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
-    """End a step, or send its tasks a signal. Raises NotFound if it has ended."""
-    _, run = _running_job(tx, caller, body.job)
-    step = next((one for one in tx.state.steps_of(run.run) if one.number == body.step), None)
-    if step is None:
-        raise NotFound(
-            f"job {body.job} has no step {body.step} that runs",
-            field="step",
-            remedy="squeue -s lists the steps",
-        )
-    if body.signal in (0, SIGKILL):
-        tx.put(
-            "steps",
-            step.key,
-            msgspec.structs.replace(step, end=step.end or "CANCELLED", canceller=caller.uid),
-        )
-    for node in step.left:
-        tx.send(
-            node, EndStep(run=step.run, step=step.number, number=body.signal, reason="CANCELLED")
-        )
-
-
-def _running_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
-    job = tx.state.jobs.get(number)
-    if job is None:
-        raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
-    check_owner(tx.state.settings, caller, job)
-    run = job.active_run
-    if run is None or job.state is not JobState.RUNNING:
-        raise Conflict(
-            f"job {job.name} is {job.state.shown}, and has no steps",
-            field="ended" if job.state.has_ended else job.state.base.lower(),
-            remedy="only a job that is running can have steps",
-        )
-    return job, run
-
-
-# ------------------------------------------------------------------ from nodes
 
 
 def record_change(tx: Transition, message: StepChanged) -> None:

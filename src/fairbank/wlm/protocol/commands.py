@@ -46,11 +46,12 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
     `options` are the long names of options with their values as written. `environment` has entries
     NAME=value, separated by NUL. `limits` are soft limits by the names of setrlimit(2) without
     RLIMIT_, -1 for none. `host` is where the command runs, `script_name` the path of the script as
-    it was named; empty for --wrap and standard input. `submit_line` is the command line.
+    it was named; empty for --wrap and standard input. `submit_line` is the command line. Without a
+    script, srun or salloc runs steps in the job and completes it.
     """
 
-    script: bytes
     directory: str
+    script: bytes = b""
     options: dict[str, str] = {}
     arguments: tuple[str, ...] = ()
     environment: bytes = b""
@@ -59,7 +60,7 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
     host: str = ""
     script_name: str = ""
     submit_line: str = ""
-    command: Literal["sbatch", "srun"] = "sbatch"
+    command: Literal["sbatch", "srun", "salloc"] = "sbatch"
 
 
 class RowFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,6 +205,23 @@ class PingRequest(CommandRequest, frozen=True, tag="ping"):
     """Answer: `release`, `host`, `pid`, `up` in seconds."""
 
 
+class WaitStartRequest(CommandRequest, frozen=True, tag="wait-start"):
+    """Wait for the start of a job, at most for some seconds; null: as long as it takes.
+
+    Answer: its `state` and `reason`, and when it runs the `environment` of its first node.
+    """
+
+    job: int
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
+
+
+class CompleteRequest(CommandRequest, frozen=True, tag="complete"):
+    """End of a job without a script, with a status of wait(2). The answer is empty."""
+
+    job: int
+    status: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] = 0
+
+
 class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-step"):
     """Creation of a step of a running job. Answer: its number `step`, and for each of its `nodes`
     `node`, `ranks` and the `directory` of its step daemon.
@@ -275,6 +293,7 @@ AnyRequest = (
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
     | ReconfigureRequest | SetDebugRequest | ShutdownRequest | CreateStepRequest | EndStepRequest
+    | WaitStartRequest | CompleteRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

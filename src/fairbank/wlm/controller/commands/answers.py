@@ -38,6 +38,7 @@ from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter,
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
+from fairbank.wlm.controller.nodes.node_requests import allocation_variables
 from fairbank.wlm.controller.state_store import digest
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
@@ -93,6 +94,8 @@ class CommandAnswers:
             cmd.RowsRequest: self._rows,
             cmd.ScriptRequest: self._script,
             cmd.WaitRequest: self._wait,
+            cmd.WaitStartRequest: self._wait_start,
+            cmd.CompleteRequest: self._complete,
             cmd.CreateStepRequest: self._create_step,
             cmd.EndStepRequest: self._end_step,
             cmd.PingRequest: self._ping,
@@ -140,10 +143,12 @@ class CommandAnswers:
         environment = submission_environment(
             request.environment, request.options, request.directory, request.host
         )
-        files = StoredFiles(digest(request.script), digest(environment))
+        script = digest(request.script) if request.script else ""
+        files = StoredFiles(script, digest(environment))
         body = build_submission(request, user, files, runner.state, runner.now().wall)
         if not body.test_only:
-            await runner.put_script(request.script)
+            if request.script:
+                await runner.put_script(request.script)
             await runner.put_script(environment)
         accepted = cast("JobAccepted", await runner.request(user.caller, body))
         expected = accepted.expected
@@ -217,10 +222,33 @@ class CommandAnswers:
 
     async def _script(self, request: cmd.ScriptRequest, user: Submitter) -> Json:
         job = self._own_jobs(request.job, user)[0]
+        if not job.submission.script:
+            raise NotFound(
+                f"job {job.name} has no batch script", field="job", remedy="sbatch submits one"
+            )
         return {"script": await self._runner.script(job.submission.script)}
 
     async def _wait(self, request: cmd.WaitRequest, user: Submitter) -> Json:
         return {"status": await self._runner.job_end(request.job)}
+
+    async def _wait_start(self, request: cmd.WaitStartRequest, user: Submitter) -> Json:
+        runner = self._runner
+        try:
+            async with asyncio.timeout(request.seconds):
+                job = await runner.job_start(request.job)
+        except TimeoutError:
+            job = runner.state.jobs[request.job]
+        check_owner(runner.state.settings, user.caller, job)
+        variables = allocation_variables(runner, job) if job.active_run else {}
+        return {
+            "state": job.state.shown,
+            "reason": job.shown_reason(runner.now().wall),
+            "environment": variables,
+        }
+
+    async def _complete(self, request: cmd.CompleteRequest, user: Submitter) -> Json:
+        await self._runner.request(user.caller, ev.CompleteJob(request.job, request.status))
+        return {}
 
     async def _create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
         body = build_step(request, self._runner.state)

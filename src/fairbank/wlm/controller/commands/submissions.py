@@ -197,7 +197,8 @@ def _submission(
         output=values.get("output", ""),
         error=values.get("error", ""),
         open_mode=values.get("open-mode", ""),
-        may_requeue="no-requeue" not in values
+        may_requeue=bool(files.script)
+        and "no-requeue" not in values
         and ("requeue" in values or settings.jobs.job_requeue),
         no_kill=values.get("no-kill", False),
         kill_invalid=values.get("kill-on-invalid-dep", False),
@@ -232,7 +233,8 @@ def _command(request: SubmitRequest) -> str:
 def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
     """Raise InvalidInput for a script that is none, and for what no process can be given."""
     script, most = request.script, settings.scheduling.script_max
-    if not script.startswith(b"#!") or b"\0" in script:
+    has_script = bool(script) or request.command == "sbatch" or "batch" in request.options
+    if (has_script and not script.startswith(b"#!")) or b"\0" in script:
         raise InvalidInput(
             "this is not a batch script: its first line does not begin with #!, or it is binary",
             field="script",

@@ -18,7 +18,7 @@ NO_TASK = 2**32 - 2
 jobs").
 """
 _IDLE = b"#!/bin/sh\nexec sleep 100000000\n"
-"""Script on the nodes of a job that do not run its batch script: it holds the run there."""
+"""Script on the nodes of a job that do not run a batch script: it holds the run there."""
 
 
 class StartDetails(NamedTuple):
@@ -45,7 +45,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
         InvalidInput: a file pattern has a symbol whose value has a slash.
     """
     run, submission = start.run, start.submission
-    if node != run.batch_node:
+    if node != run.batch_node or not submission.script:
         return StartJob(
             run=run.run,
             script=_IDLE,

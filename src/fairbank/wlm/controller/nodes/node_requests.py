@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.nodes.job_environment import run_variables
 from fairbank.wlm.controller.nodes.job_start import (
     StartDetails,
     bound_cpus,
@@ -16,6 +18,7 @@ from fairbank.wlm.controller.nodes.job_start import (
 )
 from fairbank.wlm.controller.nodes.step_start import start_step_message
 from fairbank.wlm.core.effects import ChangeLimit, StartRun, StartTasks
+from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import TIME_LIMIT, EndJob, StartJob, StartStep
 
@@ -35,14 +38,12 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
         FairbankError: it cannot be started.
     """
     submission = start.submission
-    script = await runner.script(submission.script)
+    script = await runner.script(submission.script) if submission.script else b""
     environment = await runner.script(submission.environment) if submission.environment else b""
-    rules = runner.state.partitions.get(start.run.allocation.partition)
-    wanted = start.request.wanted
     details = StartDetails(
         script,
         environment,
-        wanted if rules is None else rules.with_default_memory(wanted),
+        _wanted(runner.state, start),
         array_tasks(runner.state, start.request.array),
         bound_cpus(start, runner.settings.nodes, host_cpus())
         if runner.settings.scheduling.affinity
@@ -51,6 +52,24 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
         now=runner.now().wall,
     )
     return start_message(start, node, details)
+
+
+def _wanted(state: CoreState, start: StartRun) -> ResourceRequest:
+    """Return what a job requests, with the defaults of its partition."""
+    rules, wanted = state.partitions.get(start.run.allocation.partition), start.request.wanted
+    return wanted if rules is None else rules.with_default_memory(wanted)
+
+
+def allocation_variables(runner: CoreRunner, job: WlmJob) -> dict[str, str]:
+    """Return the variables of a job that runs, for srun and salloc."""
+    if (run := job.active_run) is None:
+        return {}
+    start = StartRun(run, job.request, job.submission, None)
+    tasks = array_tasks(runner.state, job.request.array)
+    begun = (run.started or run.allocated).wall
+    variables = run_variables(start, _wanted(runner.state, start), tasks, begun)
+    del variables["ENVIRONMENT"]
+    return variables
 
 
 def step_request(runner: CoreRunner, node: str, start: StartTasks) -> StartStep:
