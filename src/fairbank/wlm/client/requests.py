@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import FairbankError
-from fairbank.wlm.client.connection import Controller, error_of
+from fairbank.wlm.client.connection import ANSWER_SECONDS, Controller, error_of
 
 Filter = Mapping[str, Any]
 """What rows or jobs must have: `users`, `partitions`, `states`, ..., each a list of names."""
 
 
 class JobToSubmit(NamedTuple):
-    """Job as it is submitted.
+    """Job as it is submitted. Without a script, srun or salloc runs steps in it.
 
     `options` are those of sbatch by long name, as text. `environment` has entries NAME=value.
     `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none.
@@ -90,6 +90,14 @@ class StartedStep(NamedTuple):
         return f"StepId={self.job}.{self.step}"
 
 
+class JobStart(NamedTuple):
+    """State of a job that was waited for; its `environment` when it runs, else empty."""
+
+    state: str
+    reason: str
+    environment: Mapping[str, str]
+
+
 class JobResult(NamedTuple):
     """Result of a request for one job; `error` is None if it was carried out."""
 
@@ -116,6 +124,18 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
     return SubmissionAnswer(**controller.request("submit", **{**job._asdict(), **coded}))
 
 
+def wait_for_start(controller: Controller, job: int, seconds: float | None = None) -> JobStart:
+    """Wait until a job runs or has ended, at most for some seconds; None: as long as it takes."""
+    # The answer may come a moment after the time is over.
+    patience = None if seconds is None else seconds + ANSWER_SECONDS
+    return JobStart(**controller.request("wait-start", seconds=patience, job=job, within=seconds))
+
+
+def complete(controller: Controller, job: int, status: int) -> None:
+    """End a job without a script, with a status of wait(2)."""
+    controller.request("complete", job=job, status=status)
+
+
 def create_step(controller: Controller, job: int, step: StepToStart) -> StartedStep:
     """Create a step of a running job. Raises the FairbankError that refuses it.
 
@@ -126,6 +146,12 @@ def create_step(controller: Controller, job: int, step: StepToStart) -> StartedS
     answer = controller.request("create-step", job=job, **fields)
     nodes = [StepNode(**node) for node in answer["nodes"]]
     return StartedStep(job, answer["step"], nodes)
+
+
+def step_state(controller: Controller, step: StartedStep) -> str:
+    """Return RUNNING, or how a step has ended."""
+    state: str = controller.request("step-state", job=step.job, step=step.step)["state"]
+    return state
 
 
 def end_step(controller: Controller, step: StartedStep, signal: int = 0) -> None:

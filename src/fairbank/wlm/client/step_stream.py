@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fairbank.core.errors import Unavailable
 from fairbank.wlm.client.requests import StepNode
@@ -18,8 +18,8 @@ CREDIT_BYTES = 1024 * 1024
 """Output that srun takes before it has written what came earlier."""
 INPUT_WINDOW = 64 * 1024
 """Input that may be on its way to a node."""
-START_SECONDS = 60.0
-"""Time in which the step daemon must listen."""
+_CHECK_SECONDS = 1.0
+"""Pause between two questions whether a step still runs whose daemon does not listen."""
 _PAUSE_SECONDS = 0.002, 0.1  # first and longest pause between two attempts to connect
 _CHUNK = 256 * 1024
 
@@ -31,17 +31,20 @@ class StepStream:
     tasks have not taken. `is_finished`: everything has come.
     """
 
-    def __init__(self, node: StepNode, origin: str, *, wants_input: bool) -> None:
+    def __init__(
+        self, node: StepNode, origin: str, *, wants_input: bool, check: Callable[[], None]
+    ) -> None:
         """Connect, as soon as the step daemon listens. Raises Unavailable.
 
         Args:
             node: node of the step.
+            check: called now and then, raises an error if the step has ended.
             origin: "start" for all output that is kept, "end" for what comes from now on, and what
                 no srun has taken.
             wants_input: whether there is input for the tasks.
         """
         self.node = node
-        self.socket = _connect(node)
+        self.socket = _connect(node, check)
         self._decoder = FrameDecoder()
         self.unsent = bytearray()
         self.open_input = 0
@@ -110,9 +113,9 @@ def exit_status(frame: Frame) -> int:
     return status
 
 
-def _connect(node: StepNode) -> socket.socket:
+def _connect(node: StepNode, check: Callable[[], None]) -> socket.socket:
     """Return a connection to a step daemon, which may not listen yet."""
-    ends, pause = time.monotonic() + START_SECONDS, _PAUSE_SECONDS[0]
+    pause, check_at = _PAUSE_SECONDS[0], time.monotonic() + _CHECK_SECONDS
     while True:
         connection = socket.socket(socket.AF_UNIX)
         try:
@@ -123,11 +126,11 @@ def _connect(node: StepNode) -> socket.socket:
             finally:
                 os.close(folder)
             return connection
-        except OSError as error:
+        except OSError:
             connection.close()
-            if time.monotonic() >= ends:
-                text = f"no answer from the step daemon on node {node.node}: {error.strerror}"
-                raise Unavailable(text, remedy="see the log of its node daemon") from error
+        if time.monotonic() >= check_at:
+            check()
+            check_at = time.monotonic() + _CHECK_SECONDS
         time.sleep(pause)
         pause = min(2 * pause, _PAUSE_SECONDS[1])
 

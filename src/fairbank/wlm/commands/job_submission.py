@@ -71,7 +71,8 @@ def job_to_submit(
     """
     arguments: Sequence[str] = ()
     if script is None:
-        script, arguments = _script(name, line)
+        is_batch = name == "sbatch" or "batch" in line.options
+    script, arguments = _script(name, line) if is_batch else (b"", ())
     options = merged_options(
         [
             script_options(script, line.script or "script") if name == "sbatch" else {},

@@ -14,6 +14,7 @@ PROGRAM = "fairbank-slurm"
 MODULES: Mapping[str, str] = {
     "sacct": "fairbank.wlm.commands.tables.sacct",
     "sacctmgr": "fairbank.wlm.commands.tables.sacctmgr",
+    "salloc": "fairbank.wlm.commands.sbatch",
     "sbatch": "fairbank.wlm.commands.sbatch",
     "scancel": "fairbank.wlm.commands.scancel",
     "scontrol": "fairbank.wlm.commands.scontrol",

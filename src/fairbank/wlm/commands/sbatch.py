@@ -1,4 +1,4 @@
-"""sbatch and srun: their options and help; another module submits the job or runs the step."""
+"""sbatch, srun and salloc: their options and help; other modules submit jobs and run steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from fairbank.wlm.commands.arguments import CommandOption, print_help, print_ver
 from fairbank.wlm.commands.job_options import read_words
 from fairbank.wlm.commands.option_errors import BadOption, print_bad_option
 
-_USAGE = {"sbatch": "[OPTIONS] [SCRIPT [ARGS...]]", "srun": "[OPTIONS] PROGRAM [ARGS...]"}
+_USAGE = {
+    "salloc": "[OPTIONS] [COMMAND [ARGS...]]",
+    "sbatch": "[OPTIONS] [SCRIPT [ARGS...]]",
+    "srun": "[OPTIONS] PROGRAM [ARGS...]",
+}
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -36,6 +40,10 @@ def _run(name: str, words: Sequence[str]) -> int:
             from fairbank.wlm.commands.srun import run_step
 
             return run_step(line)
+        if name == "salloc":
+            from fairbank.wlm.commands.salloc import run_salloc
+
+            return run_salloc(line)
         from fairbank.wlm.commands.job_submission import submit_job
 
         return submit_job(name, line)

@@ -16,6 +16,7 @@ from fairbank.core.submission.support import NO_EFFECT, check_supported
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands import job_submission as submission
+from fairbank.wlm.commands.allocation import Revoked, allocate, complete
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
 from fairbank.wlm.commands.slurm_errors import print_failure
@@ -40,7 +41,19 @@ def run_step(line: SubmissionWords) -> int:
     for option in sorted(options.keys() & NO_EFFECT) if "quiet" not in options else ():
         print(f"srun: --{option} has no effect", file=sys.stderr)
     with Controller() as controller:
-        return _run(controller, line, options, values)
+        if "jobid" in values:
+            return _run(controller, line, options, values)
+        try:
+            number, variables = allocate(controller, "srun", line)
+        except Revoked:
+            return 1
+        os.environ.update(variables)
+        code = 1
+        try:
+            code = _run(controller, line, options, {**values, "jobid": number})
+        finally:
+            complete(controller, "srun", number, code)
+        return code
 
 
 def _run(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -78,7 +78,7 @@ class StepRun:
         self._selector.register(wakeup, selectors.EVENT_READ, self._take_signals)
         wants_input = self._stdin is not None
         for node in self._step.nodes:
-            stream = StepStream(node, origin, wants_input=wants_input)
+            stream = StepStream(node, origin, wants_input=wants_input, check=self._check)
             self._streams.append(stream)
             self._receive(stream)
         while any(not stream.is_finished for stream in self._streams):
@@ -89,6 +89,12 @@ class StepRun:
             self._end_in_time()
         self._tell_exits()
         return self._code
+
+    def _check(self) -> None:
+        """Raise Unavailable if the step has ended, so that its daemon will not listen."""
+        state = requests.step_state(self._controller, self._step)
+        if state != "RUNNING":
+            raise Unavailable(f"{self._step} has ended: {state}", remedy="sacct shows it")
 
     # ------------------------------------------------------------------ what comes
 

@@ -43,10 +43,9 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     `script` and `environment` are digests; a job of srun or salloc has no script. `input`, `output`
     and `error` are patterns, empty for the defaults. `may_requeue`: --requeue. `no_kill`: the job
     goes on when a node fails that does not run its script. `kill_invalid`: it is cancelled when its
-    dependencies cannot be met.
-    `limits` are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none. `command` is
-    the path of the script with its arguments, `submit_line` the command line. `site_factor` is
-    added to the priority; only operators set it.
+    dependencies cannot be met. `limits` are soft limits by the names of setrlimit(2) without
+    RLIMIT_, -1 for none. `command` is the path of the script with its arguments, `submit_line` the
+    command line. `site_factor` is added to the priority; only operators set it.
     """
 
     name: str

@@ -65,7 +65,7 @@ class NodeRun:
 
     Invariants: `status` is what the controller knows, or will know after the next registration.
     `steps` are those beside the batch script that the controller has not forgotten, by number, and
-    `_step_tasks` bring them to their ends.
+    `_step_tasks` bring them to their ends. `_begun`: the script has begun, or will not.
     """
 
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
@@ -88,6 +88,7 @@ class NodeRun:
         }
         self._step_tasks: set[asyncio.Task[None]] = set()
         self._end: RunOutcome | None = stored.end
+        self._begun = asyncio.Event()
 
     @property
     def run(self) -> Run:
@@ -109,6 +110,7 @@ class NodeRun:
             end = self._script.end_without_daemon(
                 "node_failure", "the node was booted while the job ran"
             )
+            self._begun.set()
             await self._store(end, epilog_status=None)
             return
         for step in self.steps.values():
@@ -123,6 +125,7 @@ class NodeRun:
             await self._finish(end)
 
     def _note_running(self, script: int) -> None:
+        self._begun.set()
         self._change("running", script=script)
 
     async def _run_prolog(self) -> RunOutcome | None:
@@ -141,6 +144,7 @@ class NodeRun:
     async def _finish(self, end: RunOutcome) -> None:
         """End the steps, run the Epilog, and store the end."""
         self._end = end  # no step begins from here on
+        self._begun.set()
         for step in self.steps.values():
             await step.process.end(0.0, STEPS_ENDED)
         if self._step_tasks:
@@ -178,9 +182,10 @@ class NodeRun:
             Conflict: the run has ended, or has not begun.
             FairbankError: the step cannot be written down.
         """
+        await self._begun.wait()  # the batch node may have begun before this one
+        seconds = await self._script.seconds_left()
         if start.step in self.steps:
             return
-        seconds = await self._script.seconds_left()
         if self.status.state != "running" or self._end is not None:
             raise Conflict(f"{self.run} is not running here", remedy="see its state: squeue")
         kill_wait = self._context.settings.kill_wait

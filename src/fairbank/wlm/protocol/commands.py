@@ -206,13 +206,13 @@ class PingRequest(CommandRequest, frozen=True, tag="ping"):
 
 
 class WaitStartRequest(CommandRequest, frozen=True, tag="wait-start"):
-    """Wait for the start of a job, at most for some seconds; null: as long as it takes.
+    """Wait for the start of a job, at most `within` some seconds; null: as long as it takes.
 
     Answer: its `state` and `reason`, and when it runs the `environment` of its first node.
     """
 
     job: int
-    seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
+    within: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
 
 
 class CompleteRequest(CommandRequest, frozen=True, tag="complete"):
@@ -244,6 +244,13 @@ class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-s
     input_rank: int | None = None
     terminal: tuple[Annotated[int, msgspec.Meta(ge=0, le=65_535)], ...] = ()
     submit_line: str = ""
+
+
+class StepStateRequest(CommandRequest, frozen=True, tag="step-state"):
+    """State of a step. Answer: `state`, RUNNING or how it has ended, and its `status`."""
+
+    job: int
+    step: int
 
 
 class EndStepRequest(CommandRequest, frozen=True, tag="end-step"):
@@ -293,7 +300,7 @@ AnyRequest = (
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
     | ReconfigureRequest | SetDebugRequest | ShutdownRequest | CreateStepRequest | EndStepRequest
-    | WaitStartRequest | CompleteRequest
+    | StepStateRequest | WaitStartRequest | CompleteRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

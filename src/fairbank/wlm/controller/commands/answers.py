@@ -98,6 +98,7 @@ class CommandAnswers:
             cmd.CompleteRequest: self._complete,
             cmd.CreateStepRequest: self._create_step,
             cmd.EndStepRequest: self._end_step,
+            cmd.StepStateRequest: self._step_state,
             cmd.PingRequest: self._ping,
             cmd.ConfigRequest: self._config,
             cmd.StatisticsRequest: self._statistics,
@@ -234,7 +235,7 @@ class CommandAnswers:
     async def _wait_start(self, request: cmd.WaitStartRequest, user: Submitter) -> Json:
         runner = self._runner
         try:
-            async with asyncio.timeout(request.seconds):
+            async with asyncio.timeout(request.within):
                 job = await runner.job_start(request.job)
         except TimeoutError:
             job = runner.state.jobs[request.job]
@@ -267,6 +268,22 @@ class CommandAnswers:
                 for grant in step.grants
             ],
         }
+
+    async def _step_state(self, request: cmd.StepStateRequest, user: Submitter) -> Json:
+        (job,) = self._own_jobs(str(request.job), user)
+        runs = [] if job.run is None else [job.run.run]
+        for step in map(self._runner.state.steps_of, runs):
+            if any(one.number == request.step for one in step):
+                return {"state": "RUNNING", "status": 0}
+        await self._runner.committed()
+        for ended in await self._runner.ended_steps(runs):
+            if ended.step.number == request.step:
+                return {"state": ended.state, "status": ended.step.status}
+        raise NotFound(
+            f"job {request.job} has no step {request.step}",
+            field="step",
+            remedy="sacct lists its steps",
+        )
 
     async def _end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
         body = ev.EndStepOf(request.job, request.step, request.signal)

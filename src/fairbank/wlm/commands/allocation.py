@@ -1,0 +1,119 @@
+"""Allocation of srun or salloc: a job without a script, from its submission to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.commands.job_options import SubmissionWords
+from fairbank.wlm.commands.job_submission import RETRY_SECONDS, job_to_submit
+from fairbank.wlm.commands.slurm_errors import print_failure
+
+_QUIET_SECONDS = 0.5
+"""Time in which a job starts that need not wait; until then nothing is said."""
+_ENDED = ("CANCELLED", "TIMEOUT", "FAILED", "NODE_FAIL", "DEADLINE", "PREEMPTED", "COMPLETED")
+
+
+class Revoked(Exception):
+    """Allocation that ended before its command began; it was said why."""
+
+
+def allocate(
+    controller: Controller, name: str, line: SubmissionWords
+) -> tuple[int, dict[str, str]]:
+    """Submit a job and wait for its nodes. Return its number, and the variables of its steps.
+
+    Args:
+        controller: the connection.
+        name: srun or salloc.
+        line: the command line.
+
+    Raises:
+        Revoked: the job was refused, or has ended.
+    """
+    job = job_to_submit(name, line)
+    try:
+        number = requests.submit(controller, job).job
+    except FairbankError as error:
+        print_failure(name, error, f"{name}: error: Unable to allocate resources: ")
+        raise Revoked from error
+    is_quiet = "quiet" in job.options
+    try:
+        started = requests.wait_for_start(controller, number, _QUIET_SECONDS)
+        if not (started.environment or started.state in _ENDED):
+            limit = job.options.get("immediate")
+            if not is_quiet:
+                if name == "salloc":
+                    _say(name, f"Pending job allocation {number}")
+                _say(name, f"job {number} queued and waiting for resources")
+            started = _wait(controller, name, number, None if limit is None else float(limit))
+            if started.environment and not is_quiet:
+                _say(name, f"job {number} has been allocated resources")
+    except KeyboardInterrupt:
+        requests.change_jobs(controller, "cancel", [str(number)])
+        _say(name, f"Job allocation {number} has been revoked")
+        raise Revoked from None
+    if not started.environment:
+        if started.state not in _ENDED:  # --immediate
+            requests.change_jobs(controller, "cancel", [str(number)])
+            _say(name, "error: Unable to allocate resources: Requested nodes are busy")
+        else:
+            _say(name, f"error: Job allocation {number} has been revoked ({started.state})")
+        raise Revoked
+    if name == "salloc" and not is_quiet:
+        _say(name, f"Granted job allocation {number}")
+    return number, dict(started.environment)
+
+
+def _wait(
+    controller: Controller, name: str, number: int, seconds: float | None
+) -> requests.JobStart:
+    """Wait for the start, also over restarts of the controller."""
+    is_told = False
+    while True:
+        try:
+            return requests.wait_for_start(controller, number, seconds)
+        except Unavailable as error:
+            if not is_told:
+                _say(name, f"{error.message}; retrying")
+            is_told = True
+            time.sleep(RETRY_SECONDS)
+
+
+def complete(controller: Controller, name: str, number: int, code: int) -> None:
+    """End the job with the exit code of its command. One that has ended stays as it is."""
+    try:
+        requests.complete(controller, number, code << 8)
+    except FairbankError as error:
+        if error.field not in ("ended", "job"):
+            _say(name, f"error: {error.message}")
+
+
+def run_command(words: list[str], environment: dict[str, str]) -> int:
+    """Run the command of salloc, or a shell, and return its exit code.
+
+    Ctrl-C is for the command.
+    """
+    own = {**os.environ, **environment}
+    command = words or [os.environ.get("SHELL") or "/bin/sh"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            os.execvpe(command[0], command, own)  # noqa: S606
+        except OSError as error:
+            _say("salloc", f"error: Unable to exec command {command[0]!r}: {error.strerror}")
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    status = os.waitpid(pid, 0)[1]
+    signal.signal(signal.SIGINT, before)
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _say(name: str, text: str) -> None:
+    print(f"{name}: {text}", file=sys.stderr, flush=True)
