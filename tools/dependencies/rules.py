@@ -63,7 +63,7 @@ SHELLS: Mapping[str, str] = {
     "wlm.config wlm.core wlm.protocol wlm.protocol.frames wlm.protocol.messages",
     "wlm.client": "client_file core wlm.protocol.frames",
     "wlm.protocol.frames": "",
-    "wlm.commands": "unix_users core core.submission report.slurm wlm.client",
+    "wlm.commands": "unix_users core core.submission report.slurm wlm.client wlm.protocol.frames",
     "wlm.stepd": "wlm.protocol.frames",  # and of the standard library only what a test lists
     "slurm": "unix_users core core.submission cluster bank priority agent scheduling report "
     "report.slurm rest.schemas rest.client rest.client.bank_client rest.client.bulk_reports "

@@ -24,7 +24,7 @@ LETTERS = {
     " d:dependency e:error F:nodefile G:gpus H:hold h:help i:input J:job-name k:no-kill L:licenses"
     " M:clusters m:distribution N:nodes n:ntasks O:overcommit o:output p:partition q:qos Q:quiet"
     " s:oversubscribe S:core-spec t:time v:verbose V:version W:wait w:nodelist x:exclude",
-    "salloc": "A:account b:begin B:extra-node-info c:cpus-per-task C:constraint D:chdir"
+    "salloc": "A:account b:begin I:immediate B:extra-node-info c:cpus-per-task C:constraint D:chdir"
     " d:dependency F:nodefile G:gpus H:hold h:help J:job-name k:no-kill L:licenses M:clusters"
     " m:distribution N:nodes n:ntasks O:overcommit p:partition q:qos Q:quiet s:oversubscribe"
     " S:core-spec t:time v:verbose V:version w:nodelist x:exclude",

@@ -456,12 +456,6 @@ def test_srun_says_that_a_request_will_never_run(
     assert err.startswith("srun: request will never run\nsrun: too many nodes\n")
 
 
-def test_srun_without_batch_is_refused(command: RunCommand) -> None:
-    code, _, err = command("srun", "true")
-    assert code == 1
-    assert "only srun --batch is supported" in err
-
-
 def test_umask_is_sent_and_unchanged(command: RunCommand, controller: RecordingController) -> None:
     before = os.umask(0o027)
     try:

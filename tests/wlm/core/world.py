@@ -35,6 +35,7 @@ from fairbank.wlm.core.effects import (
     Send,
     SetTimer,
     StartRun,
+    StartTasks,
     StoredRow,
     StoreRows,
     Table,
@@ -48,13 +49,17 @@ from fairbank.wlm.core.settings import (
     WlmSettings,
 )
 from fairbank.wlm.core.snapshot import pass_snapshot
+from fairbank.wlm.core.steps import EndedStep, StepRequest, WlmStep
 from fairbank.wlm.protocol.messages import (
     EndCause,
     EndJob,
+    EndStep,
     ForgetRun,
+    ForgetStep,
     RunOutcome,
     RunState,
     RunStatus,
+    StepStatus,
 )
 
 Action = Literal["run", "hold", "cancel"]
@@ -72,6 +77,7 @@ STAGES: dict[str, Stage] = {
     "cleared": "cleared",
 }
 ALICE, BOB, OPERATOR = ev.Caller(1000, "alice"), ev.Caller(1001, "bob"), ev.Caller(900, "olga")
+LAUNCH = "what the tasks execute"
 START = Moment(1_700_000_000, 50)
 
 
@@ -90,6 +96,7 @@ class ModelNode:
         self.status: dict[Run, int] = {}
         self.starts: dict[Run, StartRun] = {}
         self.begun: set[Run] = set()
+        self.steps: dict[tuple[Run, int], StepStatus] = {}
 
     @property
     def live(self) -> list[Run]:
@@ -110,13 +117,26 @@ class ModelNode:
                     # It never came here: nothing is left, and a late start must not begin.
                     self.begun.add(identity)
                     self.runs[identity] = "cleared"
+            case StartTasks(step=step) if self.runs.get(step.run) == "running":
+                self.steps[step.run, step.number] = StepStatus(run=step.run, step=step.number)
+            case EndStep(run=identity, step=number, number=0) if (identity, number) in self.steps:
+                self.end_step(identity, number, 15)
+            case ForgetStep(run=identity, step=number):
+                self.steps.pop((identity, number), None)
             case ForgetRun(run=identity):
                 if self.runs.get(identity) == "cleared":
                     del self.runs[identity]
 
+    def end_step(self, run: Run, number: int, status: int) -> ev.StepChanged:
+        """End a step, and return the message about it."""
+        end = RunOutcome(cause="exit", status=status, ended=0.0)
+        self.steps[run, number] = seen = StepStatus(run=run, step=number, end=end)
+        return ev.StepChanged(self.resources.name, seen)
+
     def registration(self) -> ev.NodeRegistered:
         runs = tuple(self.seen(run).status for run in self.runs)
-        return ev.NodeRegistered(self.resources, f"boot {self.boots}", runs)
+        steps = tuple(step for step in self.steps.values() if step.run in self.runs)
+        return ev.NodeRegistered(self.resources, f"boot {self.boots}", runs, steps)
 
     def seen(self, run: Run, **fields: Any) -> ev.RunChanged:
         """Return the message about a run that is here, which may have other fields."""
@@ -142,6 +162,7 @@ class World:
         self.now = START
         self.rows: dict[tuple[Table, str], bytes] = {}
         self.accounting: dict[str, EndedRun] = {}
+        self.ended_steps: dict[str, EndedStep] = {}
         self.accepted: set[int] = set()
         self.prologs: list[AgentMessage] = []
         self.received: list[int] = []
@@ -183,6 +204,14 @@ class World:
             return answer
         self.accepted.add(answer.number)
         return answer.number
+
+    def step(self, job: int, caller: ev.Caller = ALICE, **fields: Any) -> Any:
+        """Create a step of a job, and return it or the error. Fields are those of its request."""
+        return self.request(ev.CreateStep(job, StepRequest(**fields), LAUNCH), caller)
+
+    def end_step(self, step: WlmStep, node: str, status: int = 0) -> None:
+        """End the tasks of a step on a node."""
+        self.event(self.nodes[node].end_step(step.run, step.number, status))
 
     def restart(self) -> None:
         """Kill the controller, and start it from its state file."""
@@ -343,6 +372,10 @@ class World:
                 assert isinstance(value, EndedRun)
                 assert key not in self.accounting, f"run {key} is recorded twice"  # W4
                 self.accounting[key] = value
+            elif table == "ended_steps":
+                assert isinstance(value, EndedStep)
+                assert key not in self.ended_steps, f"step {key} is recorded twice"
+                self.ended_steps[key] = value
             elif value is None:
                 del self.rows[table, key]
             else:
@@ -426,6 +459,21 @@ class World:
             assert set(node.live) <= expected | set(state.nodes[name].strays), "W3"
         for job in state.jobs.values():
             self._check_job(job)
+        self._check_steps()
+
+    def _check_steps(self) -> None:
+        """Check that the cores of a step belong to its job, and to no other step: W12."""
+        taken = Counter[tuple[Run, str, int]]()
+        for step in self.core.state.steps.values():
+            job = self.core.state.job_of(step.run)
+            assert job is not None
+            assert job.active_run is not None
+            own = {one.binding.node: one.binding.cores for one in job.active_run.allocation.grants}
+            for grant in step.grants:
+                assert set(grant.cores) <= set(own[grant.node]), "W12"
+                if not step.request.shares and grant.node in step.left:
+                    taken.update((step.run, grant.node, core) for core in grant.cores)
+        assert all(count == 1 for count in taken.values()), "W12"
 
     def _check_job(self, job: WlmJob) -> None:
         identity = str(job.identity(self.settings.cluster.cluster_name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -14,6 +13,7 @@ from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus
 
 SIGTERM, SIGKILL = 15, 9
+_SIGNAL = 0x7F  # bits of the signal in a status of wait(2)
 _UNKNOWN = "ended by the controller"
 
 
@@ -74,12 +74,12 @@ def worse_status(one: int, other: int) -> int:
     """Return the status of a step of which two nodes have reported one: a signal, else the
     highest.
     """
-    return next((status for status in (one, other) if os.WIFSIGNALED(status)), max(one, other))
+    return next((status for status in (one, other) if status & _SIGNAL), max(one, other))
 
 
 def _state(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return "CANCELLED" if os.WTERMSIG(status) in (SIGTERM, SIGKILL) else "FAILED"
+    if number := status & _SIGNAL:
+        return "CANCELLED" if number in (SIGTERM, SIGKILL) else "FAILED"
     return "FAILED" if status else "COMPLETED"
 
 

@@ -1,0 +1,232 @@
+"""Steps: what a step gets of its job, where its tasks are, how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, Unavailable
+from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.steps import BUSY, EndedStep, StepRequest, WlmStep, lay_out
+from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
+
+
+def world_with_job(nodes: int = 2, cpus: int = 4) -> tuple[World, int]:
+    """Return a world with a running job of alice that has all of its nodes."""
+    world = World(nodes=nodes, cpus=cpus)
+    return world, world.run_one(nodes=nodes, cpus=cpus)
+
+
+def ranks(step: Any) -> dict[str, tuple[int, ...]]:
+    assert isinstance(step, WlmStep), step
+    return {grant.node: grant.ranks for grant in step.grants}
+
+
+def cores(step: Any) -> dict[str, tuple[int, ...]]:
+    assert isinstance(step, WlmStep), step
+    return {grant.node: grant.cores for grant in step.grants}
+
+
+def ended(world: World, step: WlmStep) -> EndedStep:
+    return world.ended_steps[step.key]
+
+
+# --- layout
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, {"n0": (0,), "n1": (1,)}),
+        ({"tasks": 1}, {"n0": (0,)}),
+        ({"tasks": 4}, {"n0": (0, 1), "n1": (2, 3)}),
+        ({"tasks": 3}, {"n0": (0, 1), "n1": (2,)}),
+        ({"tasks": 4, "distribution": "cyclic"}, {"n0": (0, 2), "n1": (1, 3)}),
+        ({"tasks": 7, "distribution": "plane", "plane": 2}, {"n0": (0, 1, 4, 5), "n1": (2, 3, 6)}),
+        (
+            {"tasks": 3, "distribution": "arbitrary", "named": ("n1", "n0", "n1")},
+            {"n1": (0, 2), "n0": (1,)},
+        ),
+        ({"nodes": 1}, {"n0": (0,)}),
+        ({"nodes": 1, "tasks": 4}, {"n0": (0, 1, 2, 3)}),
+        ({"tasks": 2, "tasks_per_node": 2}, {"n0": (0, 1)}),
+        ({"named": ("n1",)}, {"n1": (0,)}),
+        ({"excluded": ("n0",)}, {"n1": (0,)}),
+        ({"relative": 1}, {"n1": (0,)}),
+        ({"tasks": 4, "cpus_per_task": 2}, {"n0": (0, 1), "n1": (2, 3)}),
+        ({"tasks": 10, "overcommit": True}, {"n0": tuple(range(5)), "n1": tuple(range(5, 10))}),
+    ],
+)
+def test_tasks_are_laid_out_as_in_slurm(
+    fields: dict[str, Any], expected: dict[str, tuple[int, ...]]
+) -> None:
+    world, job = world_with_job()
+    assert ranks(world.step(job, **fields)) == expected
+
+
+@given(
+    st.lists(st.integers(1, 8), min_size=1, max_size=5),
+    st.integers(1, 40),
+    st.sampled_from(["block", "cyclic", "plane"]),
+    st.integers(1, 4),
+)
+def test_each_task_is_laid_out_once(
+    fitting: list[int], tasks: int, distribution: Any, plane: int
+) -> None:
+    nodes = [f"n{at}" for at in range(len(fitting))]
+    request = StepRequest(distribution=distribution, plane=plane)
+    own = lay_out(request, nodes, fitting, tasks)
+    assert sorted(rank for node in own for rank in node) == list(range(tasks))
+    if tasks <= sum(fitting):
+        assert all(len(node) <= most for node, most in zip(own, fitting, strict=True))
+
+
+# --- cores
+
+
+def test_step_has_all_cores_of_its_nodes_unless_it_is_exact() -> None:
+    world, job = world_with_job()
+    whole = world.step(job, tasks=1)
+    assert cores(whole) == {"n0": (0, 1, 2, 3)}
+    world.end_step(whole, "n0")
+    first = world.step(job, tasks=1, cpus_per_task=2, exact=True, nodes=1)
+    second = world.step(job, tasks=2, exact=True, nodes=1)
+    assert (cores(first), cores(second)) == ({"n0": (0, 1)}, {"n0": (2, 3)})
+
+
+def test_step_waits_for_others_unless_it_shares_cores() -> None:
+    world, job = world_with_job()
+    first = world.step(job)
+    busy = world.step(job, tasks=1)
+    assert isinstance(busy, Unavailable)
+    assert (busy.message, busy.field) == (BUSY, "busy")
+    assert ranks(world.step(job, tasks=1, overlap=True)) == {"n0": (0,)}
+    assert ranks(world.step(job, tasks=9, overcommit=True))["n0"] == (0, 1, 2, 3, 4)
+    world.end_step(first, "n0")
+    assert ranks(world.step(job, tasks=1)) == {"n0": (0,)}  # n1 has not ended
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "field"),
+    [
+        ({"tasks": 9}, Conflict, "tasks"),
+        ({"nodes": 3}, Conflict, "nodes"),
+        ({"tasks": 3, "cpus_per_task": 3}, Conflict, "tasks"),
+        ({"named": ("n7",)}, InvalidInput, "nodelist"),
+        ({"relative": 2}, InvalidInput, "relative"),
+    ],
+)
+def test_step_that_its_job_has_no_room_for_is_refused(
+    fields: dict[str, Any], kind: type[FairbankError], field: str
+) -> None:
+    world, job = world_with_job()
+    world.step(job, overlap=True)
+    error = world.step(job, **fields)
+    assert isinstance(error, kind)
+    assert (error.field, bool(error.remedy)) == (field, True)
+    assert len(world.core.state.steps) == 1
+
+
+def test_only_owner_and_operators_create_and_end_steps() -> None:
+    world, job = world_with_job()
+    step = world.step(job, caller=ALICE)
+    assert isinstance(world.step(job, caller=BOB, overlap=True), Forbidden)
+    assert isinstance(world.request(ev.EndStepOf(job, 0), BOB), Forbidden)
+    assert world.request(ev.EndStepOf(job, 0), OPERATOR) is None
+    for node in ("n0", "n1"):
+        world.event(ev.StepChanged(node, world.nodes[node].steps[step.run, 0]))
+    record = ended(world, step)
+    assert (record.state, record.step.canceller) == ("CANCELLED", OPERATOR.uid)
+
+
+def test_job_that_does_not_run_has_no_steps() -> None:
+    world = World()
+    waiting = world.submit(held=True)
+    assert isinstance(world.step(waiting), Conflict)
+    assert isinstance(world.step(99), FairbankError)
+
+
+# --- ends
+
+
+def test_step_ends_with_its_last_node_and_the_worst_status() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    world.advance(10)
+    world.end_step(step, "n1", 3 << 8)
+    assert step.key in world.core.state.steps
+    world.end_step(step, "n0", 1 << 8)
+    record = ended(world, step)
+    assert (record.state, record.step.status, record.elapsed) == ("FAILED", 3 << 8, 10)
+    run = world.job(job).run
+    assert run is not None
+    assert (run.derived, run.steps) == (3 << 8, 1)
+    assert world.nodes["n0"].steps == {}  # forgotten
+
+
+def test_signal_decides_the_status_of_a_step() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    world.end_step(step, "n0", 9)
+    world.end_step(step, "n1", 1 << 8)
+    assert ended(world, step).step.status == 9
+
+
+def test_steps_end_with_their_job() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    world.request(ev.CancelJob(named(job)))
+    record = ended(world, step)
+    assert (record.state, record.step.status) == ("CANCELLED", 15)
+    world.clear(job)
+    assert world.core.state.steps == {}
+
+
+def test_job_without_a_script_ends_when_srun_says_so() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    assert isinstance(world.request(ev.CompleteJob(job, 0), BOB), Forbidden)
+    assert world.request(ev.CompleteJob(job, 2 << 8)) is None
+    assert world.job(job).state.base == "FAILED"
+    assert ended(world, step).state == "FAILED"
+
+
+def test_step_goes_on_over_a_restart_of_the_controller() -> None:
+    world, job = world_with_job()
+    step = world.step(job, tasks=1)
+    world.restart()
+    assert step.key in world.core.state.steps
+    world.end_step(step, "n0")
+    assert ended(world, step).state == "COMPLETED"
+    assert world.step(job).number == 1
+
+
+def test_step_whose_start_was_lost_with_the_controller_ends() -> None:
+    world, job = world_with_job()
+    body = ev.CreateStep(job, StepRequest(), "launch")
+    world.event(ev.RequestMade(len(world.answers), ALICE, body), is_lost=True)
+    assert len(world.core.state.steps) == 1
+    world.restart()
+    assert world.core.state.steps == {}
+    assert [one.state for one in world.ended_steps.values()] == ["CANCELLED"]
+
+
+def test_registration_of_a_poll_does_not_end_a_step_on_its_way() -> None:
+    world, job = world_with_job()
+    early = world.nodes["n0"].registration()
+    step = world.step(job)
+    world.event(early)
+    assert step.key in world.core.state.steps
+
+
+def test_step_that_the_core_does_not_know_is_ended() -> None:
+    world, job = world_with_job()
+    step = world.step(job, tasks=1)
+    world.end_step(step, "n0")
+    node = world.nodes["n0"]
+    late = ev.StepChanged("n0", node.end_step(step.run, 5, 0).status)
+    world.event(late)
+    assert node.steps == {}
