@@ -86,12 +86,25 @@ def _wait(
 
 
 def complete(controller: Controller, name: str, number: int, code: int) -> None:
-    """End the job with the exit code of its command. One that has ended stays as it is."""
-    try:
-        requests.complete(controller, number, code << 8)
-    except FairbankError as error:
-        if error.field not in ("ended", "job"):
-            _say(name, f"error: {error.message}")
+    """End the job with the exit code of its command, also over a restart of the controller.
+
+    One that has ended stays as it is.
+    """
+    is_told = False
+    while True:
+        try:
+            requests.complete(controller, number, code << 8)
+        except Unavailable as error:
+            if not is_told:
+                _say(name, f"{error.message}; retrying")
+            is_told = True
+            time.sleep(RETRY_SECONDS)
+        except FairbankError as error:
+            if error.field not in ("ended", "job"):
+                _say(name, f"error: {error.message}")
+            return
+        else:
+            return
 
 
 def run_command(words: list[str], environment: dict[str, str]) -> int:

@@ -1,0 +1,333 @@
+"""srun and salloc with the real controller and a node daemon: what they print, and how they end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from tests.support.conditions import wait_until
+from tests.wlm.controller.small_cluster import SmallCluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
+    one = SmallCluster(Path(tmp_path_factory.mktemp("cluster")))
+    one.start()
+    yield one
+    with Controller(one.directory) as controller:
+        requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
+    one.close()
+
+
+class Shell:
+    """Commands of a user, in a directory."""
+
+    def __init__(self, cluster: SmallCluster, directory: Path) -> None:
+        self.directory = directory
+        links = directory / "links"
+        links.mkdir()
+        for name in ("srun", "salloc", "sbatch"):
+            script = links / name
+            script.write_text(
+                f'#!/bin/sh\nexec {sys.executable} -m fairbank.wlm.commands {name} "$@"\n'
+            )
+            script.chmod(0o700)
+        self.environment = {
+            "FAIRBANK_CLUSTER": str(cluster.directory),
+            "PATH": f"{links}:{os.environ['PATH']}",
+            "PYTHONPATH": str(Path.cwd()),
+            "SHELL": "/bin/sh",
+            "LC_ALL": "C",
+        }
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        defaults: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
+        return subprocess.Popen(
+            [str(self.directory / "links" / words[0]), *words[1:]],
+            env=self.environment,
+            cwd=self.directory,
+            text=True,
+            **(defaults | options),
+        )
+
+    def run(self, *words: str, text: str | None = None) -> tuple[int, list[str], list[str]]:
+        """Run a command. Return its exit code, and the lines of output and errors."""
+        options = {} if text is None else {"stdin": subprocess.PIPE}
+        with self.start(*words, **options) as process:
+            out, err = process.communicate(text, timeout=60)
+        return process.returncode, out.splitlines(), err.splitlines()
+
+
+@pytest.fixture
+def shell(cluster: SmallCluster, tmp_path: Path) -> Shell:
+    return Shell(cluster, tmp_path)
+
+
+def sh(script: str) -> tuple[str, ...]:
+    return "sh", "-c", script
+
+
+def test_step_prints_what_its_tasks_write(shell: Shell) -> None:
+    code, out, err = shell.run("srun", "-n", "4", "-l", *sh("echo $SLURMD_NODENAME; echo e >&2"))
+    assert (code, sorted(out)) == (0, ["0: n1", "1: n1", "2: n2", "3: n2"])
+    assert sorted(err) == ["0: e", "1: e", "2: e", "3: e"]
+
+
+def test_exit_code_is_the_highest_and_failures_are_named(shell: Shell) -> None:
+    code, _, err = shell.run("srun", "-n", "4", *sh("exit $((SLURM_PROCID % 2 * 3))"))
+    assert code == 3
+    assert sorted(err) == [
+        "srun: error: n1: task 1: Exited with exit code 3",
+        "srun: error: n2: task 3: Exited with exit code 3",
+    ]
+
+
+def test_task_that_a_signal_ended_is_named_and_counts_128(shell: Shell) -> None:
+    code, _, err = shell.run("srun", *sh("kill -SEGV $$"))
+    assert code == 128 + signal.SIGSEGV
+    assert re.fullmatch(r"srun: error: n1: task 0: Segmentation fault( \(core dumped\))?", err[0])
+
+
+def test_program_that_does_not_exist_gives_the_exit_code_2(shell: Shell) -> None:
+    code, _, err = shell.run("srun", "no-such-program")
+    assert code == 2
+    assert sorted(err) == [
+        "slurmstepd: error: execve(): no-such-program: No such file or directory",
+        "srun: error: n1: task 0: Exited with exit code 2",
+    ]
+
+
+def test_variables_of_a_step_are_those_of_slurm(shell: Shell) -> None:
+    names = "SLURM_STEP_ID SLURM_STEP_NUM_TASKS SLURM_STEP_NUM_NODES SLURM_NTASKS SLURM_NODEID"
+    script = "".join(f"echo {name}=${name};" for name in names.split())
+    _, out, _ = shell.run("srun", "-N", "2", *sh(f"[ $SLURM_PROCID = 1 ] && {{ {script} }}; exit"))
+    assert out == [
+        "SLURM_STEP_ID=0",
+        "SLURM_STEP_NUM_TASKS=2",
+        "SLURM_STEP_NUM_NODES=2",
+        "SLURM_NTASKS=2",
+        "SLURM_NODEID=1",
+    ]
+
+
+def test_input_goes_to_all_tasks_to_one_or_to_none(shell: Shell) -> None:
+    text = "".join(f"{number}\n" for number in range(20_000))
+    assert shell.run("srun", "-n", "2", "wc", "-l", text=text)[1] == ["20000", "20000"]
+    one = shell.run("srun", "-n", "2", "-l", "-i", "1", "wc", "-l", text=text)[1]
+    assert sorted(one) == ["0: 0", "1: 20000"]
+    assert shell.run("srun", "-i", "none", "wc", "-l", text=text)[1] == ["0"]
+    (shell.directory / "in").write_text(text)
+    assert shell.run("srun", "-i", "in", "wc", "-l")[1] == ["20000"]
+
+
+def test_output_goes_to_files_with_symbols(shell: Shell) -> None:
+    code, out, _ = shell.run("srun", "-n", "2", "-o", "%s-%t.txt", *sh("echo $SLURM_PROCID"))
+    assert (code, out) == (0, [])
+    texts = [(shell.directory / f"0-{rank}.txt").read_text() for rank in range(2)]
+    assert texts == ["0\n", "1\n"]
+    shell.run("srun", "-n", "2", "-l", "-o", "all.txt", *sh("echo $SLURM_PROCID; echo e >&2"))
+    lines = (shell.directory / "all.txt").read_text().splitlines()
+    assert sorted(lines) == ["0: 0", "0: e", "1: 1", "1: e"]
+
+
+def test_much_output_comes_whole_and_in_order(shell: Shell) -> None:
+    _, out, _ = shell.run("srun", "-n", "2", "-l", "seq", "100000")
+    for rank in range(2):
+        own = [line.split()[1] for line in out if line.startswith(f"{rank}:")]
+        assert own == [str(number) for number in range(1, 100_001)]
+
+
+def test_stopped_srun_gets_everything_later(shell: Shell) -> None:
+    script = "echo 0; while [ ! -e stopped ]; do sleep 0.05; done; seq 300000; touch written"
+    with shell.start("srun", *sh(script)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        os.kill(process.pid, signal.SIGSTOP)
+        (shell.directory / "stopped").touch()
+        # The task ends all the same: nobody reads its output now.
+        wait_until((shell.directory / "written").exists, "the end of the task")
+        os.kill(process.pid, signal.SIGCONT)
+        out, _ = process.communicate(timeout=60)
+    assert out.splitlines() == [str(number) for number in range(1, 300_001)]
+
+
+def test_first_failure_ends_the_step_if_that_is_wished(shell: Shell) -> None:
+    script = "[ $SLURM_PROCID = 0 ] && exit 5; exec sleep 600"
+    code, _, err = shell.run("srun", "-n", "2", "-K", *sh(script))
+    assert code == 128 + signal.SIGTERM
+    assert "srun: error: n1: task 0: Exited with exit code 5" in err
+    assert any(re.fullmatch(r"srun: Terminating StepId=\d+\.0", line) for line in err)
+
+
+def test_step_ends_some_seconds_after_its_first_task(shell: Shell) -> None:
+    script = "[ $SLURM_PROCID = 0 ] || exec sleep 600"
+    code, _, err = shell.run("srun", "-n", "2", "-W", "1", *sh(script))
+    assert code == 128 + signal.SIGTERM
+    assert "srun: First task exited 1s ago" in err
+
+
+def test_ctrl_c_twice_interrupts_the_tasks(shell: Shell) -> None:
+    script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.05; done"
+    with shell.start("srun", *sh(script)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert process.stderr is not None
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "srun: interrupt (one more within 1 sec to abort)\n"
+        assert re.fullmatch(r"srun: StepId=\d+\.0 task 0: running\n", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    if "sending Ctrl-C" not in err:
+        pytest.skip("more than a second has passed between both")
+    assert (process.returncode, out) == (9, "interrupted\n")
+
+
+def test_signals_are_forwarded(shell: Shell) -> None:
+    script = "trap 'echo usr1; exit' USR1; echo ready; while :; do sleep 0.05; done"
+    with shell.start("srun", *sh(script)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGUSR1)
+        assert process.communicate(timeout=60)[0] == "usr1\n"
+
+
+def test_terminal_is_that_of_the_program(shell: Shell) -> None:
+    master, slave = pty.openpty()
+    script = "test -t 0 && test -t 1 && stty -a | head -1; read line; echo got $line"
+    with shell.start("srun", "--pty", *sh(script), stdin=slave, stdout=slave, stderr=slave) as one:
+        os.close(slave)
+        shown = _read_until(master, b"rows")
+        os.write(master, b"hello\r")
+        shown += _read_until(master, b"got hello")
+        assert one.wait(60) == 0
+    os.close(master)
+    assert b"got hello\r\n" in shown
+
+
+def _read_until(descriptor: int, text: bytes) -> bytes:
+    shown = b""
+    while text not in shown or not shown.endswith(b"\n"):
+        shown += os.read(descriptor, 4_096)
+    return shown
+
+
+# ------------------------------------------------------------------ within jobs
+
+
+def test_steps_of_one_job_share_its_cores(shell: Shell) -> None:
+    script = (
+        "srun -n 1 --exact sh -c 'touch one; while [ ! -e two ]; do sleep 0.05; done' &\n"
+        "srun -n 1 --exact sh -c 'touch two; while [ ! -e one ]; do sleep 0.05; done' &\nwait\n"
+    )
+    assert shell.run("salloc", "-n", "2", *sh(script))[0] == 0
+
+
+def test_step_that_must_wait_says_so_once(shell: Shell) -> None:
+    script = (
+        "srun -n 1 sh -c 'touch one; while [ ! -e go ]; do sleep 0.05; done' &\n"
+        "while [ ! -e one ]; do sleep 0.05; done\n"
+        "srun -n 1 echo second & sleep 0.3; touch go; wait\n"
+    )
+    code, out, err = shell.run("salloc", "-n", "1", *sh(script))
+    assert (code, out) == (0, ["second"])
+    waits = [line for line in err if "temporarily disabled, retrying" in line]
+    assert len(waits) == 1
+    assert "(Requested nodes are busy)" in waits[0]
+
+
+def test_salloc_ends_with_its_command_and_says_so(shell: Shell) -> None:
+    code, out, err = shell.run("salloc", "-N", "2", *sh("srun hostname -s >/dev/null; exit 4"))
+    assert (code, out) == (4, [])
+    number = err[0].split()[-1]
+    assert err == [
+        f"salloc: Granted job allocation {number}",
+        f"salloc: Relinquishing job allocation {number}",
+    ]
+
+
+def test_salloc_without_a_shell_leaves_the_job(shell: Shell, cluster: SmallCluster) -> None:
+    code, _, err = shell.run("salloc", "-n", "1", "--no-shell")
+    assert code == 0
+    number = int(err[0].split()[-1])
+    code, out, _ = shell.run("srun", f"--jobid={number}", "echo", "inside")
+    assert (code, out) == (0, ["inside"])
+    with Controller(cluster.directory) as controller:
+        requests.change_jobs(controller, "cancel", [str(number)])
+    code, _, err = shell.run("srun", f"--jobid={number}", "true")
+    assert code == 1
+    assert "Job has already finished" in err[-1]
+
+
+def test_steps_of_a_batch_script_write_to_its_output(shell: Shell) -> None:
+    script = "#!/bin/sh\n#SBATCH -n 2 -o out\necho begin\nsrun -l echo step\necho end\n"
+    (shell.directory / "job.sh").write_text(script)
+    assert shell.run("sbatch", "--wait", "job.sh")[0] == 0
+    lines = (shell.directory / "out").read_text().splitlines()
+    assert (lines[0], sorted(lines[1:3]), lines[3]) == ("begin", ["0: step", "1: step"], "end")
+
+
+def test_waiting_srun_says_so_and_can_be_interrupted(shell: Shell, cluster: SmallCluster) -> None:
+    with shell.start("salloc", "-N", "2", "-n", "4", *sh("sleep 600")) as first:
+        assert first.stderr is not None
+        assert first.stderr.readline().startswith("salloc: Granted")
+        with shell.start("srun", "true") as waiting:
+            assert waiting.stderr is not None
+            line = waiting.stderr.readline()
+            assert re.fullmatch(r"srun: job \d+ queued and waiting for resources\n", line)
+            waiting.send_signal(signal.SIGINT)
+            assert "has been revoked" in waiting.communicate(timeout=60)[1]
+        assert waiting.returncode == 1
+        first.send_signal(signal.SIGTERM)
+    with Controller(cluster.directory) as controller:
+        requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("srun",), "No command given to execute."),
+        (("srun", "-n", "99", "true"), "Requested node configuration is not available"),
+        (("srun", "-n", "0", "true"), "invalid"),
+        (("srun", "--jobid=999", "true"), "Invalid job id specified"),
+        (("srun", "-i", "missing", "true"), "Could not open stdin file"),
+    ],
+)
+def test_bad_request_is_refused_in_a_sentence(
+    shell: Shell, words: tuple[str, ...], sentence: str
+) -> None:
+    code, out, err = shell.run(*words)
+    assert (code, out) == (1, [])
+    assert sentence.lower() in "\n".join(err).lower()
+    assert "Traceback" not in "\n".join(err)
+
+
+def test_step_goes_on_while_controller_and_node_daemon_are_killed(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 6"
+    with shell.start("srun", *sh(script)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "one\n"
+        cluster.kill_node()
+        cluster.kill_controller()
+        (shell.directory / "go").touch()
+        assert process.stdout.readline() == "two\n"
+        cluster.start_node()
+        cluster.start_controller()
+        assert process.wait(60) == 6
+        process.communicate()
