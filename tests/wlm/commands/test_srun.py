@@ -136,8 +136,8 @@ def test_input_goes_to_all_tasks_to_one_or_to_none(shell: Shell) -> None:
 
 
 def test_output_goes_to_files_with_symbols(shell: Shell) -> None:
-    code, out, _ = shell.run("srun", "-n", "2", "-o", "%s-%t.txt", *sh("echo $SLURM_PROCID"))
-    assert (code, out) == (0, [])
+    code, out, err = shell.run("srun", "-n", "2", "-o", "%s-%t.txt", *sh("echo $SLURM_PROCID"))
+    assert (code, out, err) == (0, [], [])
     texts = [(shell.directory / f"0-{rank}.txt").read_text() for rank in range(2)]
     assert texts == ["0\n", "1\n"]
     shell.run("srun", "-n", "2", "-l", "-o", "all.txt", *sh("echo $SLURM_PROCID; echo e >&2"))
@@ -322,7 +322,7 @@ def test_step_goes_on_while_controller_and_node_daemon_are_killed(
     script = "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 6"
     with shell.start("srun", *sh(script)) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "one\n"
+        assert process.stdout.readline() == "one\n", process.communicate()
         cluster.kill_node()
         cluster.kill_controller()
         (shell.directory / "go").touch()

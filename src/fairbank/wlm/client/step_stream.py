@@ -44,20 +44,12 @@ class StepStream:
             wants_input: whether there is input for the tasks.
         """
         self.node = node
-        self.socket = _connect(node, check)
         self._decoder = FrameDecoder()
         self.unsent = bytearray()
         self.open_input = 0
         self.is_finished = False
         request = {"kind": "attach", "from": origin, "input": wants_input}
-        self.socket.sendall(json.dumps(request).encode() + b"\n")
-        line, rest = b"", b""
-        while not rest:
-            data = self.socket.recv(_CHUNK)
-            if not data:
-                raise _ended(node)
-            line, rest, after = (line + data).partition(b"\n")
-        self._first = after
+        self.socket, line, self._first = _attach(node, json.dumps(request).encode(), check)
         self.has_input: bool = json.loads(line)["input"]
         self.socket.setblocking(False)
         self.send(frames.CREDIT, CREDIT_BYTES)
@@ -113,8 +105,13 @@ def exit_status(frame: Frame) -> int:
     return status
 
 
-def _connect(node: StepNode, check: Callable[[], None]) -> socket.socket:
-    """Return a connection to a step daemon, which may not listen yet."""
+def _attach(
+    node: StepNode, request: bytes, check: Callable[[], None]
+) -> tuple[socket.socket, bytes, bytes]:
+    """Return a connection to a step daemon, its answer, and the bytes that came after it.
+
+    The step daemon may not listen yet.
+    """
     pause, check_at = _PAUSE_SECONDS[0], time.monotonic() + _CHECK_SECONDS
     while True:
         connection = socket.socket(socket.AF_UNIX)
@@ -125,9 +122,18 @@ def _connect(node: StepNode, check: Callable[[], None]) -> socket.socket:
                 connection.connect(f"/proc/self/fd/{folder}/socket")
             finally:
                 os.close(folder)
-            return connection
+            connection.sendall(request + b"\n")
+            answer = b""
+            while b"\n" not in answer:
+                data = connection.recv(_CHUNK)
+                if not data:
+                    raise ConnectionResetError
+                answer += data
         except OSError:
             connection.close()
+        else:
+            line, _, rest = answer.partition(b"\n")
+            return connection, line, rest
         if time.monotonic() >= check_at:
             check()
             check_at = time.monotonic() + _CHECK_SECONDS

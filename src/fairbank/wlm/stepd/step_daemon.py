@@ -135,7 +135,11 @@ class StepDaemon:
         (go_read, go), (failures, failure) = os.pipe(), os.pipe()
         step, tasks = self._step, self._step.all_tasks
         self._streams = StepStreams(
-            self._directory, self._poller, 2 * len(tasks), self._signal_tasks
+            self._directory,
+            self._poller,
+            self._signal_tasks,
+            tasks=len(tasks),
+            has_srun=bool(step.tasks),
         )
         for local, task in enumerate(tasks):
             ours, ends = open_streams(step, local, task)

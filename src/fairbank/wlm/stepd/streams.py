@@ -92,18 +92,26 @@ class StepStreams:
     """Streams of the tasks of a step, and the sruns that are connected."""
 
     def __init__(
-        self, directory: str, poller: Poller, count: int, send_signal: Callable[[int], None]
+        self,
+        directory: str,
+        poller: Poller,
+        send_signal: Callable[[int], None],
+        *,
+        tasks: int,
+        has_srun: bool,
     ) -> None:
         """Begin without tasks and sruns.
 
         Args:
             directory: directory of the step, for output that does not fit in memory.
             poller: calls the functions of this object.
-            count: number of output streams.
             send_signal: sends a signal to the tasks.
+            tasks: number of tasks, which have two output streams each.
+            has_srun: whether an srun waits for the ends of the tasks.
         """
         self._directory, self._poller, self._send_signal = directory, poller, send_signal
-        self._log_bytes = max(BUFFER_BYTES // max(count, 1), _LOG_BYTES_MIN)
+        self._has_srun = has_srun
+        self._log_bytes = max(BUFFER_BYTES // (2 * tasks), _LOG_BYTES_MIN)
         self._ranks: list[int] = []
         self._outputs: list[_Output] = []
         self._readers: dict[int, _Reader] = {}
@@ -405,10 +413,9 @@ class StepStreams:
     @property
     def is_wanted(self) -> bool:
         """True if an srun is connected, or should connect to learn what it does not know yet."""
-        return bool(self._readers) or any(
-            not self._was_attached or output.log.needed < output.log.end or output.held
-            for output in self._outputs
-        )
+        if self._readers or (self._has_srun and not self._was_attached):
+            return True
+        return any(output.log.needed < output.log.end or output.held for output in self._outputs)
 
 
 def _exit_frame(rank: int, status: int) -> bytes:
