@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.steps import BUSY, EndedStep, StepRequest, WlmStep, lay_out
+from fairbank.wlm.core.steps.step import BUSY, EndedStep, StepRequest, WlmStep, lay_out
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
 
 
@@ -119,7 +119,7 @@ def test_step_waits_for_others_unless_it_shares_cores() -> None:
         ({"relative": 2}, InvalidInput, "relative"),
     ],
 )
-def test_step_that_its_job_has_no_room_for_is_refused(
+def test_step_that_its_job_cannot_hold_is_refused(
     fields: dict[str, Any], kind: type[FairbankError], field: str
 ) -> None:
     world, job = world_with_job()

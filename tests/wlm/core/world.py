@@ -49,7 +49,7 @@ from fairbank.wlm.core.settings import (
     WlmSettings,
 )
 from fairbank.wlm.core.snapshot import pass_snapshot
-from fairbank.wlm.core.steps import EndedStep, StepRequest, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, StepRequest, WlmStep
 from fairbank.wlm.protocol.messages import (
     EndCause,
     EndJob,

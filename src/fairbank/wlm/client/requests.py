@@ -90,7 +90,7 @@ class StartedStep(NamedTuple):
         return f"StepId={self.job}.{self.step}"
 
 
-class JobStart(NamedTuple):
+class AwaitedJob(NamedTuple):
     """State of a job that was waited for; its `environment` when it runs, else empty."""
 
     state: str
@@ -124,11 +124,11 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
     return SubmissionAnswer(**controller.request("submit", **{**job._asdict(), **coded}))
 
 
-def wait_for_start(controller: Controller, job: int, seconds: float | None = None) -> JobStart:
+def wait_for_start(controller: Controller, job: int, seconds: float | None = None) -> AwaitedJob:
     """Wait until a job runs or has ended, at most for some seconds; None: as long as it takes."""
     # The answer may come a moment after the time is over.
     patience = None if seconds is None else seconds + ANSWER_SECONDS
-    return JobStart(**controller.request("wait-start", seconds=patience, job=job, within=seconds))
+    return AwaitedJob(**controller.request("wait-start", seconds=patience, job=job, within=seconds))
 
 
 def complete(controller: Controller, job: int, status: int) -> None:

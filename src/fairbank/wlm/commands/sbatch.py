@@ -37,11 +37,11 @@ def _run(name: str, words: Sequence[str]) -> int:
     else:
         # Help starts without the client.
         if name == "srun" and "batch" not in line.options:
-            from fairbank.wlm.commands.srun import run_step
+            from fairbank.wlm.commands.steps.srun import run_step
 
             return run_step(line)
         if name == "salloc":
-            from fairbank.wlm.commands.salloc import run_salloc
+            from fairbank.wlm.commands.steps.salloc import run_salloc
 
             return run_salloc(line)
         from fairbank.wlm.commands.job_submission import submit_job

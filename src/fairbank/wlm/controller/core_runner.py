@@ -47,7 +47,7 @@ from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.steps import EndedStep
+from fairbank.wlm.core.steps.step import EndedStep
 from fairbank.wlm.protocol.messages import RunOutcome
 
 RETRY_SECONDS = 1.0

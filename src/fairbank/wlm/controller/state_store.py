@@ -28,7 +28,7 @@ from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
 from fairbank.wlm.core.state import RECORDS, NodeStatus
-from fairbank.wlm.core.steps import EndedStep, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
 
 STATE_FILE = "state.sqlite"

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairbank.core.errors import FairbankError
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core import node_messages, step_changes
+from fairbank.wlm.core import node_messages
 from fairbank.wlm.core.effects import CoreEffect, StoredRow
 from fairbank.wlm.core.ends import settle_dependencies
 from fairbank.wlm.core.factors.usage import note_associations
@@ -18,6 +18,7 @@ from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.starts import carry_out, connect_agent, take_accounts, take_verdict
 from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.steps import changes as step_changes
 from fairbank.wlm.core.timers import fire, set_all_timers
 from fairbank.wlm.core.transition import AGENT, Transition
 

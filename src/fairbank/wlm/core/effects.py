@@ -10,7 +10,7 @@ from fairbank.cluster.job import Run
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import Submission, WlmRun
-from fairbank.wlm.core.steps import WlmStep
+from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol.messages import (
     EndJob,
     EndStep,

@@ -15,7 +15,7 @@ from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import count_end
 from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next_state
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
-from fairbank.wlm.core.step_changes import end_steps
+from fairbank.wlm.core.steps.changes import end_steps
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import EndJob, ForgetRun, SignalJob
 

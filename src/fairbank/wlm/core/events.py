@@ -23,7 +23,7 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.jobs import Moment, Submission
 from fairbank.wlm.core.node_states import NodeEvent
-from fairbank.wlm.core.steps import StepRequest
+from fairbank.wlm.core.steps.step import StepRequest
 from fairbank.wlm.protocol.messages import RunStatus, StepStatus
 
 

@@ -13,7 +13,6 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
-from fairbank.wlm.core import step_changes
 from fairbank.wlm.core.ends import (
     ENDED_BY_CONTROLLER,
     ENDED_BY_SIGNAL,
@@ -28,6 +27,7 @@ from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
 from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
+from fairbank.wlm.core.steps import changes as step_changes
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import EndJob, ForgetRun, RunStatus
 

@@ -25,7 +25,7 @@ from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, ExpectedStart, NodeGrant, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import WlmSettings
-from fairbank.wlm.core.steps import WlmStep
+from fairbank.wlm.core.steps.step import WlmStep
 
 RECORDS: frozenset[Table] = frozenset({"runs", "ended_steps"})
 """Tables of accounting records, which the core only writes."""

@@ -26,7 +26,7 @@ from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.job_states import JobEvent, next_state
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CHANGE, CoreState, NodeStatus
-from fairbank.wlm.core.steps import EndedStep
+from fairbank.wlm.core.steps.step import EndedStep
 
 _ONLY_IN_TIME = (TimerKind.BEGIN, TimerKind.WARNING)
 """Timers that are of no use when their time is over."""

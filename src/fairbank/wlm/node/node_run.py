@@ -215,14 +215,14 @@ class NodeRun:
             await step.process.end(0.0, request.reason)
 
     def forget_step(self, number: int) -> None:
-        """Forget a step that has ended, as soon as nobody serves its streams."""
+        """Forget a step that has ended, as soon as its streams are not served."""
         step = self.steps.get(number)
         if step is not None and step.status.end is not None:
             step.is_forgotten = True
             self.remove_steps()
 
     def remove_steps(self) -> None:
-        """Remove the steps that are forgotten and whose streams nobody serves any more."""
+        """Remove the steps that are forgotten and whose streams are not served any more."""
         for number, step in list(self.steps.items()):
             if step.is_forgotten and step.remove():
                 del self.steps[number]
@@ -303,9 +303,9 @@ class NodeRun:
 
         There are none after its end.
         """
-        found: list[tuple[int | None, Process]] = [
+        processes: list[tuple[int | None, Process]] = [
             (None, process) for process in self._script.processes(table)
         ]
         for number, step in self.steps.items():
-            found += [(number, process) for process in step.process.processes(table)]
-        return found
+            processes += [(number, process) for process in step.process.processes(table)]
+        return processes

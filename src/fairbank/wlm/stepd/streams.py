@@ -68,7 +68,7 @@ class _Output:
         self.held = b""
 
 
-class _Reader:
+class _Srun:
     """Connected srun.
 
     `unsent` are the bytes for its socket, `credit` those of output that it still takes. `sent` are
@@ -114,7 +114,7 @@ class StepStreams:
         self._log_bytes = max(BUFFER_BYTES // (2 * tasks), _LOG_BYTES_MIN)
         self._ranks: list[int] = []
         self._outputs: list[_Output] = []
-        self._readers: dict[int, _Reader] = {}
+        self._readers: dict[int, _Srun] = {}
         self._inputs: dict[int, int] = {}  # position of each task's descriptor in the input
         self._input = bytearray()
         self._input_start = 0
@@ -220,7 +220,7 @@ class StepStreams:
         """
         is_first, self._was_attached = not self._readers, True
         is_free = not (self._is_input_over or any(one.has_input for one in self._readers.values()))
-        reader = _Reader(connection, wants_input and is_free)
+        reader = _Srun(connection, wants_input and is_free)
         answer = {"ranks": self._ranks, "input": reader.has_input}
         reader.unsent += json.dumps(answer).encode() + b"\n"
         for output in self._outputs:
@@ -237,11 +237,11 @@ class StepStreams:
         self._readers[connection.fileno()] = reader
         self._listen_to(reader)
 
-    def _listen_to(self, reader: _Reader) -> None:
+    def _listen_to(self, reader: _Srun) -> None:
         events = READ | WRITE if reader.unsent else READ
         self._poller.register(reader.connection.fileno(), lambda: self._serve(reader), events)
 
-    def _serve(self, reader: _Reader) -> None:
+    def _serve(self, reader: _Srun) -> None:
         """Receive what an srun has sent, and send what it takes."""
         try:
             data = reader.connection.recv(_UNSENT_MAX)
@@ -258,12 +258,12 @@ class StepStreams:
         else:
             self._detach(reader)
 
-    def _detach(self, reader: _Reader) -> None:
+    def _detach(self, reader: _Srun) -> None:
         if self._readers.pop(reader.connection.fileno(), None) is not None:
             self._poller.unregister(reader.connection.fileno())
             reader.connection.close()
 
-    def _receive(self, reader: _Reader, frame: Frame) -> None:
+    def _receive(self, reader: _Srun, frame: Frame) -> None:
         match frame.kind:
             case _ if frame.kind == CREDIT:
                 reader.credit += frame.number
@@ -277,7 +277,7 @@ class StepStreams:
                 size = struct.pack("HHHH", rows, columns, 0, 0)
                 fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
 
-    def _release(self, reader: _Reader, count: int) -> None:
+    def _release(self, reader: _Srun, count: int) -> None:
         """Note that an srun has written some of the bytes that it got."""
         while count and reader.sent:
             output, length = reader.sent.popleft()
@@ -288,7 +288,7 @@ class StepStreams:
             reader.taken[output] += length
             output.log.release(min(one.taken[output] for one in self._readers.values()))
 
-    def _send(self, reader: _Reader) -> None:
+    def _send(self, reader: _Srun) -> None:
         """Send an srun what it takes now."""
         self._fill(reader)
         try:
@@ -303,7 +303,7 @@ class StepStreams:
             return
         self._listen_to(reader)
 
-    def _fill(self, reader: _Reader) -> None:
+    def _fill(self, reader: _Srun) -> None:
         """Take output from the logs, in turn, as far as credit and memory allow."""
         while reader.waiting and len(reader.unsent) < _UNSENT_MAX:
             output = next(iter(reader.waiting))

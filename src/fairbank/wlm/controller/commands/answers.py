@@ -44,7 +44,7 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
 from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
-from fairbank.wlm.core.steps import WlmStep
+from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 

@@ -16,7 +16,7 @@ from fairbank.wlm.controller.nodes.step_start import StepLaunch
 from fairbank.wlm.core.events import CreateStep
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.steps import StepDistribution, StepRequest
+from fairbank.wlm.core.steps.step import StepDistribution, StepRequest
 from fairbank.wlm.protocol.commands import CreateStepRequest
 
 TASKS_MAX = 10_000

@@ -12,7 +12,7 @@ from fairbank.core.hostlist import compress
 from fairbank.core.submission.file_patterns import expand_pattern
 from fairbank.wlm.controller.nodes.job_environment import run_lengths, to_entries
 from fairbank.wlm.core.effects import StartTasks
-from fairbank.wlm.core.steps import StepGrant, WlmStep
+from fairbank.wlm.core.steps.step import StepGrant, WlmStep
 from fairbank.wlm.protocol.messages import StartStep, TaskStart
 
 
@@ -83,7 +83,7 @@ def _tasks(
 ) -> list[TaskStart]:
     tasks = []
     cpus = [cpu for core in grant.cores for cpu in cpus_of_cores.get(core, ())]
-    each = step.request.cpus_per_task
+    per_task = step.request.cpus_per_task
     for local, rank in enumerate(grant.ranks):
         symbols: dict[str, int | str] = {
             "J": f"{step.run.job_id}.{step.number}",
@@ -92,13 +92,13 @@ def _tasks(
             "n": node_index,
             "N": grant.node.partition(".")[0],
         }
-        own = cpus[local * each : (local + 1) * each]
+        own = cpus[local * per_task : (local + 1) * per_task]
         tasks.append(
             TaskStart(
                 rank,
                 launch.programs.get(rank, ()),
                 # More tasks than cores: all have all of them.
-                tuple(own if len(own) == each and not step.request.overcommit else cpus),
+                tuple(own if len(own) == per_task and not step.request.overcommit else cpus),
                 output=_path(launch, launch.output, symbols),
                 error=_path(launch, launch.error, symbols),
             )

@@ -11,7 +11,7 @@ from fairbank.wlm.core.events import Caller, CompleteJob, CreateStep, EndStepOf
 from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.rights import check_owner
-from fairbank.wlm.core.steps import WlmStep, place_step
+from fairbank.wlm.core.steps.step import WlmStep, place_step
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import EndStep
 

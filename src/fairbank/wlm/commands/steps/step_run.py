@@ -16,7 +16,7 @@ from fairbank.core.hostlist import compress
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status
-from fairbank.wlm.commands.step_output import StepOutput
+from fairbank.wlm.commands.steps.step_output import StepOutput
 from fairbank.wlm.protocol import frames
 from fairbank.wlm.protocol.frames import Frame
 
@@ -25,8 +25,8 @@ _ABORT_SECONDS = 1.0  # within which a second Ctrl-C is sent to the tasks
 _CHUNK = 32 * 1024
 
 
-class StepWishes(NamedTuple):
-    """What srun does beside showing output.
+class StepOptions(NamedTuple):
+    """Options of srun about the ends of tasks and its terminal.
 
     `kills_on_failure`: the first task that fails ends the others (-K). `wait_seconds` after the
     first end of a task the others are ended (-W); 0: never. `has_terminal`: --pty.
@@ -42,7 +42,7 @@ class StepRun:
     """Step that runs, until all of its tasks have ended.
 
     Invariants: `_running` are the ranks of the tasks that have not ended. `_exits` have the ends
-    that have not been told yet, with their node and status. `_code` is the highest exit code.
+    that are not printed yet, with their node and status. `_code` is the highest exit code.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class StepRun:
         step: requests.StartedStep,
         output: StepOutput,
         stdin: int | None,
-        wishes: StepWishes,
+        options: StepOptions,
     ) -> None:
         """Begin to follow a step. `stdin` is the descriptor with its input; None: it has none."""
         self._controller, self._step, self._output = controller, step, output
-        self._stdin, self._wishes = stdin, wishes
+        self._stdin, self._options = stdin, options
         self._running = {rank for node in step.nodes for rank in node.ranks}
         self._tasks = len(self._running)
         self._exits: dict[tuple[str, int], list[int]] = {}
@@ -161,19 +161,19 @@ class StepRun:
         """Print how tasks have ended, as Slurm does, and end the others if that is wished."""
         exits, self._exits = self._exits, {}
         for (node, status), ranks in exits.items():
-            if status and not self._wishes.is_quiet:
+            if status and not self._options.is_quiet:
                 self._print(f"error: {node}: {_tasks(ranks)}: {_words(status)}")
         if not self._running or not exits:
             return
-        if self._wishes.kills_on_failure and any(status for _, status in exits):
+        if self._options.kills_on_failure and any(status for _, status in exits):
             self._end("Terminating")
-        elif self._wishes.wait_seconds and self._ends_at is None:
-            self._ends_at = time.monotonic() + self._wishes.wait_seconds
+        elif self._options.wait_seconds and self._ends_at is None:
+            self._ends_at = time.monotonic() + self._options.wait_seconds
 
     def _end_in_time(self) -> None:
         if self._ends_at is not None and time.monotonic() >= self._ends_at and self._running:
             self._ends_at = None
-            self._print(f"First task exited {self._wishes.wait_seconds}s ago")
+            self._print(f"First task exited {self._options.wait_seconds}s ago")
             self._print_state()
             self._end("Terminating")
 
@@ -222,7 +222,7 @@ class StepRun:
 
     def send_size(self) -> None:
         """Tell the step the size of the terminal."""
-        if self._wishes.has_terminal and self._streams:
+        if self._options.has_terminal and self._streams:
             columns, rows = os.get_terminal_size(0)
             self._streams[0].send(frames.WINDOW_SIZE, 0, struct.pack("!HH", rows, columns))
 
@@ -233,7 +233,7 @@ class StepRun:
                 self._print(f"{self._step} {_tasks(sorted(ranks))}: {word}")
 
     def _print(self, text: str) -> None:
-        line_end = "\r\n" if self._wishes.has_terminal else "\n"
+        line_end = "\r\n" if self._options.has_terminal else "\n"
         print(f"srun: {text}", end=line_end, file=sys.stderr, flush=True)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from fairbank.wlm.client.connection import Controller
-from fairbank.wlm.commands.allocation import Revoked, allocate, complete, run_command
 from fairbank.wlm.commands.job_options import SubmissionWords
+from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete, run_command
 
 
 def run_salloc(line: SubmissionWords) -> int:

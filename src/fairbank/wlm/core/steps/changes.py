@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.wlm.core.events import StepChanged
 from fairbank.wlm.core.jobs import WlmRun
-from fairbank.wlm.core.steps import EndedStep, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus
 

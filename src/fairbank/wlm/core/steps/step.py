@@ -227,7 +227,7 @@ def _too_many(what: str, wanted: int, grants: Sequence[NodeGrant]) -> Conflict:
 
 
 def task_counts(fitting: Sequence[int], tasks: int) -> list[int]:
-    """Return the number of tasks on each node: they go round the nodes that have room.
+    """Return the number of tasks on each node: they go round the nodes that have free cores.
 
     When none has any more, they go round all of them.
 
@@ -271,7 +271,7 @@ def lay_out(
 
 
 def _round(ranks: list[list[int]], fitting: Collection[int], tasks: int, together: int) -> None:
-    """Deal the tasks round the nodes, some at a time, while they have room; then anyhow."""
+    """Deal the tasks round the nodes, some at a time, while they have free cores; then anyhow."""
     rank, limits = 0, list(fitting)
     while rank < tasks:
         before = rank

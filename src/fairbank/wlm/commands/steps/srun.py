@@ -16,12 +16,12 @@ from fairbank.core.submission.support import NO_EFFECT, check_supported
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands import job_submission as submission
-from fairbank.wlm.commands.allocation import Revoked, allocate, complete
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
 from fairbank.wlm.commands.slurm_errors import print_failure
-from fairbank.wlm.commands.step_output import STANDARD, StepOutput
-from fairbank.wlm.commands.step_run import StepRun, StepWishes
+from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
+from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
+from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
 from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 
 BUSY_SECONDS = 0.1, 5.0
@@ -94,14 +94,14 @@ def _run(
         has_labels="label" in options,
         is_buffered=not ("unbuffered" in options or has_terminal),
     )
-    wishes = StepWishes(
+    behaviour = StepOptions(
         kills_on_failure=values.get("kill-on-bad-exit", False),
         wait_seconds=values.get("wait", 0),
         has_terminal=has_terminal,
         is_quiet="quiet" in options,
     )
     stdin = None if step.input else _input(files["input"])
-    followed = StepRun(controller, started, output, stdin, wishes)
+    followed = StepRun(controller, started, output, stdin, behaviour)
     if not has_terminal:
         return followed.follow()
     with RawTerminal():
@@ -116,7 +116,7 @@ def _create(
     values: Mapping[str, Any],
 ) -> requests.StartedStep:
     """Create the step, as soon as other steps leave it enough cores."""
-    pause, is_told = BUSY_SECONDS[0], "quiet" in options
+    pause, is_printed = BUSY_SECONDS[0], "quiet" in options
     ends = time.monotonic() + values["immediate"] if "immediate" in values else None
     while True:
         try:
@@ -124,10 +124,10 @@ def _create(
         except Unavailable as error:
             if error.field != "busy" or (ends is not None and time.monotonic() >= ends):
                 raise
-            if not is_told:
+            if not is_printed:
                 what = f"Job {job} step creation temporarily disabled, retrying"
                 print(f"srun: {what} ({error.message})", file=sys.stderr, flush=True)
-            is_told = True
+            is_printed = True
         else:
             if pause > BUSY_SECONDS[0] and "quiet" not in options:
                 print(f"srun: Step created for {started}", file=sys.stderr, flush=True)

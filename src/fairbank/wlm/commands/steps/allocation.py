@@ -72,16 +72,16 @@ def allocate(
 
 def _wait(
     controller: Controller, name: str, number: int, seconds: float | None
-) -> requests.JobStart:
+) -> requests.AwaitedJob:
     """Wait for the start, also over restarts of the controller."""
-    is_told = False
+    is_printed = False
     while True:
         try:
             return requests.wait_for_start(controller, number, seconds)
         except Unavailable as error:
-            if not is_told:
+            if not is_printed:
                 _say(name, f"{error.message}; retrying")
-            is_told = True
+            is_printed = True
             time.sleep(RETRY_SECONDS)
 
 
@@ -90,14 +90,14 @@ def complete(controller: Controller, name: str, number: int, code: int) -> None:
 
     One that has ended stays as it is.
     """
-    is_told = False
+    is_printed = False
     while True:
         try:
             requests.complete(controller, number, code << 8)
         except Unavailable as error:
-            if not is_told:
+            if not is_printed:
                 _say(name, f"{error.message}; retrying")
-            is_told = True
+            is_printed = True
             time.sleep(RETRY_SECONDS)
         except FairbankError as error:
             if error.field not in ("ended", "job"):

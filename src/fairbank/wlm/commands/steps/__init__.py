@@ -1,0 +1,1 @@
+"""srun and salloc: allocations, steps, and what srun prints of them."""

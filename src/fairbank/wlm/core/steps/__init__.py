@@ -1,0 +1,1 @@
+"""Steps of running jobs: their cores and tasks, and how they end."""
