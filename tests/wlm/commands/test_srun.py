@@ -226,6 +226,35 @@ def _read_until(descriptor: int, text: bytes) -> bytes:
     return shown
 
 
+def test_tasks_may_have_programs_of_their_own(shell: Shell) -> None:
+    lines = "# rank program\n0 echo first %t %o\n1,3 echo 'two words' %t %o\n* echo other %t\n"
+    (shell.directory / "programs").write_text(lines)
+    code, out, _ = shell.run("srun", "-n", "4", "-l", "--multi-prog", "programs")
+    assert (code, sorted(out)) == (
+        0,
+        ["0: first 0 0", "1: two words 1 0", "2: other 2", "3: two words 3 1"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("0 true\n", "has no program for task 1"),
+        ("x true\n", "line 1: 'x' is no task"),
+        ("0\n", "line 1: there is no program"),
+        ("0-1 true\n1 false\n", "line 2: task 1 has a program already"),
+        ("0 'true\n", "line 1: No closing quotation"),
+        (None, "No such file"),
+    ],
+)
+def test_bad_file_of_programs_is_refused(shell: Shell, text: str | None, sentence: str) -> None:
+    if text is not None:
+        (shell.directory / "programs").write_text(text)
+    code, _, err = shell.run("srun", "-n", "2", "--multi-prog", "programs")
+    assert code == 1
+    assert sentence in "\n".join(err)
+
+
 # ------------------------------------------------------------------ within jobs
 
 

@@ -29,9 +29,8 @@ MODULES: Mapping[str, str] = {
 }
 """Module of each command."""
 ABSENT: Mapping[str, str] = {
-    "salloc": "there are no steps yet; run the program in a batch script (sbatch)",
-    "sattach": "there are no steps yet",
-    "sbcast": "there are no steps yet",
+    "sattach": "srun shows the output of its step; attaching again is not built yet",
+    "sbcast": "the nodes share the file systems of this host",
     "scrontab": "use cron, which calls sbatch",
     "sreport": "fairbank usage reports what was used",
     "strigger": "there are no triggers",

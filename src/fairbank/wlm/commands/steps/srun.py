@@ -20,6 +20,7 @@ from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
 from fairbank.wlm.commands.slurm_errors import print_failure
 from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
+from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
 from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
@@ -69,9 +70,15 @@ def _run(
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
     has_terminal = "pty" in options
+    arguments, programs = [_program(line.script or ""), *line.arguments], {}
+    if "multi-prog" in options:
+        own = read_programs(line.script or "", values.get("ntasks", 1))
+        programs = {rank: [_program(words[0]), *words[1:]] for rank, words in own.items()}
+        arguments = programs[0]
     step = requests.StepToStart(
         options=options,
-        arguments=[_program(line.script or ""), *line.arguments],
+        arguments=arguments,
+        programs=programs,
         directory=values.get("chdir") or submission.working_directory(),
         environment=job_environment(os.environb, options.get("export"), from_login=False),
         umask=submission.own_umask(),
