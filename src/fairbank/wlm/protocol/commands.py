@@ -46,12 +46,12 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
     `options` are the long names of options with their values as written. `environment` has entries
     NAME=value, separated by NUL. `limits` are soft limits by the names of setrlimit(2) without
     RLIMIT_, -1 for none. `host` is where the command runs, `script_name` the path of the script as
-    it was named; empty for --wrap and standard input. `submit_line` is the command line. Without a
-    script, srun or salloc runs steps in the job and completes it.
+    it was named; empty for --wrap and standard input. `submit_line` is the command line. With an
+    empty script, srun or salloc runs steps in the job and completes it.
     """
 
+    script: bytes
     directory: str
-    script: bytes = b""
     options: dict[str, str] = {}
     arguments: tuple[str, ...] = ()
     environment: bytes = b""
