@@ -270,11 +270,13 @@ def test_step_that_must_wait_says_so_once(shell: Shell) -> None:
     script = (
         "srun -n 1 sh -c 'touch one; while [ ! -e go ]; do sleep 0.05; done' &\n"
         "while [ ! -e one ]; do sleep 0.05; done\n"
-        "srun -n 1 echo second & sleep 0.3; touch go; wait\n"
+        "srun -n 1 echo second 2>err & until grep -q retrying err; do sleep 0.05; done\n"
+        "touch go; wait\n"
     )
-    code, out, err = shell.run("salloc", "-n", "1", *sh(script))
+    code, out, _ = shell.run("salloc", "-n", "1", *sh(script))
     assert (code, out) == (0, ["second"])
-    waits = [line for line in err if "temporarily disabled, retrying" in line]
+    lines = (shell.directory / "err").read_text().splitlines()
+    waits = [line for line in lines if "temporarily disabled, retrying" in line]
     assert len(waits) == 1
     assert "(Requested nodes are busy)" in waits[0]
 

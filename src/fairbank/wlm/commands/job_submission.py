@@ -67,12 +67,11 @@ def job_to_submit(
     Args:
         name: the command.
         line: its command line.
-        script: the batch script; None: the one that the command line names.
+        script: the batch script; empty: there is none; None: the one that the command line names.
     """
     arguments: Sequence[str] = ()
     if script is None:
-        is_batch = name == "sbatch" or "batch" in line.options
-    script, arguments = _script(name, line) if is_batch else (b"", ())
+        script, arguments = _script(name, line)
     options = merged_options(
         [
             script_options(script, line.script or "script") if name == "sbatch" else {},

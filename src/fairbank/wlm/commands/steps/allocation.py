@@ -36,7 +36,7 @@ def allocate(
     Raises:
         Revoked: the job was refused, or has ended.
     """
-    job = job_to_submit(name, line)
+    job = job_to_submit(name, line, script=b"")
     try:
         number = requests.submit(controller, job).job
     except FairbankError as error:
