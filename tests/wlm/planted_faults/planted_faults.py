@@ -307,9 +307,9 @@ NODE = (
     PlantedFault(
         "end that was requested before the start",
         "node",
-        "node/node_run.py",
-        "if self._end_request is not None:\n                await self._send_end",
-        "if self._end_request is None:\n                await self._send_end",
+        "node/step_process.py",
+        "if self.end_request is not None:\n                await self._send_end",
+        "if self.end_request is None:\n                await self._send_end",
     ),
 )
 FAULTS: Sequence[PlantedFault] = (*CORE, *CONTROLLER, *NODE)
