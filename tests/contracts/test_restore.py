@@ -107,6 +107,17 @@ def test_restore_with_replace_deletes_old_rows(store: Store, backup: Store) -> N
     assert Audit(store).verify().findings == ()
 
 
+def test_restore_fills_columns_by_name(sql_place: Place, backup: Store) -> None:
+    """A store can have additional columns, and columns in another order."""
+    sql_place.run("ALTER TABLE member ADD COLUMN gift bigint")
+    sql_place.run("ALTER TABLE member ADD COLUMN other_role text NOT NULL DEFAULT 'member'")
+    sql_place.run("ALTER TABLE member DROP COLUMN role")
+    sql_place.run("ALTER TABLE member RENAME COLUMN other_role TO role")
+    store = sql_place.open()
+    copy_ledger(backup, store)
+    assert contents(store) == contents(backup)
+
+
 @pytest.mark.parametrize("replace", [False, True])
 def test_failed_restore_changes_nothing(store: Store, backup: Store, replace: bool) -> None:
     if replace:

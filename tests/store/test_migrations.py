@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, inspect
 
-from fairbank.core.errors import Conflict, NotFound, Unavailable
+from fairbank.core.errors import Conflict, Corrupt, NotFound, Unavailable
 from fairbank.service.ops.audit import Audit
 from fairbank.store import migration, schema_version
 from fairbank.store.factory import open_store
@@ -255,3 +255,38 @@ def test_store_from_before_the_first_release_is_refused(bare_url: str, revision:
         with pytest.raises(Conflict, match="written by an older version") as refused:
             attempt(bare_url)
         assert str(refused.value.remedy).startswith("move the database away")
+
+
+@pytest.mark.parametrize(
+    ("statements", "missing"),
+    [
+        (["ALTER TABLE run DROP COLUMN occupied"], "column run.occupied is missing;"),
+        (["DROP TABLE share_figure"], "table share_figure is missing;"),
+        (
+            ["ALTER TABLE run DROP COLUMN occupied", "DROP TABLE usage_sum"],
+            "column run.occupied is missing, and 1 more;",
+        ),
+    ],
+)
+def test_store_without_a_table_or_column_of_its_schema_is_refused(
+    sql_place: Place, statements: list[str], missing: str
+) -> None:
+    for statement in statements:
+        sql_place.run(statement)
+    for attempt in (migrate, open_store):
+        with pytest.raises(Conflict) as refused:
+            attempt(sql_place.url)
+        assert missing in refused.value.message
+        assert "its schema 0001" in refused.value.message
+        assert str(refused.value.remedy).startswith("move the database away")
+        assert "fairbank restore FILE" in str(refused.value.remedy)
+
+
+def test_column_dropped_from_an_open_store_is_no_damage_of_the_file(sql_place: Place) -> None:
+    store = sql_place.open()
+    fill(store)
+    sql_place.run("ALTER TABLE run DROP COLUMN occupied")
+    for attempt in (contents, lambda store: granted(store, hold(1, 10))):
+        with pytest.raises(Corrupt, match=r"the ledger is incomplete: .*occupied") as raised:
+            attempt(store)
+        assert "fairbank doctor" in str(raised.value.remedy)

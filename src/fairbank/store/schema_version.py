@@ -5,19 +5,26 @@ Apart from `migration`, because alembic costs each process that opens a store 0.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from sqlalchemy import Connection, inspect
 
 from fairbank.core.errors import Conflict, NotFound
-from fairbank.store.schema import REVISIONS
+from fairbank.store.schema import REVISIONS, metadata
 
 # Not by SQLAlchemy's reflection, whose queries on all columns take longer than the rest of a start.
-_HAS_BOOK = {
-    "sqlite": "SELECT EXISTS (SELECT 1 FROM pragma_table_info('journal') WHERE name = 'book')",
+_COLUMNS = {
+    "sqlite": (
+        "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c"
+        " WHERE t.type = 'table'"
+    ),
     "postgresql": (
-        "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('journal')"
-        " AND attname = 'book' AND NOT attisdropped)"
+        "SELECT t.relname, c.attname FROM pg_class t JOIN pg_attribute c ON c.attrelid = t.oid"
+        " WHERE t.relkind IN ('r', 'p') AND t.relnamespace <> 'pg_catalog'::regnamespace"
+        " AND pg_table_is_visible(t.oid) AND c.attnum > 0 AND NOT c.attisdropped"
     ),
 }
+_MAKE_NEW = "move the database away, or name an empty one as store.url; then create a new store"
 SETTINGS_DIRECTORY = "DIRECTORY, that of fairbank.toml"
 """Stands in remedies for the directory of the settings where it is not known."""
 
@@ -33,7 +40,8 @@ def schema_version(connection: Connection) -> str | None:
 def check_known_schema(
     connection: Connection, version: str | None, directory: str = SETTINGS_DIRECTORY
 ) -> None:
-    """Raise Conflict for a store of before the first release, or of a newer version.
+    """Raise Conflict for a store of before the first release, of a newer version, or without a
+    column of the newest version that it names.
 
     Args:
         connection: to the database.
@@ -42,16 +50,15 @@ def check_known_schema(
     """
     if version is None:
         return
+    rows = connection.exec_driver_sql(_COLUMNS[connection.dialect.name])
+    columns = {(str(table), str(column)) for table, column in rows}
     # Before the first release all journals had the column `book`, in schemas 0001 to 0008.
-    if connection.exec_driver_sql(_HAS_BOOK[connection.dialect.name]).scalar():
+    if ("journal", "book") in columns:
         raise Conflict(
             "the store was written by an older version, from before the first release, which cannot"
             " be upgraded",
             field="store.url",
-            remedy=(
-                "move the database away, or name an empty one as store.url; then create a new"
-                f" store: fairbank init {directory}"
-            ),
+            remedy=f"{_MAKE_NEW}: fairbank init {directory}",
         )
     if version not in REVISIONS:
         raise Conflict(
@@ -60,6 +67,29 @@ def check_known_schema(
             field="store.url",
             remedy="use the Fairbank that migrated it, or a newer one",
         )
+    if version == REVISIONS[-1] and (missing := _missing(columns)):
+        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise Conflict(
+            f"the store has not all tables and columns of its schema {version}: {missing[0]} is"
+            f" missing{more}; a development version created it, or it was changed later",
+            field="store.url",
+            remedy=(
+                f"{_MAKE_NEW}: fairbank init {directory}; and fill it from a backup, if the"
+                " Fairbank that wrote the store has made one: fairbank restore FILE"
+            ),
+        )
+
+
+def _missing(columns: Set[tuple[str, str]]) -> list[str]:
+    """Return the tables and columns that the database lacks, as phrases."""
+    tables = {table for table, _ in columns}
+    return [
+        f"column {table.name}.{column.name}" if table.name in tables else f"table {table.name}"
+        for table in metadata.tables.values()
+        for column in table.columns
+        if (table.name, column.name) not in columns
+        and (table.name in tables or column is table.columns[0])
+    ]
 
 
 def check_current_schema(connection: Connection, directory: str = SETTINGS_DIRECTORY) -> None:

@@ -47,7 +47,9 @@ def check_store_and_settings(
         yield HealthCheck(f"the store cannot be opened: {error.message}", False, error.remedy)
         return
     try:
-        yield HealthCheck(f"the store opens and its schema is current ({_kind(settings)})", True)
+        yield HealthCheck(
+            f"the store opens and has all tables and columns ({_kind(settings)})", True
+        )
         yield from check_schema(settings.store.url)
         yield from _check_file(store, settings, at_work)
         yield from _check_disk(settings)

@@ -27,16 +27,11 @@ _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # read-only, not admitted.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
-# The schema's version is checked when a store is opened: what it lacks later was removed.
+# Tables and columns are checked when a store is opened: what it lacks later was removed.
 _GONE = frozenset({"42P01", "42703"})  # undefined table, undefined column
 
-_SQLITE_DAMAGED = (
-    "malformed",
-    "not a database",
-    "Could not decode",
-    "no such column",
-    "no such table",
-)
+_SQLITE_GONE = ("no such column", "no such table", "has no column named")
+_SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode")
 DISK_FULL = "disk is full"
 """Part of SQLite's message for a full disk."""
 _LOG_MIB = 20
@@ -80,11 +75,7 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
     if state in _BROKEN:
         return _corrupt(complaint.diag.constraint_name, complaint)
     if state in _GONE:
-        remedy = (
-            "fairbank doctor tells what else is missing; fill a new database from a backup:"
-            " fairbank init, fairbank restore FILE"
-        )
-        return Corrupt(f"the ledger is incomplete: {first_line(complaint)}", remedy=remedy)
+        return _incomplete(complaint)
     if state.startswith(_NOT_NOW):
         return _unreachable(complaint)
     return None
@@ -97,6 +88,8 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
     text = str(complaint)
     if any(words in text for words in _SQLITE_DAMAGED):  # first: it may quote any rule of ours
         return _damaged(complaint)
+    if any(words in text for words in _SQLITE_GONE):
+        return _incomplete(complaint)
     if "locked" in text or "UNIQUE constraint failed" in text or "allocations overlap" in text:
         return Contention(text)
     if broken := _SQLITE_BROKEN.fullmatch(text):
@@ -116,6 +109,16 @@ def _unreachable(complaint: BaseException | None) -> Unavailable:
     error = Unavailable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
     error.is_disk_full = is_full
     return error
+
+
+def _incomplete(complaint: BaseException | None) -> Corrupt:
+    return Corrupt(
+        f"the ledger is incomplete: {first_line(complaint)}",
+        remedy=(
+            "fairbank doctor tells what else is missing; fill a new database from a backup:"
+            " fairbank init, fairbank restore FILE"
+        ),
+    )
 
 
 def _damaged(complaint: BaseException | None) -> Corrupt:

@@ -331,6 +331,8 @@ class SqliteRestore(SqlRestore):
 
     def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
         if values := list(rows):
-            places = ", ".join("?" for _ in table.columns)
-            statement = f"INSERT INTO {table.name} VALUES ({places})"  # noqa: S608 (as above)
+            # By name: a store can have more columns, or have them in another order.
+            columns = table.columns.keys()
+            places = f"({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)})"
+            statement = f"INSERT INTO {table.name} {places}"
             self._connection.exec_driver_sql(statement, values)
