@@ -16,9 +16,10 @@ from fairbank.report.slurm.sacct import SACCT, SSTAT, AccountingLine, TaskUsage
 from fairbank.slurm.parsers import sacct as parser
 from fairbank.slurm.parsers.columns import DELIMITER
 from fairbank.wlm.commands.tables.rows import stored_fields
+from fairbank.wlm.protocol.commands import AnyRequest, RowsRequest
 from tests.report.slurm.test_accounting_tables import ALIGN, BARS, PADDED
-from tests.wlm.client.recording_controller import RecordingController
-from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, run
+from tests.wlm.client.recording_controller import Answer, RecordingController
+from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, rows_answer, run
 
 __all__ = ["run"]
 RUN = ALIGN._replace(
@@ -37,18 +38,50 @@ RUN = ALIGN._replace(
     allocated_nodes=1,
     allocated_tres="cpu=16,mem=64G,node=1,billing=24,gres/gpu=2",
     requested_tres="cpu=16,mem=64G,node=1,billing=24,gres/gpu=2",
-    batch_cpus=16,
-    batch_tres="cpu=16,mem=64G,node=1,gres/gpu=2",
-    batch_exit_code=(0, 0),
+    derived_exit_code=(0, 0),
+    user_cpu=0,
+    total_cpu=59_250,
+)
+BATCH = AccountingLine(
+    9,
+    "9",
+    "batch",
+    name="batch",
+    account=RUN.account,
+    state="COMPLETED",
+    started=NOW - 90,
+    ended=NOW - 30,
+    elapsed=60,
+    nodes="g01",
+    node_count=1,
+    allocated_nodes=1,
+    cpus=16,
+    tasks=1,
     total_cpu=59_250,
     resident=TaskUsage(2**20, "g01", 0, 2**20),
-    tasks=1,
 )
+STEPS = [
+    BATCH._replace(step=str(number), name="hostname", cpus=2, tasks=2, resident=None)
+    for number in range(2)
+]
+
+
+def answer_with_runs(controller: RecordingController, *rows: AccountingLine) -> None:
+    """Let the controller answer with these rows; steps only if they are asked for."""
+
+    def answer(request: AnyRequest) -> Answer:
+        if isinstance(request, RowsRequest):
+            shown = [row for row in rows if request.filter.steps or not row.step]
+            return rows_answer(request, shown)
+        return other(request)
+
+    answer_with(controller)
+    other, controller.answer = controller.answer, answer
 
 
 @pytest.fixture(autouse=True)
 def accounting(controller: RecordingController) -> None:
-    answer_with(controller, accounting=[RUN])
+    answer_with_runs(controller, RUN, BATCH)
 
 
 def test_run_has_a_batch_step(run: Run) -> None:
@@ -63,30 +96,30 @@ def test_usage_is_that_of_the_batch_step_and_the_run_adds_it_up(run: Run) -> Non
     assert run("sacct", "-n", "-P", "-o", columns) == (
         "9||00:59.250|bob|00:00:00\n9.batch|1M|00:59.250||\n"
     )
-    # Slurm adds up the steps that it lists.
-    assert run("sacct", "-n", "-P", "-X", "-o", columns) == "9||00:00:00|bob|00:00:00\n"
 
 
-@pytest.mark.parametrize(
-    ("state", "exit_code", "shown"),
-    [
-        ("CANCELLED", (0, 15), "9|CANCELLED|0:0 9.batch|CANCELLED|0:15"),
-        ("CANCELLED", (3, 0), "9|CANCELLED|0:0 9.batch|FAILED|3:0"),
-        ("TIMEOUT", (0, 15), "9|TIMEOUT|0:0 9.batch|CANCELLED|0:15"),
-        ("REQUEUED", (0, 15), "9|REQUEUED|0:0 9.batch|CANCELLED|0:15"),
-        ("FAILED", (0, 9), "9|FAILED|0:9 9.batch|CANCELLED|0:9"),
-        ("FAILED", (3, 0), "9|FAILED|3:0 9.batch|FAILED|3:0"),
-        ("RUNNING", (0, 0), "9|RUNNING|0:0 9.batch|RUNNING|0:0"),
-    ],
-)
-def test_batch_step_ends_as_its_script_whatever_the_run_is(
-    controller: RecordingController, run: Run, state: str, exit_code: tuple[int, int], shown: str
+@pytest.mark.parametrize("state", ["CANCELLED", "TIMEOUT", "REQUEUED"])
+def test_exit_code_of_a_run_that_was_ended_is_that_of_its_script_only(
+    controller: RecordingController, run: Run, state: str
 ) -> None:
-    answer_with(
-        controller,
-        accounting=[RUN._replace(state=state, exit_code=exit_code, batch_exit_code=exit_code)],
-    )
-    assert run("sacct", "-n", "-P", "-o", "jobid,state,exitcode").split("\n")[:2] == shown.split()
+    ended = RUN._replace(state=state, exit_code=(0, 15))
+    answer_with_runs(controller, ended, BATCH._replace(state="CANCELLED", exit_code=(0, 15)))
+    assert run("sacct", "-n", "-P", "-o", "jobid,state,exitcode").split() == [
+        f"9|{state}|0:0", "9.batch|CANCELLED|0:15",
+    ]  # fmt: skip
+
+
+def test_steps_come_after_the_batch_script(controller: RecordingController, run: Run) -> None:
+    earlier = RUN._replace(job_id=8, label="8")
+    answer_with_runs(controller, RUN, BATCH, *STEPS, earlier)
+    words = ("sacct", "-n", "-P", "-o", "jobid,jobname,alloccpus,ntasks")
+    assert run(*words).split() == [
+        "8|align|16|", "9|align|16|", "9.batch|batch|16|1",
+        "9.0|hostname|2|2", "9.1|hostname|2|2",
+    ]  # fmt: skip
+    assert run(*words, "-j", "9.1").split() == ["9.1|hostname|2|2"]
+    assert run(*words, "-j", "9.1,8").split() == ["8|align|16|", "9.1|hostname|2|2"]
+    assert run(*words, "-X").split() == ["8|align|16|", "9|align|16|"]
 
 
 def test_job_that_never_started_has_no_step(controller: RecordingController, run: Run) -> None:
@@ -213,13 +246,20 @@ def test_columns_are_listed(run: Run) -> None:
 
 
 def test_usage_of_a_running_job_is_printed(controller: RecordingController, run: Run) -> None:
-    words = ("sstat", "-n", "-P", "-a", "-j", "9.batch", "-o", "jobid,maxrss,maxrssnode,ntasks")
-    assert run(*words) == "9.batch|1M|g01|1\n"
+    rows = [row._replace(state="RUNNING", ended=None) for row in (RUN, BATCH, *STEPS)]
+    answer_with_runs(controller, *rows)
+    words = ("sstat", "-n", "-P", "-o", "jobid,maxrss,maxrssnode,ntasks", "-j")
+    assert run(*words, "9.batch") == "9.batch|1M|g01|1\n"
+    assert run(*words, "9.1") == "9.1|||2\n"
+    assert run(*words, "9") == "9.0|||2\n"
+    assert run(*words, "9", "-a") == "9.batch|1M|g01|1\n9.0|||2\n9.1|||2\n"
     assert last_rows(controller).filter.states == ("RUNNING",)
     assert last_rows(controller).filter.jobs == ("9",)
 
 
-def test_processes_of_a_running_job_are_printed(run: Run) -> None:
+def test_processes_of_a_running_job_are_printed(controller: RecordingController, run: Run) -> None:
+    rows = [row._replace(state="RUNNING", ended=None) for row in (RUN, BATCH)]
+    answer_with_runs(controller, *rows)
     assert run("sstat", "-n", "-P", "-i", "-j", "9") == "9.batch|g01|41,42\n"
 
 

@@ -21,7 +21,7 @@ from fairbank.wlm.core.effects import ChangeLimit, Send
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.requests.rights import may_see
-from fairbank.wlm.protocol.messages import NotifyJob, SignalJob
+from fairbank.wlm.protocol.messages import NotifyJob, SignalJob, SignalTarget
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named, submission
 
 ROOT = ev.Caller(0, "root")
@@ -767,15 +767,18 @@ def test_dependencies_of_a_pending_job_can_be_replaced_and_taken_away() -> None:
     assert world.state(2) == "RUNNING CONFIGURING"
 
 
-def test_signal_reaches_all_nodes_or_the_script() -> None:
+def test_signal_reaches_steps_on_all_nodes_or_the_script() -> None:
     world = World()
     number = world.run_one(nodes=2, cpus=4)
     run = world.job(number).run
     assert run is not None
-    for script_only, nodes in ((False, ["n0", "n1"]), (True, ["n0"])):
-        body = ev.SendSignal(named(number), 10, script_only)
+    targets: dict[SignalTarget, list[str]] = {
+        "steps": ["n0", "n1"], "all": ["n0", "n1"], "script": ["n0"],
+    }  # fmt: skip
+    for target, nodes in targets.items():
+        body = ev.SendSignal(named(number), 10, target)
         effects = world.event(ev.RequestMade(7, ALICE, body))
-        signal = SignalJob(run=run.run, number=10, only_script=script_only)
+        signal = SignalJob(run=run.run, number=10, target=target)
         assert [effect for effect in effects if isinstance(effect, Send)] == [
             Send(node, signal) for node in nodes
         ]

@@ -444,7 +444,7 @@ def test_unlimited_over_time_ends_no_run_and_still_warns() -> None:
     world.advance(539)
     world.now = Moment(world.now.wall + 1, world.now.mono + 1)
     effects = world.event(ev.TimerFired(ev.TimerKind.WARNING, number))
-    assert Send("n0", SignalJob(run=run, number=10, only_script=True)) in effects
+    assert Send("n0", SignalJob(run=run, number=10, target="script")) in effects
     world.restart()
     world.advance(5_000)
     assert world.state(number) == "RUNNING"
@@ -478,7 +478,7 @@ def test_warning_signal_comes_before_the_limit() -> None:
     due = ev.TimerFired(ev.TimerKind.WARNING, number)
     assert not any(isinstance(effect, Send) for effect in world.event(due))
     world.now = Moment(world.now.wall + 10, world.now.mono + 10)
-    assert Send("n0", SignalJob(run=run.run, number=10, only_script=True)) in world.event(due)
+    assert Send("n0", SignalJob(run=run.run, number=10, target="script")) in world.event(due)
 
 
 def test_warning_signal_is_sent_once_though_the_limit_was_shortened() -> None:
@@ -491,7 +491,7 @@ def test_warning_signal_is_sent_once_though_the_limit_was_shortened() -> None:
         world.now = Moment(world.now.wall + seconds, world.now.mono + seconds)
         sent += [effect for effect in world.event(due) if isinstance(effect, Send)]
     run = world.job(number).identity("lab")
-    assert sent == [Send("n0", SignalJob(run=run, number=10, only_script=True))]
+    assert sent == [Send("n0", SignalJob(run=run, number=10, target="script"))]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ EXAMPLES = [
     EndStep(run=RUN, step=2, number=9, reason="CANCELLED"),
     ForgetStep(run=RUN, step=2),
     StepStatus(run=RUN, step=2, end=END),
-    SignalJob(run=RUN, number=15, only_script=True),
+    SignalJob(run=RUN, number=15, target="script"),
     EndJob(run=RUN, seconds=None, reason="time limit"),
     ForgetRun(run=RUN),
     NotifyJob(run=RUN, text="t"),

@@ -55,12 +55,12 @@ class TaskUsage(NamedTuple):
     """TaskUsage of a resource by the tasks of a step: the extreme, where it was, and the average.
 
     Of processors the extreme is the least, of all others the most. Sizes are bytes, processor time
-    is seconds.
+    is seconds. What is not known of a step with several tasks is None.
     """
 
-    extreme: int
-    node: str = ""
-    task: int = 0
+    extreme: int | None
+    node: str | None = ""
+    task: int | None = 0
     average: int | None = None
 
 
@@ -70,7 +70,6 @@ class AccountingLine(NamedTuple):
     `label` is the job as sacct names it, such as `12_1`. Instants are seconds since 1970, times
     seconds, processor times milliseconds, memory MiB. None stands for what is not known, or does
     not apply to a step. `limit` is NO_LIMIT without a limit; None is that of the partition.
-    `batch_tres`, `batch_cpus` and `batch_exit_code` are those of the batch step.
     """
 
     job_id: int
@@ -117,9 +116,6 @@ class AccountingLine(NamedTuple):
     tasks: int | None = None
     requested_tres: str | None = None
     allocated_tres: str | None = None
-    batch_tres: str | None = None
-    batch_cpus: int = 0
-    batch_exit_code: tuple[int, int] | None = None
     features: str | None = None
     licenses: str | None = None
     reservation: str | None = None

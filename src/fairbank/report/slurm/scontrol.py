@@ -1,4 +1,4 @@
-"""Text of scontrol show job, node, partition and reservation.
+"""Text of scontrol show job, node, partition, step and reservation.
 
 In a line `{field:writer|word}` stands for a value of the row: the writer is one of WRITERS, the
 word (default: `(null)`) stands for None. A part in `<>` is left out if a value in it is None and
@@ -159,6 +159,16 @@ PARTITION = (
     "<TRESBillingWeights={weights}>",
 )
 
+STEP = (
+    "StepId={label} UserId={uid} StartTime={started:time|Unknown} TimeLimit=UNLIMITED",
+    "State=RUNNING Partition={partition} NodeList={nodes}",
+    "Nodes={node_count} CPUs={cpus} Tasks={tasks} Name={name} Network=(null)",
+    "TRES={tres}",
+    "ResvPorts=(null)",
+    "CPUFreqReq=Default< Dist={distribution}>",
+    "SrunHost:Pid=(null):0",
+)
+
 RESERVATION = (
     "ReservationName={name} StartTime={start:time} EndTime={end:time} Duration={seconds:duration}",
     "Nodes={nodes} NodeCnt={node_count} CoreCnt={cores} Features={features}"
@@ -180,7 +190,7 @@ def show(
 ) -> str:
     """Return the text of a row, with its line ends.
 
-    The template is JOB, NODE, PARTITION or RESERVATION.
+    The template is JOB, NODE, PARTITION, STEP or RESERVATION.
     """
     lines = _lines(row, template, notation, has_details=has_details)
     return (" " if is_one_line else "\n   ").join(lines) + ("\n" if is_one_line else "\n\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.report.slurm.job_rows import JobLine
+from fairbank.report.slurm.steps import StepLine
 from fairbank.unix_users import find_uid, user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -19,13 +21,15 @@ from fairbank.wlm.commands.tables.rows import fetch
 
 _CODES = {Forbidden: 210, Conflict: 228}
 """Exit codes: of the numbers of Slurm's errors, 2002 and 2020, the shell sees one byte."""
+_INVALID_ID = 225
+"""Exit code for a step that does not run, from Slurm's error 2017."""
 _SIGNAL_MAX = 64
 _STATES = {"PENDING", "RUNNING", "SUSPENDED"}
 _SHORT_STATES = {"PD": "PENDING", "R": "RUNNING", "S": "SUSPENDED"}
 OPTIONS = (
     CommandOption("account", "A", "NAME", "jobs of this account", "SCANCEL_ACCOUNT"),
     CommandOption("batch", "b", "", "signal only the batch script", "SCANCEL_BATCH"),
-    CommandOption("full", "f", "", "signal all processes, as always", "SCANCEL_FULL"),
+    CommandOption("full", "f", "", "signal the batch script and all steps", "SCANCEL_FULL"),
     CommandOption("interactive", "i", "", "ask for each job", "SCANCEL_INTERACTIVE"),
     CommandOption("jobname", "", "NAME", "as --name"),
     CommandOption("me", "", "", "your own jobs"),
@@ -35,7 +39,7 @@ OPTIONS = (
     CommandOption("qos", "q", "NAME", "jobs with this QOS", "SCANCEL_QOS"),
     CommandOption("quiet", "Q", "", "print no errors"),
     CommandOption("reservation", "R", "NAME", "jobs of this reservation"),
-    CommandOption("signal", "s", "SIGNAL", "send this signal instead of cancelling"),
+    CommandOption("signal", "s", "SIGNAL", "send the steps this signal instead of cancelling"),
     CommandOption("state", "t", "STATE", "jobs that are PENDING or RUNNING", "SCANCEL_STATE"),
     CommandOption("user", "u", "NAME", "jobs of this user", "SCANCEL_USER"),
     CommandOption("verbose", "v", "", "name each job", "SCANCEL_VERBOSE"),
@@ -49,10 +53,17 @@ _FILTERS = {
 
 def run(name: str, words: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    line = read_command_line(name, "[OPTIONS] [JOB...]", OPTIONS, words)
+    line = read_command_line(name, "[OPTIONS] [JOB[.STEP]...]", OPTIONS, words)
     if line is None:
         return 0
-    jobs, matching = line.jobs(), _filter(line)
+    matching = _filter(line)
+    steps = [word for word in line.jobs() if "." in word]
+    jobs = [word for word in line.jobs() if "." not in word]
+    if steps:
+        with Controller() as controller:
+            codes = [_end_step(controller, name, line, step) for step in steps]
+        if not jobs:
+            return max(codes)
     if not jobs and not matching and not _confirms_all(name):
         return 1
     if not jobs and "users" not in matching and os.geteuid() != 0:
@@ -70,8 +81,40 @@ def run(name: str, words: Sequence[str]) -> int:
             filter=matching,
             signal=None if number == signal.SIGKILL else number,
             batch="batch" in line.options,
+            full="full" in line.options,
         )
     return _report(name, line, results)
+
+
+def _end_step(controller: Controller, name: str, line: CommandLine, step: str) -> int:
+    """End a step, or send its tasks a signal. Return the exit code."""
+    number = _signal(line.options.get("signal", "KILL"))
+    is_end = number == signal.SIGKILL
+    before = f"{name}: error: Kill job error on job step id {step}: "
+    if not re.fullmatch(r"\d+(_\d+)?\.\d+", step):
+        print(f"{name}: error: Invalid job id {step[:40]}", file=sys.stderr)
+        return 1
+    try:
+        job = step.partition(".")[0]
+        fields = ["label", "job_id", "step", "name", "partition"]
+        rows = fetch(controller, "steps", StepLine, fields, {"jobs": [job]}).rows
+        row = next((row for row in rows if step in (row.label, f"{row.job_id}.{row.step}")), None)
+        if row is None:
+            raise NotFound(f"there is no step {step}", field="job", remedy="squeue -s lists them")
+        question = f"Cancel step_id={step} name={row.name} partition={row.partition} [y/n]? "
+        if "interactive" in line.options and not _is_yes(question):
+            return 0
+        if "verbose" in line.options:
+            what = "Terminating" if is_end else f"Signal {number:d} to"
+            print(f"{name}: {what} step {step}", file=sys.stderr)
+        requests.end_step(
+            controller, requests.StartedStep(row.job_id, int(row.step), ()), 0 if is_end else number
+        )
+    except (Conflict, Forbidden, NotFound) as error:
+        if "quiet" not in line.options:
+            print_failure(name, error, before)
+        return _CODES.get(type(error), _INVALID_ID)
+    return 0
 
 
 def _confirms_all(name: str) -> bool:

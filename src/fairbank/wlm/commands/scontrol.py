@@ -299,15 +299,17 @@ def _ping(controller: Controller, words: Sequence[str]) -> int:
 
 
 def _list_processes(controller: Controller, words: Sequence[str]) -> int:
-    """Print the processes of a job, or of all running jobs."""
-    jobs = list(words[:1])
+    """Print the processes of a job or a step, or of all running jobs."""
+    named, _, only = words[0].partition(".") if words else ("", "", "")
+    jobs = [named] if named else []
     if not jobs:
         running = {"states": ["RUNNING"]}
         jobs = [row.label for row in fetch(controller, "jobs", JobLine, ["label"], running).rows]
     print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for name in jobs:
         for pid, job, step in controller.request("processes", job=name)["processes"]:
-            print(f"{pid:<8} {job:<8} {step:<8} {'-':<7} {'-':<8}")
+            if only in ("", step):
+                print(f"{pid:<8} {job:<8} {step:<8} {'-':<7} {'-':<8}")
     return 0
 
 
@@ -365,7 +367,7 @@ COMMANDS = {
     "update": _Command(_update, "NAME=VALUE...", 1),
     "create": _Command(_create, "partition|reservation NAME=VALUE...", 1),
     "delete": _Command(_delete, "PartitionName=NAME|ReservationName=NAME", 1, 2),
-    "listpids": _Command(_list_processes, "[JOB]", 0, 1),
+    "listpids": _Command(_list_processes, "[JOB[.STEP]]", 0, 1),
     "pidinfo": _Command(_process_info, "PID", 1, 1),
     "ping": _Command(_ping, "", 0, 0),
     "reconfigure": _Command(_reconfigure, "", 0, 0),
@@ -373,7 +375,7 @@ COMMANDS = {
     "shutdown": _Command(_shutdown, "", 0, 1),
 }
 REFUSED = {
-    "suspend": "jobs are not suspended yet; scancel -s STOP stops one",
-    "resume": "jobs are not suspended yet; scancel -s CONT continues one",
+    "suspend": "jobs are not suspended yet; scancel -f -s STOP stops one",
+    "resume": "jobs are not suspended yet; scancel -f -s CONT continues one",
     "takeover": "there is one controller",
 }

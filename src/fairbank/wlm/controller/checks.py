@@ -12,6 +12,7 @@ from fairbank.scheduling.placement import node_set
 from fairbank.wlm.core.jobs import Moment, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import occupied_nodes
 from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.steps import WlmStep
 from fairbank.wlm.protocol.messages import Registration, RunStatus
 
 SHOWN_MAX = 5
@@ -47,7 +48,7 @@ class LiveFacts(NamedTuple):
 
 
 def check_cluster(facts: LiveFacts) -> Iterator[HealthCheck]:
-    """Yield the invariants W1 to W8, the clocks and the releases, one check each."""
+    """Yield the invariants W1 to W8 and W12, the clocks and the releases, one check each."""
     for rule, find_faults, remedy in RULES:
         faults = [*find_faults(facts)]
         named = "; ".join(faults[:SHOWN_MAX])
@@ -89,6 +90,25 @@ def _shared_cores(facts: LiveFacts) -> Iterator[str]:
         for (kind, number), jobs in users.items():
             if len(jobs) > most[kind, number]:
                 yield f"{kind} {number} of node {node} has the jobs {_listed(jobs)}"
+
+
+def _shared_step_cores(facts: LiveFacts) -> Iterator[str]:
+    users: dict[tuple[Run, str, int], WlmStep] = {}
+    for step in facts.state.steps.values():
+        job = facts.state.job_of(step.run)
+        if job is None or job.active_run is None:
+            yield f"step {step.key} has no job that runs"
+            continue
+        bindings = [grant.binding for grant in job.active_run.allocation.grants]
+        own = {(binding.node, core) for binding in bindings for core in binding.cores}
+        here = [grant for grant in step.grants if grant.node in step.left]
+        for node, core in ((grant.node, core) for grant in here for core in grant.cores):
+            if (node, core) not in own:
+                yield f"step {step.key} has core {core} of node {node}, which its job has not"
+            if not step.request.shares:
+                other = users.setdefault((step.run, node, core), step)
+                if other is not step:
+                    yield f"steps {other.key} and {step.key} have core {core} of node {node}"
 
 
 def _unknown_starts(facts: LiveFacts) -> Iterator[str]:
@@ -216,6 +236,7 @@ RULES: Sequence[tuple[str, Callable[[LiveFacts], Iterator[str]], str]] = (
     ("W6: only jobs that may start have nodes", _ineligible, _REPORT),
     ("W7: no process of a job lives past its time limit", _late_runs, _DRAIN),
     ("W8: nodes that are not usable get no jobs", _starts_on_bad_nodes, _REPORT),
+    ("W12: a step has cores of its job, which no other step has", _shared_step_cores, _REPORT),
     ("all nodes answer", _silent_nodes, "fairbank cluster status; sinfo -R"),
     (
         "the clocks of controller and nodes agree, and no job is of a later time",

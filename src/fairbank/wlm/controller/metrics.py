@@ -18,6 +18,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {  # description, labels
     "nodes": ("Nodes by state", ("state",)),
     "cpus": ("CPUs of all nodes", ()),
     "cpus_allocated": ("CPUs that jobs have", ()),
+    "steps": ("Steps that run", ()),
     "state_writable": ("1 if the state can be stored, else 0", ()),
     "agent_connected": ("1 if the agent of the bank is connected, else 0", ()),
     "agent_messages": ("Messages to the agent that it has not acknowledged", ()),
@@ -27,6 +28,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {  # description, labels
 COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "jobs_submitted": ("Jobs and tasks of arrays that were accepted", ()),
     "jobs_started": ("Jobs and tasks of arrays that began", ()),
+    "steps_ended": ("Steps that have ended, by state; batch scripts are none", ("state",)),
     "runs_ended": ("Runs that have ended, by state", ("state",)),
     "passes": ("Passes of the scheduler: main ones, and those with backfill", ("pass",)),
     "pass_seconds": ("Time for passes", ("pass",)),
@@ -70,6 +72,7 @@ class ControllerMetrics(Collector):
             "nodes": _by_word(conditions),
             "cpus": {(): sum(node.cpus for node in state.configured.values())},
             "cpus_allocated": {(): allocated},
+            "steps": {(): len(state.steps)},
             "state_writable": {(): runner.failure is None},
             "agent_connected": {(): self._is_agent_connected()},
             "agent_messages": {(): len(state.messages)},
@@ -83,6 +86,7 @@ class ControllerMetrics(Collector):
         return {
             "jobs_submitted": {(): totals.submitted},
             "jobs_started": {(): totals.started},
+            "steps_ended": _by_word(totals.ended_steps),
             "runs_ended": _by_word(totals.ended),
             "passes": {kind: one.count for kind, one in passes.items()},
             "pass_seconds": {kind: one.total / 1_000_000 for kind, one in passes.items()},

@@ -9,6 +9,7 @@ from fairbank.report.slurm.sdiag import message_type
 from fairbank.wlm.core.effects import StoredRow
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import EndedRun, WlmJob
+from fairbank.wlm.core.steps import EndedStep
 
 
 class RequestTotal:
@@ -25,8 +26,9 @@ class RequestTotal:
 class Totals:
     """Totals of jobs, commits and requests.
 
-    `submitted` and `started` count jobs and tasks of arrays, `ended` counts runs by state, and
-    `requests` counts those of commands by kind and result. `request_seconds` are by kind.
+    `submitted` and `started` count jobs and tasks of arrays, `ended` and `ended_steps` count runs
+    and steps by state, and `requests` counts those of commands by kind and result.
+    `request_seconds` are by kind.
     `by_message` and `by_user` have what sdiag lists, by the name and number of each.
 
     Invariant: `_running` are the jobs that run as of the last rows.
@@ -34,7 +36,7 @@ class Totals:
 
     def __init__(self) -> None:
         self.submitted = self.started = self.commits = 0
-        self.ended = Counter[str]()
+        self.ended, self.ended_steps = Counter[str](), Counter[str]()
         self.requests = Counter[tuple[str, str]]()
         self.commit_seconds = 0.0
         self.request_seconds = defaultdict[str, float](float)
@@ -55,6 +57,8 @@ class Totals:
                     self.started += not is_first
             elif table == "runs" and isinstance(value, EndedRun):
                 self.ended[value.state] += 1
+            elif isinstance(value, EndedStep):
+                self.ended_steps[value.state] += 1
         self._running = running
 
     def count_commit(self, seconds: float) -> None:

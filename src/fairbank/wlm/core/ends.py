@@ -17,7 +17,7 @@ from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
 from fairbank.wlm.core.steps.changes import end_steps
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import EndJob, ForgetRun, SignalJob
+from fairbank.wlm.protocol.messages import EndJob, ForgetRun, SignalJob, SignalTarget
 
 NODE_FAIL_STATUS = 1
 """Exit status of a run whose node failed; Slurm prints it as 0:1."""
@@ -202,6 +202,12 @@ def leave_stray(tx: Transition, run: WlmRun, node: str) -> None:
         tx.put_node(node, strays=(*tx.state.nodes[node].strays, run.run))
 
 
+def send_signal(tx: Transition, run: WlmRun, number: int, target: SignalTarget) -> None:
+    """Send a signal to the batch script of a run, its steps, or both."""
+    for node in (run.batch_node,) if target == "script" else run.left:
+        tx.send(node, SignalJob(run=run.run, number=number, target=target))
+
+
 def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> None:
     """Preempt a running job, after its grace time if it has one.
 
@@ -216,9 +222,8 @@ def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> N
         return
     if grace and run.grace_ends is None and run.started is not None:
         tx.put_run(job, run, grace_ends=tx.now.mono + grace)
-        for node in run.left:
-            for signal in (SIGCONT, SIGTERM):
-                tx.send(node, SignalJob(run=run.run, number=signal))
+        for number in (SIGCONT, SIGTERM):
+            send_signal(tx, run, number, "all")
     elif (run.grace_ends or 0) <= tx.now.mono:
         if requeues and job.submission.may_requeue:
             requeue_job(tx, job)

@@ -24,7 +24,7 @@ from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.jobs import Moment, Submission
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.steps.step import StepRequest
-from fairbank.wlm.protocol.messages import RunStatus, StepStatus
+from fairbank.wlm.protocol.messages import RunStatus, SignalTarget, StepStatus
 
 
 class Caller(NamedTuple):
@@ -108,11 +108,11 @@ class CancelJob(NamedTuple):
 
 
 class SendSignal(NamedTuple):
-    """Signal to the processes of running jobs. `script_only`: to the batch script (scancel -b)."""
+    """Signal to the steps of running jobs, to their batch scripts (scancel -b), or to both (-f)."""
 
     jobs: JobSelection
     signal: int
-    script_only: bool = False
+    target: SignalTarget = "steps"
 
 
 class SendNotice(NamedTuple):

@@ -314,6 +314,11 @@ class CoreState:
         job = self.jobs.get(run.job_id)
         return job if job is not None and job.run is not None and job.run.run == run else None
 
+    def threads_of(self, nodes: Iterable[str]) -> int:
+        """Return the CPUs that a core has on each of some nodes."""
+        known = (self.configured[name] for name in nodes if name in self.configured)
+        return min((node.threads for node in known), default=1)
+
     def steps_of(self, run: Run) -> list[WlmStep]:
         """Return the steps of a run that have tasks, by number."""
         steps = (step for step in self.steps.values() if step.run == run)

@@ -17,6 +17,7 @@ from fairbank.wlm.core.ends import (
     preempt_job,
     remove_reservation,
     requeue_job,
+    send_signal,
     test_dependencies,
 )
 from fairbank.wlm.core.events import TimerFired, TimerKind
@@ -26,7 +27,6 @@ from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.snapshot import ending_limits, occupied_nodes
 from fairbank.wlm.core.starts import arm_start
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import SignalJob
 
 
 def fire(tx: Transition, timer: TimerFired) -> None:
@@ -130,10 +130,7 @@ def _warn(tx: Transition, job: WlmJob) -> None:
     """Send the signal that the job asked for before its limit."""
     run, warning = job.active_run, job.submission.warning
     if run is not None and warning is not None:
-        only_script = warning.to_script
-        signal = SignalJob(run=run.run, number=warning.number, only_script=only_script)
-        for node in (run.batch_node,) if only_script else run.left:
-            tx.send(node, signal)
+        send_signal(tx, run, warning.number, "script" if warning.to_script else "steps")
         tx.put_run(job, run, is_warned=True)
 
 

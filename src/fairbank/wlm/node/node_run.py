@@ -230,9 +230,11 @@ class NodeRun:
     # ------------------------------------------------------------------ requests
 
     async def signal(self, request: SignalJob) -> None:
-        """Signal the processes. Raises Conflict if the job has none."""
-        await self._script.signal(request.number, only_script=request.only_script)
-        if not request.only_script:
+        """Signal the processes. Raises Conflict if the script is meant, and there is none."""
+        if request.target != "steps":
+            only_script = request.target == "script"
+            await self._script.signal(request.number, only_script=only_script)
+        if request.target != "script":
             for step in self._running_steps():
                 await step.process.signal(request.number, only_script=False)
 
@@ -274,6 +276,15 @@ class NodeRun:
     def usage(self) -> RunUsage:
         """Usage of the batch script."""
         return self._script.usage
+
+    @property
+    def step_usages(self) -> dict[int, RunUsage]:
+        """Usage of the steps that run, by number."""
+        return {
+            number: step.process.usage
+            for number, step in self.steps.items()
+            if step.process.is_connected
+        }
 
     async def ended_cpu_seconds(self) -> dict[StepProcess, float]:
         """Return the CPU time of the processes that have ended, of what runs."""

@@ -190,7 +190,15 @@ class NodeServer:
             case PollUsage():
                 await self.sample()
                 running = (run for run in self._runs.values() if run.status.state == "running")
-                return UsageReport(runs=tuple((run.run, run.usage) for run in running))
+                runs = [(run.run, run.usage, run.step_usages) for run in running]
+                return UsageReport(
+                    runs=tuple((run, usage) for run, usage, _ in runs),
+                    steps=tuple(
+                        (run, number, usage)
+                        for run, _, steps in runs
+                        for number, usage in steps.items()
+                    ),
+                )
             case ListProcesses(run=run):
                 processes = self._known(run).processes(process_table())
                 return ProcessList(

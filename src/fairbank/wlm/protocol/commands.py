@@ -23,7 +23,7 @@ PAGE = 1_000
 
 Row = Literal[
     "jobs", "nodes", "partitions", "reservations", "licenses", "accounting", "priorities", "shares",
-    "associations", "users", "qos",
+    "associations", "users", "qos", "steps",
 ]  # fmt: skip
 Names = Annotated[tuple[str, ...], msgspec.Meta(max_length=100_000)]
 Jobs = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=100_000)]
@@ -66,8 +66,8 @@ class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
 class RowFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Selection of rows that fit all of its lists; an empty list selects all.
 
-    `tasks`: a row for each task of an array. `start` and `end` bound
-    accounting; `duplicates`: also the earlier runs of requeued jobs.
+    `tasks`: a row for each task of an array. Of accounting, `start` and `end` bound the period,
+    `duplicates`: also the earlier runs of requeued jobs, and `steps`: after each run its steps.
     """
 
     jobs: Names = ()
@@ -84,19 +84,21 @@ class RowFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     start: int | None = None
     end: int | None = None
     duplicates: bool = False
+    steps: bool = False
 
 
 class CancelRequest(CommandRequest, frozen=True, tag="cancel"):
-    """Cancellation of jobs, or a signal to them. `batch`: only to the script. Answer: results.
+    """Cancellation of jobs, or a signal to their steps. Answer: results.
 
     Those of `jobs` that fit the filter; without `jobs` all that fit, and the filter must not be
-    empty then.
+    empty then. `batch`: the signal is only for the script; `full`: for the script and the steps.
     """
 
     jobs: Names = ()
     filter: RowFilter = RowFilter()
     signal: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
     batch: bool = False
+    full: bool = False
 
 
 class JobsRequest(CommandRequest, frozen=True):

@@ -9,7 +9,7 @@ change is lost. The node forgets a run when the controller has stored its end an
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -27,6 +27,7 @@ TIME_LIMIT = "time limit"
 """Reason of an EndJob that sets a time limit."""
 # The bounds also refuse times that are no numbers or infinite.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
+SignalTarget = Literal["all", "script", "steps"]
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]
 
 
@@ -149,11 +150,14 @@ class ForgetStep(Message, frozen=True, kw_only=True):
 
 
 class SignalJob(Message, frozen=True, kw_only=True):
-    """Request to signal the processes of a job, or only its batch script. Answer: Accepted."""
+    """Request to signal the processes of a job, or only its batch script or its steps.
+
+    Answer: Accepted.
+    """
 
     run: Run
     number: SignalNumber
-    only_script: bool = False
+    target: SignalTarget = "all"
 
 
 class EndJob(Message, frozen=True, kw_only=True):
@@ -212,6 +216,15 @@ class RunUsage(Message, frozen=True, kw_only=True):
     cpu_seconds: float = 0.0
     resident_max_kib: int = 0
     virtual_max_kib: int = 0
+
+    def with_node(self, other: RunUsage) -> Self:
+        """Return the usage of a step with that of another node: times add up, sizes do not."""
+        return msgspec.structs.replace(
+            self,
+            cpu_seconds=self.cpu_seconds + other.cpu_seconds,
+            resident_max_kib=max(self.resident_max_kib, other.resident_max_kib),
+            virtual_max_kib=max(self.virtual_max_kib, other.virtual_max_kib),
+        )
 
 
 class RunOutcome(Message, frozen=True, kw_only=True):
@@ -300,9 +313,10 @@ class Registration(Message, frozen=True, kw_only=True):
 
 
 class UsageReport(Message, frozen=True, kw_only=True):
-    """RunUsage of the running jobs."""
+    """RunUsage of the batch scripts of the running jobs, and of their steps by number."""
 
     runs: tuple[tuple[Run, RunUsage], ...]
+    steps: tuple[tuple[Run, int, RunUsage], ...] = ()
 
 
 class ProcessList(Message, frozen=True, kw_only=True):

@@ -55,6 +55,12 @@ def job(controller: Controller, number: int, *columns: str) -> list[Any]:
     return list(row)
 
 
+def accounting(controller: Controller, number: int, *columns: str) -> list[Any]:
+    """Return the accounting of a job and its steps."""
+    matching = {"jobs": [str(number)], "steps": True}
+    return list(requests.rows(controller, "accounting", columns, matching=matching).rows or ())
+
+
 def test_job_runs_and_is_accounted(controller: Controller, shared: SmallCluster) -> None:
     number = submit(controller, "echo out; exit 3", output="%x-%j", job_name="train")
     assert requests.wait(controller, number) == 3 << 8
@@ -64,13 +70,12 @@ def test_job_runs_and_is_accounted(controller: Controller, shared: SmallCluster)
         "NonZeroExitCode",
         [3, 0],
     ]
-    columns = ["label", "state", "exit_code", "nodes", "allocated_tres", "processor"]
-    answer = requests.rows(controller, "accounting", columns, matching={"jobs": [str(number)]})
-    assert answer.rows is not None
-    ((label, state, code, nodes, tres, processor),) = answer.rows
-    assert (label, state, code, nodes) == (str(number), "FAILED", [3, 0], "n1")
-    assert tres.startswith("cpu=1,mem=")
-    assert processor[1] == "n1"
+    columns = ["label", "state", "exit_code", "nodes", "allocated_tres", "step", "processor"]
+    for row, step in zip(accounting(controller, number, *columns), ("", "batch"), strict=True):
+        assert row[:4] == [str(number), "FAILED", [3, 0], "n1"]
+        assert row[4].startswith("cpu=1,mem=")
+        assert row[5] == step
+        assert (row[6] is None) is (step == "")
     assert requests.script(controller, str(number)).startswith(b"#!/bin/sh\necho out")
 
 
@@ -97,12 +102,8 @@ def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None
     assert controller.request("job-of-process", pid=pid)["job"] == str(number)
     assert controller.request("job-of-process", pid=1)["job"] is None
     assert requests.change_jobs(controller, "notify", [str(number)], text="soon")[0].error is None
-    usage = requests.rows(
-        controller, "accounting", ["state", "resident"], matching={"jobs": [str(number)]}
-    ).rows
-    assert usage is not None
-    assert usage[0][0] == "RUNNING"
-    assert usage[0][1][1] == "n1"
+    state, resident = accounting(controller, number, "state", "resident")[1]
+    assert (state, resident[1]) == ("RUNNING", "n1")
     requests.change_jobs(controller, "cancel", [str(number)])
     assert requests.wait(controller, number) != 0
 
@@ -116,10 +117,8 @@ def test_usage_of_jobs_on_two_nodes_is_counted_on_each(controller: Controller) -
     jobs = {node: submit(controller, script, nodelist=node) for node in ("n1", "n2")}
     for node, number in jobs.items():
         requests.wait(controller, number)
-        columns = ["nodes", "total_cpu", "processor"]
-        rows = requests.rows(controller, "accounting", columns, matching={"jobs": [str(number)]})
-        assert rows.rows is not None
-        ((nodes, milliseconds, processor),) = rows.rows
+        _, step = accounting(controller, number, "nodes", "total_cpu", "processor")
+        nodes, milliseconds, processor = step
         assert (nodes, processor[1]) == (node, node)
         assert 500 <= milliseconds < 1_500  # the limit counts clock ticks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairbank.core.errors import InvalidInput
@@ -14,6 +14,7 @@ from fairbank.report.slurm import accounting_json, sacct
 from fairbank.report.slurm.layout import SlurmColumn, field_list
 from fairbank.report.slurm.notation import UNITS, Notation
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
+from fairbank.report.slurm.steps import BATCH
 from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -81,22 +82,8 @@ SSTAT_OPTIONS = (
     CommandOption("help", "h", "", "show this help"),
     CommandOption("pidformat", "i", "", "the processes"),
 )
+_NEEDED = ("job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes")
 _USAGES = ("processor", "virtual", "resident")
-_OF_STEPS = (*_USAGES, "tasks")
-_CPU_TIMES = ("user_cpu", "system_cpu", "total_cpu")
-_OF_RUNS = (
-    "user", "uid", "group", "gid", "partition", "qos", "requested_qos", "priority",
-    "reason", "derived_exit_code", "cancelled_by", "planned", "limit", "requested_tres", "features",
-    "licenses", "reservation", "comment", "admin_comment", "system_comment", "submit_line",
-    "work_dir", "std_in", "std_out", "std_err", "wckey", "flags", "eligible", "restarts",
-    "requested_memory",
-)  # fmt: skip
-"""Fields that only steps have, that a run adds up from its steps, and that only it has."""
-BATCH = "batch"
-_NEEDED = (
-    "job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes",
-    "batch_cpus", "batch_tres", "batch_exit_code",
-)  # fmt: skip
 OWN_EXIT_CODE = frozenset({"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL"})
 """States of runs that have the exit code of their batch step; it is 0:0 with all others."""
 
@@ -137,13 +124,9 @@ def _show_accounting(
 ) -> int:
     is_json = "json" in line.options
     names = AccountingLine._fields if is_json else [column.field for column in fields]
-    listing = _runs(controller, line, names)
-    rows = listing.rows
-    if "allocations" not in line.options:
-        chosen = _chosen_steps(line)
-        rows = [part for row in rows for part in _with_steps(row) if _is_chosen(part, chosen)]
-    else:
-        rows = [_without_usage(row, has_steps=False) for row in rows]
+    listing = _runs(controller, line, names, has_steps="allocations" not in line.options)
+    chosen = _chosen_steps(line)
+    rows = [_shown(row) for row in listing.rows if _is_chosen(row, chosen)]
     if is_json:
         print(accounting_json.accounting(rows))
         return 0
@@ -161,8 +144,10 @@ def _notation(line: CommandLine) -> Notation:
 # --- runs and their steps ---
 
 
-def _runs(controller: Controller, line: CommandLine, names: Sequence[str]) -> ShownRows:
-    """Return the runs that the options select, without steps."""
+def _runs(
+    controller: Controller, line: CommandLine, names: Sequence[str], *, has_steps: bool
+) -> ShownRows:
+    """Return the runs that the options select, each perhaps with its steps behind it."""
     start, end = _period(line)
     matching = {
         "jobs": [job.partition(".")[0] for job in split_jobs(line.options.get("jobs", ""))],
@@ -176,11 +161,18 @@ def _runs(controller: Controller, line: CommandLine, names: Sequence[str]) -> Sh
         "start": start,
         "end": end,
         "duplicates": "duplicates" in line.options,
+        "steps": has_steps,
     }
     wanted = [*names, *_NEEDED, "allocated_nodes", "wckey"]
     listing = fetch(controller, "accounting", AccountingLine, dict.fromkeys(wanted), matching)
     check_cluster(line, listing.cluster)
-    rows = sorted((row for row in listing.rows if _is_wanted(row, line)), key=_place)
+    runs = list[list[Any]]()
+    for row in listing.rows:
+        if not row.step:
+            runs.append([])
+        runs[-1].append(row)
+    runs = sorted((run for run in runs if _is_wanted(run[0], line)), key=lambda run: _place(run[0]))
+    rows = [row for run in runs for row in run]
     if "truncate" in line.options:
         rows = [_truncated(row, start, end) for row in rows]
     return listing._replace(rows=rows)
@@ -258,48 +250,16 @@ def _is_chosen(row: Any, steps: Mapping[str, set[str]]) -> bool:
     return named is None or row.step in named
 
 
-def _with_steps(row: Any) -> Iterator[Any]:
-    """Yield a run and its batch step, which has the usage."""
-    yield _without_usage(row)
-    if row.batch_exit_code is None or row.step:
-        return
-    values: dict[str, Any] = {name: None for name in _OF_RUNS if name in row._fields}
-    values |= {name: _usage(getattr(row, name)) for name in _USAGES if name in row._fields}
-    changes = {
-        "step": BATCH,
-        "name": BATCH,
-        "state": _step_state(row),
-        "cpus": row.batch_cpus,
-        "requested_cpus": row.batch_cpus,
-        "allocated_tres": row.batch_tres,
-        "exit_code": row.batch_exit_code,
-        "node_count": 1,
-        "allocated_nodes": 1,
+def _shown(row: Any) -> Any:
+    """Return a row with its usages as they are printed, and the exit code of a run."""
+    values: dict[str, Any] = {
+        name: usage if (usage := getattr(row, name)) is None else TaskUsage(*usage)
+        for name in _USAGES
+        if name in row._fields
     }
-    step = row._replace(**values, **{k: v for k, v in changes.items() if k in row._fields})
-    yield step
-
-
-def _step_state(row: Any) -> str:
-    """Return the state of the batch step: how its script ended, whatever the run is."""
-    if row.state in ("PENDING", "RUNNING"):
-        return str(row.state)
-    code, signal = row.batch_exit_code
-    return "CANCELLED" if signal else "FAILED" if code else "COMPLETED"
-
-
-def _without_usage(row: Any, *, has_steps: bool = True) -> Any:
-    """Return the row of a run. Without its steps its processor time is 0, as Slurm says."""
-    values: dict[str, Any] = dict.fromkeys(_OF_STEPS)
-    if row.state not in OWN_EXIT_CODE:
+    if "exit_code" in row._fields and not row.step and row.state not in OWN_EXIT_CODE:
         values["exit_code"] = (0, 0)
-    for name in set(_CPU_TIMES) & set(row._fields):
-        values[name] = (getattr(row, name) or 0) if has_steps else 0
-    return row._replace(**{name: values[name] for name in values if name in row._fields})
-
-
-def _usage(value: Sequence[Any] | None) -> TaskUsage | None:
-    return None if value is None else TaskUsage(*value)
+    return row._replace(**values)
 
 
 # --- other forms ---
@@ -308,7 +268,7 @@ def _usage(value: Sequence[Any] | None) -> TaskUsage | None:
 def _show_scripts(controller: Controller, line: CommandLine) -> int:
     if "jobs" not in line.options:
         raise InvalidInput("--batch-script needs --jobs", field="--batch-script")
-    for row in _runs(controller, line, []).rows:
+    for row in _runs(controller, line, [], has_steps=False).rows:
         title = f"Batch Script for {row.label}"
         print(title, "-" * 80, sep="\n")
         sys.stdout.flush()
@@ -322,20 +282,38 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
     if not jobs:
         raise InvalidInput("You didn't give me any jobs to stat.", remedy="name them with --jobs")
     names = [*(column.field for column in fields), *_NEEDED]
-    matching = {"jobs": [job.partition(".")[0] for job in jobs], "states": ["RUNNING"]}
+    matching = {
+        "jobs": [job.partition(".")[0] for job in jobs],
+        "states": ["RUNNING"],
+        "steps": True,
+    }
     listing = fetch(controller, "accounting", AccountingLine, dict.fromkeys(names), matching)
-    running = {row.label: row for row in listing.rows}
-    for job in jobs:
-        if job.partition(".")[0] not in running:
-            print(f"sstat: error: no steps running for job {job}", file=sys.stderr)
-    rows = [step for row in listing.rows for step in _with_steps(row) if step.step]
+    running = [_shown(row) for row in listing.rows if row.step and row.state == "RUNNING"]
+    rows = list[Any]()
+    for name in jobs:
+        found = _steps_of(name, running, shows_all="allsteps" in line.options)
+        if not found:
+            print(f"sstat: error: no steps running for job {name}", file=sys.stderr)
+        rows += found
     if "pids" in names:
         rows = [row._replace(pids=_processes(controller, row)) for row in rows]
     print_fields(line, rows, fields, _notation(line))
     return 0
 
 
+def _steps_of(name: str, running: Sequence[Any], *, shows_all: bool) -> list[Any]:
+    """Return the running step of a name; of a job all steps, or its first one."""
+    job, _, step = name.partition(".")
+    found = [row for row in running if row.label == job or row.label.partition("_")[0] == job]
+    if step:
+        return [row for row in found if row.step == step]
+    if shows_all:
+        return found
+    # Slurm takes the batch script of a job that has nothing else.
+    return ([row for row in found if row.step != BATCH] or found)[:1]
+
+
 def _processes(controller: Controller, row: Any) -> str:
-    """Return the process ids of a job."""
+    """Return the process ids of a step."""
     processes = controller.request("processes", job=row.label)["processes"]
-    return ",".join(str(pid) for pid, _, _ in processes)
+    return ",".join(str(pid) for pid, _, step in processes if step == row.step)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import time as clock
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress, expand
-from fairbank.report.slurm import json_forms, scontrol
+from fairbank.report.slurm import json_forms, scontrol, steps
 from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import NOT_APPLICABLE, time
 from fairbank.report.slurm.sdiag import request_text
+from fairbank.report.slurm.steps import StepLine
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
@@ -89,6 +90,7 @@ def show(line: CommandLine, words: Sequence[str]) -> int:
         ("hostlist", 5, _show_hostlist),
         ("hostnames", 5, _show_hostnames),
         ("licenses", 1, partial(_show_licenses, line)),
+        ("steps", 1, partial(_show_steps, line)),
     )
     word = kind.lower()
     for full, shortest, run_simple in simple:
@@ -115,17 +117,7 @@ def _show_rows(line: CommandLine, kind: str, which: str) -> int:
     if is_json:
         print(entity.json(listing.rows, listing.now))
         return 0
-    writes = notation()
-    for row in listing.rows:
-        sys.stdout.write(
-            scontrol.show(
-                _with_shares(row),
-                entity.template,
-                writes,
-                is_one_line="oneliner" in options,
-                has_details=has_details,
-            )
-        )
+    _write(line, map(_with_shares, listing.rows), entity.template)
     if not names:
         if not listing.rows:
             print(entity.nothing)
@@ -137,6 +129,37 @@ def _show_rows(line: CommandLine, kind: str, which: str) -> int:
     for name in missing:
         print(entity.unknown.format(name), file=sys.stderr)
     return 1 if missing else 0
+
+
+def _write(line: CommandLine, rows: Iterable[Any], template: Sequence[str]) -> None:
+    options, writes = line.options, notation()
+    for row in rows:
+        text = scontrol.show(
+            row,
+            template,
+            writes,
+            is_one_line="oneliner" in options,
+            has_details="details" in options,
+        )
+        sys.stdout.write(text)
+
+
+def _show_steps(line: CommandLine, which: str) -> int:
+    """Show the steps that run: all, those of a job, or one."""
+    if "json" in line.options:
+        raise InvalidInput("steps have no JSON form", remedy="leave out --json")
+    job, _, step = which.partition(".")
+    wanted = [*scontrol.fields_in(scontrol.STEP), "step"]
+    with Controller() as controller:
+        if job and not fetch(controller, "jobs", JobLine, ["label"], {"jobs": [job]}).rows:
+            print("slurm_get_job_steps error: Invalid job id specified", file=sys.stderr)
+            return 1
+        rows = fetch(controller, "steps", StepLine, wanted, {"jobs": [job] if job else []}).rows
+    rows = [row for row in rows if step in ("", row.step)]
+    _write(line, rows, scontrol.STEP)
+    if not rows:
+        print(f"Job step {which} not found" if which else steps.NO_STEPS)
+    return 1 if which and not rows else 0
 
 
 def _with_shares(row: Any) -> Any:

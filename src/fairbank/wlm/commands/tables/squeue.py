@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import expand
-from fairbank.report.slurm import json_forms, squeue
+from fairbank.report.slurm import json_forms, squeue, steps
 from fairbank.report.slurm.job_rows import JobLine
-from fairbank.report.slurm.layout import SlurmColumn, TableFormat, parse_letters, parse_names
+from fairbank.report.slurm.layout import (
+    Columns,
+    SlurmColumn,
+    TableFormat,
+    parse_letters,
+    parse_names,
+)
 from fairbank.report.slurm.notation import JOB_STATES
+from fairbank.report.slurm.steps import StepLine
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
     CommandLine,
@@ -58,6 +66,7 @@ OPTIONS = (
         "sort", "S", "COLUMNS", "letters of columns, - reverses; default: P,t,-p", "SQUEUE_SORT"
     ),
     CommandOption("start", "", "", "show the expected starts of pending jobs"),
+    CommandOption("steps", "s", "[STEPS]", "show steps, or only these: -s 7.0,8.1"),
     CommandOption("states", "t", "STATES", "only jobs in these states, or all", "SQUEUE_STATES"),
     CommandOption("user", "u", "NAMES", "only jobs of these users", "SQUEUE_USERS"),
     CommandOption("verbose", "v", "", "print the time"),
@@ -86,6 +95,8 @@ def run(name: str, words: Sequence[str]) -> int:
 
 
 def _show(controller: Controller, line: CommandLine) -> int:
+    if "steps" in line.options:
+        return _show_steps(controller, line)
     if "json" in line.options:
         listing = _jobs(controller, line, JobLine._fields)
         print(json_forms.jobs(listing.rows, listing.now))
@@ -100,13 +111,18 @@ def _show(controller: Controller, line: CommandLine) -> int:
     return 0
 
 
+def _written_format(line: CommandLine, columns: Columns) -> TableFormat | None:
+    options = line.options
+    if "Format" in options:
+        return parse_names(options["Format"], columns)
+    return parse_letters(options["format"], columns) if "format" in options else None
+
+
 def _format(line: CommandLine) -> TableFormat:
     """Return the columns. A format counts more than --long, and that more than a variable."""
     options = line.options
-    if "Format" in options:
-        return parse_names(options["Format"], squeue.COLUMNS)
-    if "format" in options:
-        return parse_letters(options["format"], squeue.COLUMNS)
+    if written := _written_format(line, squeue.COLUMNS):
+        return written
     if "start" in options or "long" in options:
         form = squeue.START_FORMAT if "start" in options else squeue.LONG_FORMAT
         return parse_letters(form, squeue.COLUMNS)
@@ -149,6 +165,37 @@ def _is_in(row: Any, states: Sequence[str]) -> bool:
 
 def _by_partition(row: Any) -> list[Any]:
     return [row._replace(partition=partition) for partition in row.partition.split(",")]
+
+
+def _show_steps(controller: Controller, line: CommandLine) -> int:
+    """Show the steps that run; those that are named may be the operand, as with Slurm."""
+    named = split_jobs(line.options["steps"]) or line.jobs()
+    for name in named:
+        if not re.fullmatch(r"\d+(_\d+)?(\.\w+)?", name):
+            raise InvalidInput(f"Invalid job_step id: {name[:40]}", remedy="write JOB.STEP")
+    form = _written_format(line, steps.COLUMNS) or parse_letters(steps.FORMAT, steps.COLUMNS)
+    report_unknown("squeue", steps.UNKNOWN_COLUMN, form.unknown)
+    matching = {
+        "jobs": [*split_jobs(line.options.get("jobs", "")), *(_job_of(name) for name in named)],
+        "users": users_of(line),
+        "partitions": line.items("partition"),
+    }
+    shown = [cell.column.field for cell in form.cells if cell.column]
+    listing = fetch(controller, "steps", StepLine, [*shown, "label", "place", "nodes"], matching)
+    check_cluster(line, listing.cluster)
+    hosts = set(expand(line.options.get("nodelist", "")))
+    rows = [
+        row
+        for row in listing.rows
+        if (not named or {row.label, row.job} & set(named))
+        and (not hosts or not hosts.isdisjoint(expand(row.nodes)))
+    ]
+    print_rows(line, sorted(rows, key=lambda row: row.place), form, listing.now)
+    return 0
+
+
+def _job_of(step: str) -> str:
+    return step.partition(".")[0]
 
 
 # --- order ---

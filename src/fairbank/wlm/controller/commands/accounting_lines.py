@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-import msgspec
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.jobqueue.arrays import record_name
 from fairbank.report.slurm.job_rows import NO_LIMIT
-from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
-from fairbank.wlm.controller.commands.job_lines import (
-    COMMON_FIELDS,
-    Fields,
-    ShownRequest,
-    cells_of,
-    exit_code,
-    tres_text,
-)
+from fairbank.report.slurm.sacct import AccountingLine
+from fairbank.wlm.controller.commands.job_lines import COMMON_FIELDS, Fields, ShownRequest, cells_of
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunUsage
-
-_KIBIBYTE = 1_024
 
 
 def live_record(job: WlmJob, cluster: str) -> EndedRun:
@@ -42,6 +31,29 @@ def live_record(job: WlmJob, cluster: str) -> EndedRun:
     )
 
 
+class StepFacts(NamedTuple):
+    """Step of a run. `ended` is None while it runs, `usage` while nothing is known of it."""
+
+    step: str
+    name: str
+    started: int
+    nodes: tuple[str, ...]
+    tres: Mapping[str, int]
+    state: str = "RUNNING"
+    status: int = 0
+    ended: int | None = None
+    elapsed: int = 0
+    tasks: int = 1
+    canceller: int | None = None
+    submit_line: str = ""
+    usage: RunUsage | None = None
+
+    @property
+    def cpu_milliseconds(self) -> int | None:
+        """Processor time; None: not known."""
+        return None if self.usage is None else int(self.usage.cpu_seconds * 1_000)
+
+
 class ShownRun(ShownRequest):
     """Run for accounting, with what several of its fields need.
 
@@ -50,6 +62,7 @@ class ShownRun(ShownRequest):
     usage   usage of its script as far as its node has reported it
     status  exit status of the script as its node has reported it: the end of the run may have been
             decided before
+    steps   its steps, if they are listed
     """
 
     def __init__(
@@ -65,6 +78,7 @@ class ShownRun(ShownRequest):
         super().__init__(state, record.request, record.submission, record.run)
         self.record, self.now, self.job, self.is_over = record, now, job, job is None
         self.usage, self.status = usage, status
+        self.steps: list[StepFacts] = []
         self.allocated = {} if self.allocation is None else self.allocation.tres
 
     @property
@@ -73,18 +87,6 @@ class ShownRun(ShownRequest):
         if self.record.tasks:
             return record_name(self.request.number, self.record.tasks, self.request.throttle)
         return self.request.name
-
-    @property
-    def of_batch(self) -> Mapping[str, int]:
-        """TRES of the first node, which the batch step has."""
-        if self.allocation is None:
-            return {}
-        return msgspec.structs.replace(self.allocation, grants=self.allocation.grants[:1]).tres
-
-    @property
-    def batch_status(self) -> int:
-        """Exit status of the batch step."""
-        return self.exit_status if self.status is None else self.status
 
     @property
     def eligible(self) -> int | None:
@@ -108,13 +110,6 @@ class ShownRun(ShownRequest):
             return self.run.elapsed
         return max(self.now.mono - self.run.started.mono, 0)
 
-    def task_usage(self, amount: Callable[[RunUsage], int]) -> TaskUsage | None:
-        """Return a usage of the batch script, which has one task."""
-        if self.usage is None:
-            return None
-        most = amount(self.usage)
-        return TaskUsage(most, self.nodes[0] if self.nodes else "", 0, most)
-
     def cells(self, columns: Iterable[str]) -> list[Any]:
         """Return some fields of its `AccountingLine`."""
         return cells_of(self, columns, FIELDS, AccountingLine._field_defaults)
@@ -130,7 +125,6 @@ FIELDS: Fields[ShownRun] = {
     "state": lambda s: s.record.state,
     "cancelled_by": lambda s: s.record.canceller,
     "reason": lambda s: s.record.reason,
-    "derived_exit_code": lambda s: (0, 0),
     "restarts": lambda s: s.record.identity.restart,
     "submitted": lambda s: s.record.identity.submitted,
     "eligible": lambda s: s.eligible,
@@ -143,20 +137,13 @@ FIELDS: Fields[ShownRun] = {
     "allocated_nodes": lambda s: len(s.nodes),
     "requested_nodes": lambda s: s.wanted.nodes,
     "cpus": lambda s: s.allocated.get("cpu", 0),
-    "batch_cpus": lambda s: s.of_batch.get("cpu", 0),
-    "batch_tres": lambda s: tres_text(
-        s.of_batch, None, s.state.settings.accounting.billing_rule, is_billed=False
-    ),
-    "batch_exit_code": lambda s: None if s.begun is None else exit_code(s.batch_status),
     "submit_line": lambda s: s.submission.submit_line or None,
     "requested_cpus": lambda s: s.wanted.cpus,
     "requested_memory": lambda s: s.requested["mem"],
-    "tasks": lambda s: 1,
     "admin_comment": lambda s: s.job.admin_comment or None if s.job else None,
-    "total_cpu": lambda s: None if s.usage is None else int(s.usage.cpu_seconds * 1_000),
-    "processor": lambda s: s.task_usage(lambda usage: int(usage.cpu_seconds)),
-    "virtual": lambda s: s.task_usage(lambda usage: usage.virtual_max_kib * _KIBIBYTE),
-    "resident": lambda s: s.task_usage(lambda usage: usage.resident_max_kib * _KIBIBYTE),
+    "user_cpu": lambda s: 0,
+    "system_cpu": lambda s: 0,
+    "total_cpu": lambda s: sum(step.cpu_milliseconds or 0 for step in s.steps),
 }
 """Fields of `AccountingLine`. All others have its default."""
 

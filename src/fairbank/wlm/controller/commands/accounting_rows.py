@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -11,15 +11,19 @@ from typing import NamedTuple
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
-from fairbank.wlm.controller.commands.accounting_lines import ShownRun, live_record
+from fairbank.wlm.controller.commands.accounting_lines import ShownRun, StepFacts, live_record
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
+from fairbank.wlm.controller.commands.step_lines import ShownStep, batch_step, ended_step, live_step
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import AccountedRun, RunFilter
 from fairbank.wlm.core.jobs import EndedRun
+from fairbank.wlm.core.steps import WlmStep
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
 from fairbank.wlm.protocol.messages import PollUsage, RunUsage, UsageReport
 
+StepKey = tuple[Run, int]
+"""Run and number of a step."""
 Keyed = tuple[Sequence[int], object]
 """Line with its key, which grows from line to line."""
 
@@ -50,45 +54,102 @@ _LIVE = 2**62
 async def accounting_page(
     runner: CoreRunner, nodes: NodeLinks, request: RowsRequest, after: tuple[int, ...]
 ) -> RowPage:
-    """Return a page of runs: those that have ended, by their ends, then the others."""
+    """Return a page of runs: those that have ended, by their ends, then the others.
+
+    Each may be followed by its steps.
+    """
     wanted, first = request.filter, after[0] if after else 0
     await runner.committed()  # an end is in the state before it is in the accounting
     state, now = runner.state, runner.now()
+    running = [*state.steps.values()] if wanted.steps else []
     selections = [parse_selection(text) for text in wanted.jobs]
+    shown, keys = list[ShownRun](), list[int]()
     if first < _LIVE:
         numbers = sorted({selection.number for selection in selections})
-        ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first, PAGE))
+        # The page before may have ended between two steps of the first one.
+        ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first - 1, PAGE))
         last = {} if wanted.duplicates else await _last_restarts(runner, ended)
-        runs = []
-        for _, run, outcome in ended:
+        for number, run, outcome in ended:
             restart = run.identity.restart
             is_last = last.get(run.request.number, restart) == restart
             if is_last and _is_chosen(run, selections, wanted):
                 usage, status = (outcome.usage, outcome.status) if outcome else (None, None)
-                runs.append(ShownRun(state, run, now, usage=usage, status=status))
-        return RowPage(runs, str(ended[-1].number if len(ended) == PAGE else _LIVE))
-    has_usage = not _USAGE.isdisjoint(request.columns)
-    usages = await _live_usage(runner, nodes) if has_usage else {}
-    lines = list[Keyed]()
+                shown.append(ShownRun(state, run, now, usage=usage, status=status))
+                keys.append(number)
+        if wanted.steps:
+            await _add_steps(runner, shown, running, {})
+        page = page_of(_lines(shown, keys), after)
+        is_last_page = len(ended) < PAGE
+        return page._replace(
+            after=page.after or str(_LIVE if is_last_page else ended[-1].number + 1)
+        )
+    has_usage = wanted.steps and not _USAGE.isdisjoint(request.columns)
+    scripts, steps = await _live_usage(runner, nodes) if has_usage else ({}, {})
     for job in selected_jobs(state, RowFilter(jobs=wanted.jobs)):
         run = live_record(job, state.settings.cluster.cluster_name)
         if not job.state.has_ended and _is_chosen(run, selections, wanted):
-            usage = usages.get(run.identity)
-            shown = ShownRun(state, run, now, job=job, usage=usage)
-            lines.append(((_LIVE + job.number,), shown))
-    return page_of(lines, after)
+            shown.append(ShownRun(state, run, now, job=job, usage=scripts.get(run.identity)))
+            keys.append(_LIVE + job.number)
+    if wanted.steps:
+        await _add_steps(runner, shown, running, steps)
+    return page_of(_lines(shown, keys), after)
 
 
-async def _live_usage(runner: CoreRunner, nodes: NodeLinks) -> dict[Run, RunUsage]:
-    """Return the usage of the scripts that run now, as far as their nodes answer."""
+def _lines(runs: Sequence[ShownRun], keys: Sequence[int]) -> Iterator[Keyed]:
+    """Yield runs and their steps by key."""
+    for key, run in zip(keys, runs, strict=True):
+        yield (key, 0), run
+        for at, facts in enumerate(run.steps, 1):
+            yield (key, at), ShownStep(run, facts)
+
+
+async def _add_steps(
+    runner: CoreRunner,
+    runs: Sequence[ShownRun],
+    running: Iterable[WlmStep],
+    usages: Mapping[StepKey, RunUsage],
+) -> None:
+    """Add their steps to runs.
+
+    Args:
+        runner: has the steps that have ended.
+        runs: the runs.
+        running: steps that ran before the runs were read: since then some may have ended.
+        usages: usage of these.
+    """
+    by_identity = {run.record.identity: run for run in runs}
+    steps: dict[StepKey, StepFacts] = {}
+    for step in running:
+        if (run := by_identity.get(step.run)) and run.allocation:
+            key, threads = (step.run, step.number), runner.state.threads_of(step.nodes)
+            steps[key] = live_step(step, run.allocation, run.now, threads, usages.get(key))
+    for record in await runner.ended_steps(by_identity):
+        step = record.step
+        if (run := by_identity[step.run]).allocation:
+            threads = runner.state.threads_of(step.nodes)
+            steps[step.run, step.number] = ended_step(record, run.allocation, threads)
+    for run in runs:
+        run.steps += filter(None, [batch_step(run)])
+    for (identity, _), facts in sorted(steps.items(), key=lambda item: item[0][1]):
+        by_identity[identity].steps.append(facts)
+
+
+async def _live_usage(
+    runner: CoreRunner, nodes: NodeLinks
+) -> tuple[dict[Run, RunUsage], dict[StepKey, RunUsage]]:
+    """Return the usage of the scripts and steps that run now, as far as their nodes answer."""
     runs = (job.active_run for job in runner.state.jobs.values())
-    usage: dict[Run, RunUsage] = {}
-    for node in sorted({run.batch_node for run in runs if run is not None}):
+    scripts: dict[Run, RunUsage] = {}
+    steps: dict[StepKey, RunUsage] = {}
+    for node in sorted({node for run in runs if run is not None for node in run.left}):
         with suppress(FairbankError):
             answer = await nodes.ask(node, PollUsage())
             if isinstance(answer, UsageReport):
-                usage.update(answer.runs)
-    return usage
+                scripts.update(answer.runs)
+                for run, number, usage in answer.steps:
+                    others = steps.get((run, number), RunUsage())
+                    steps[run, number] = others.with_node(usage)
+    return scripts, steps
 
 
 async def _last_restarts(runner: CoreRunner, runs: Sequence[AccountedRun]) -> Mapping[int, int]:

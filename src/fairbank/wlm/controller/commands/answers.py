@@ -168,7 +168,10 @@ class CommandAnswers:
         # As with Slurm, a job that is killed as a whole is cancelled.
         if signal is not None and (request.batch or signal != SIGKILL):
             number = signal
-            body = lambda jobs: ev.SendSignal(jobs, number, request.batch)  # noqa: E731
+            target: wire.SignalTarget = (
+                "script" if request.batch else "all" if request.full else "steps"
+            )
+            body = lambda jobs: ev.SendSignal(jobs, number, target)  # noqa: E731
         if request.jobs and is_empty(request.filter):
             return await self._each(user, request.jobs, lambda text: body(parse_selection(text)))
         if is_empty(request.filter):

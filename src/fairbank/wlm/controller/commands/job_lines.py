@@ -231,6 +231,7 @@ COMMON_FIELDS: Fields[ShownRequest] = {
     "licenses": lambda s: licenses_text(s.request.licenses),
     "exit_code": lambda s: exit_code(s.exit_status),
     "memory_is_per_cpu": lambda s: s.wanted.memory_per_cpu is not None,
+    "derived_exit_code": lambda s: exit_code(0 if s.run is None else s.run.derived),
     "work_dir": lambda s: s.submission.directory,
     "std_in": lambda s: s.files.input,
     "std_out": lambda s: s.files.output,

@@ -15,6 +15,7 @@ from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionL
 from fairbank.report.slurm.sacct import AccountingLine
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.report.slurm.steps import StepLine
 from fairbank.wlm.controller.commands.account_lines import (
     association_lines,
     qos_lines,
@@ -36,6 +37,7 @@ from fairbank.wlm.controller.commands.order_lines import (
     qos_usage_fields,
     share_lines,
 )
+from fairbank.wlm.controller.commands.step_lines import ShownStep, step_lines
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.core.effects import Table
@@ -111,7 +113,7 @@ async def rows_answer(
 
 
 def _cells(line: Any, columns: Sequence[str]) -> list[Any]:
-    if isinstance(line, ShownJob | ShownRun):
+    if isinstance(line, ShownJob | ShownRun | ShownStep):
         return line.cells(columns)
     values = (getattr(line, name) for name in columns)
     return ["inf" if value == math.inf else value for value in values]  # JSON has no such number
@@ -216,10 +218,11 @@ _KINDS: Mapping[str, RowKind] = {
         ReservationLine._fields, ("reservations",), "reservations", _reservations
     ),
     "licenses": RowKind(LicenseLine._fields, ("jobs",), None, _licenses),
-    "accounting": RowKind(AccountingLine._fields, ("jobs",), "jobs"),
+    "accounting": RowKind(AccountingLine._fields, ("jobs", "steps"), "jobs"),
     "priorities": RowKind(PriorityRow._fields, ("jobs", "usage"), "jobs", _priorities),
     "shares": RowKind(ShareRow.__struct_fields__, ("jobs", "usage"), "usage", _shares),
     "associations": RowKind(AssociationLine._fields, (), "accounts", _associations),
     "users": RowKind(UserLine._fields, (), "users", _users),
+    "steps": RowKind(StepLine._fields, ("steps", "jobs"), "jobs", step_lines),
     "qos": RowKind(QosLine._fields, ("jobs", "qos_usage"), None, _qos),
 }

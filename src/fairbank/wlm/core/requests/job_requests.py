@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.core.errors import Conflict, Forbidden, NotFound
 from fairbank.jobqueue.arrays import JobSelection
-from fairbank.wlm.core.ends import end_job, release_job, requeue_job
+from fairbank.wlm.core.ends import end_job, release_job, requeue_job, send_signal
 from fairbank.wlm.core.events import (
     Caller,
     CancelJob,
@@ -26,7 +26,7 @@ from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, WlmJob
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import NotifyJob, SignalJob
+from fairbank.wlm.protocol.messages import NotifyJob
 
 
 def selected_jobs(tx: Transition, caller: Caller, selection: JobSelection) -> list[WlmJob]:
@@ -152,14 +152,12 @@ def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
 
 
 def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
-    """Send a signal to the processes of running jobs."""
+    """Send a signal to processes of running jobs."""
     for job in selected_jobs(tx, caller, body.jobs):
         run = job.active_run
         if run is None or job.state is not JobState.RUNNING:
             raise _wrong_state(job, "signalled", "running")
-        nodes = (run.batch_node,) if body.script_only else run.left
-        for node in nodes:
-            tx.send(node, SignalJob(run=run.run, number=body.signal, only_script=body.script_only))
+        send_signal(tx, run, body.signal, body.target)
 
 
 def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:

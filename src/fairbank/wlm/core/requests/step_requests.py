@@ -32,8 +32,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
         raise Conflict(
             f"job {job.name} has had {STEPS_MAX:,} steps", field="step", remedy="use another job"
         )
-    nodes = tx.state.configured
-    threads = min(nodes[name].threads for name in run.allocation.nodes if name in nodes)
+    threads = tx.state.threads_of(run.allocation.nodes)
     others = tx.state.steps_of(run.run)
     step = WlmStep(
         run=run.run,

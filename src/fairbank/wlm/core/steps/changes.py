@@ -58,8 +58,7 @@ def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None
         step,
         left=tuple(other for other in step.left if other != node),
         status=worse_status(step.status, status),
-        cpu_seconds=step.cpu_seconds + (usage.cpu_seconds if usage else 0.0),
-        resident_max_kib=max(step.resident_max_kib, usage.resident_max_kib if usage else 0),
+        usage=step.usage if usage is None else step.usage.with_node(usage),
     )
     if step.left:
         tx.put("steps", step.key, step)
@@ -78,8 +77,8 @@ def worse_status(one: int, other: int) -> int:
 
 
 def _state(status: int) -> str:
-    if number := status & _SIGNAL:
-        return "CANCELLED" if number in (SIGTERM, SIGKILL) else "FAILED"
+    if status & _SIGNAL:
+        return "CANCELLED"
     return "FAILED" if status else "COMPLETED"
 
 
@@ -94,4 +93,4 @@ def end_steps(tx: Transition, run: WlmRun, state: str) -> None:
     for step in tx.state.steps_of(run.run):
         status = step.status or SIGTERM
         step = msgspec.structs.replace(step, status=status, left=())
-        _close(tx, step, step.end or (state if state != "COMPLETED" else "CANCELLED"))
+        _close(tx, step, step.end or ("NODE_FAIL" if state == "NODE_FAIL" else "CANCELLED"))

@@ -13,6 +13,7 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation
+from fairbank.wlm.protocol.messages import StoredUsage
 
 StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
 
@@ -66,7 +67,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     left       nodes whose tasks have not ended
     status     status of wait(2): that of a signal, else the highest of its tasks so far
     end        reason of the request that ended it; empty: none
-    cpu_seconds, resident_max_kib  usage of the nodes that have ended
+    usage      that of the nodes that have ended
     """
 
     run: Run
@@ -79,13 +80,21 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 0
     end: str = ""
     canceller: int | None = None
-    cpu_seconds: float = 0.0
-    resident_max_kib: int = 0
+    usage: StoredUsage = StoredUsage()
 
     @property
     def key(self) -> str:
         """Key of its row."""
         return f"{self.run}.{self.number}"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(grant.node for grant in self.grants)
+
+    @property
+    def tasks(self) -> int:
+        """Number of its tasks."""
+        return sum(len(grant.ranks) for grant in self.grants)
 
 
 class EndedStep(msgspec.Struct, frozen=True, kw_only=True):
