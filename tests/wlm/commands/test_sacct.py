@@ -71,7 +71,9 @@ def answer_with_runs(controller: RecordingController, *rows: AccountingLine) -> 
 
     def answer(request: AnyRequest) -> Answer:
         if isinstance(request, RowsRequest):
-            shown = [row for row in rows if request.filter.steps or not row.step]
+            wanted = request.filter
+            shown = [row for row in rows if wanted.steps or not row.step]
+            shown = [row for row in shown if not wanted.jobs or row.label in wanted.jobs]
             return rows_answer(request, shown)
         return other(request)
 

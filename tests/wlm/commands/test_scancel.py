@@ -13,7 +13,8 @@ import pytest
 
 from fairbank.core.errors import FairbankError, Forbidden, NotFound
 from fairbank.report.slurm.job_rows import JobLine
-from fairbank.wlm.protocol.commands import CancelRequest, RowsRequest
+from fairbank.report.slurm.steps import StepLine
+from fairbank.wlm.protocol.commands import CancelRequest, EndStepRequest, RowsRequest
 from fairbank.wlm.protocol.messages import error_message
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.conftest import RunCommand
@@ -29,6 +30,7 @@ LINES = {
     "full-name": ("-s sigterm 7", {"jobs": ("7",), "signal": 15}),
     "kill-cancels": ("-s KILL 7", {"jobs": ("7",)}),
     "batch": ("-bs USR2 7", {"jobs": ("7",), "signal": 12, "batch": True}),
+    "full": ("-f -s USR2 7", {"jobs": ("7",), "signal": 12, "full": True}),
     "after-jobs": ("7 --batch", {"jobs": ("7",), "batch": True}),
 }
 FILTERS = {
@@ -123,6 +125,49 @@ def test_nothing_named_asks_on_a_terminal(
     monkeypatch.setattr(sys, "stdin", terminal)
     assert command("scancel").out == f"Cancel all jobs of {ME} [y/n]? "
     assert len(controller.requests) == number
+
+
+STEPS = [
+    StepLine(9, "8_2", 8, 2, step="0", name="train", partition="main"),
+    StepLine(9, "8_2", 8, 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "signal", "line"),
+    [
+        (["8_2.0"], 0, "Terminating step 8_2.0"),
+        (["-s", "USR1", "9.0"], 10, "Signal 10 to step 9.0"),
+        (["-s", "KILL", "8_2.0"], 0, "Terminating step 8_2.0"),
+    ],
+    ids=["end", "signal", "kill"],
+)
+def test_step_is_ended_or_signalled_alone(
+    command: RunCommand, controller: RecordingController, words: list[str], signal: int, line: str
+) -> None:
+    controller.answer = lambda request: (
+        rows_answer(request, STEPS) if isinstance(request, RowsRequest) else {}
+    )
+    assert command("scancel", "-v", *words) == (0, "", f"scancel: {line}\n")
+    assert controller.requests[-1] == EndStepRequest(version=1, job=9, step=0, signal=signal)
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "message"),
+    [
+        ("8_2.7", 225, "Kill job error on job step id 8_2.7: Invalid job id specified"),
+        ("8_2.batch", 1, "Invalid job id 8_2.batch"),
+    ],
+    ids=["unknown", "batch"],
+)
+def test_step_that_does_not_run_is_an_error(
+    command: RunCommand, controller: RecordingController, word: str, code: int, message: str
+) -> None:
+    controller.answer = lambda request: rows_answer(request, STEPS)  # type: ignore[arg-type]
+    result = command("scancel", word)
+    assert result.code == code
+    assert result.err.endswith(f"scancel: error: {message}\n")
+    assert command("scancel", "-Q", "8_2.7") == (225, "", "")
 
 
 def test_interactive_asks_for_each_job(

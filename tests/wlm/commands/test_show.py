@@ -14,6 +14,7 @@ from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import Notation
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine
+from fairbank.report.slurm.steps import StepLine
 from fairbank.slurm.parsers import config
 from fairbank.slurm.parsers.limits import read_association_limits, read_qos_usage
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
@@ -25,6 +26,7 @@ from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, run
 
 __all__ = ["run"]
 JOB = JobLine(7, "fit", "alice", shares=(JobShare("n1", "0-1", 100),), nodes="n1", started=NOW)
+STEP = StepLine(7, "7", step="0", name="hostname", nodes="n1", started=NOW, distribution="Block")
 NODE = NodeLine("n1", "MIXED+DRAIN", cpus=4, reason="test", reason_user="root", reason_time=NOW)
 
 
@@ -50,6 +52,7 @@ def shown(controller: RecordingController, run: Run, capsys: pytest.CaptureFixtu
         partitions=[PartitionLine("main", "n1", is_default=True)],
         reservations=[ReservationLine("maint", NOW, NOW + 60)],
         licenses=[LicenseLine("matlab", 10, 3, 1)],
+        steps=[STEP],
     )
     return Shown(capsys)
 
@@ -61,8 +64,9 @@ def shown(controller: RecordingController, run: Run, capsys: pytest.CaptureFixtu
         ("node", NODE, scontrol.NODE),
         ("partition", PartitionLine("main", "n1", is_default=True), scontrol.PARTITION),
         ("reservation", ReservationLine("maint", NOW, NOW + 60), scontrol.RESERVATION),
+        ("step", STEP, scontrol.STEP),
     ],
-    ids=["job", "node", "partition", "reservation"],
+    ids=["job", "node", "partition", "reservation", "step"],
 )
 def test_rows_are_shown_with_all_their_fields(
     shown: Shown, entity: str, row: object, template: Sequence[str]
@@ -92,11 +96,12 @@ def test_name_is_sent(controller: RecordingController, shown: Shown) -> None:
         (["node", "n9"], "Node n9 not found\n"),
         (["partition", "p"], "Partition p not found\n"),
         (["reservation", "r"], "Reservation r not found\n"),
+        (["step", "9.0"], "slurm_get_job_steps error: Invalid job id specified\n"),
         (["colour"], "invalid entity:colour for keyword:show\n"),
         ([], "too few arguments for keyword:show\n"),
         (["job", "1", "2"], "too many arguments for keyword:show:job\n"),
     ],
-    ids=["job", "node", "partition", "reservation", "entity", "nothing", "too-much"],
+    ids=["job", "node", "partition", "reservation", "step", "entity", "nothing", "too-much"],
 )
 def test_what_does_not_exist_is_an_error(
     controller: RecordingController, shown: Shown, words: list[str], message: str
@@ -107,7 +112,8 @@ def test_what_does_not_exist_is_an_error(
 
 
 def test_empty_lists_have_a_sentence(controller: RecordingController, shown: Shown) -> None:
-    answer_with(controller, jobs=[], reservations=[], licenses=[])
+    answer_with(controller, jobs=[], reservations=[], licenses=[], steps=[])
+    assert shown("steps") == "No job steps in the system\n"
     assert shown("jobs") == "No jobs in the system\n"
     assert shown("reservations") == "No reservations in the system\n"
     assert shown("licenses") == "No licenses configured in Slurm.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ trap 'echo script >> signals' USR1
 {SRUN} -J first -n 1 --exact bash -c 'trap "echo step >> signals" USR1
     echo > ready; while :; do sleep 0.1; done' &
 while [ ! -e ready ]; do sleep 0.1; done
-{SRUN} -n 1 --exact sleep 600 &
+{SRUN} -J second -n 1 --exact bash -c 'trap "" USR1; exec sleep 600' &
 while :; do sleep 0.1; done
 """
 
@@ -42,12 +43,16 @@ def queue(cluster: SmallCluster, *words: str) -> list[str]:
     return printed(cluster, "squeue", "-s", "-h", "-o", "%i", *words).split()
 
 
+def has_words(path: Path, words: str) -> bool:
+    return sorted(path.read_text().split()) == words.split()
+
+
 def test_steps_that_run_are_in_the_queue(cluster: SmallCluster) -> None:
     head, *rows = printed(cluster, "squeue", "--steps").splitlines()
     assert head == "         STEPID     NAME PARTITION     USER      TIME NODELIST"
     assert [(row.split()[:3], row.split()[-1]) for row in rows] == [
         (["1.1", "first", "main"], "n1"),
-        (["1.2", "sleep", "main"], "n1"),
+        (["1.2", "second", "main"], "n1"),
         (["1.batch", "batch", "main"], "n1"),
     ]
     assert queue(cluster, "1.2") == ["1.2"]
@@ -74,11 +79,10 @@ def test_signals_go_to_steps_or_to_the_script(cluster: SmallCluster) -> None:
     for options, words in (([], "step"), (["-b"], "script"), (["-f"], "script step")):
         signals.write_text("")
         printed(cluster, "scancel", "-s", "USR1", *options, "1")
-        wait_until(lambda: len(signals.read_text().split()) == len(words.split()), words)
-        assert sorted(signals.read_text().split()) == words.split()
+        wait_until(partial(has_words, signals, words), words)
     signals.write_text("")
     printed(cluster, "scancel", "-s", "USR1", "1.1")
-    wait_until(lambda: signals.read_text() == "step\n", "the signal")
+    wait_until(partial(has_words, signals, "step"), "the signal")
 
 
 def test_usage_of_steps_is_shown(cluster: SmallCluster) -> None:
@@ -99,11 +103,11 @@ def test_steps_are_accounted(cluster: SmallCluster) -> None:
         "1.batch|batch|2|RUNNING|0:0||1",
         "1.0|bash|1|FAILED|3:0||1",
         "1.1|first|1|RUNNING|0:0||1",
-        "1.2|sleep|1|RUNNING|0:0||1",
+        "1.2|second|1|RUNNING|0:0||1",
     ]
     printed(cluster, "scancel", "1.2")
     wait_until(lambda: queue(cluster) == ["1.1", "1.batch"], "the end of the step")
-    assert accounted()[4].startswith("1.2|sleep|1|CANCELLED by ")
+    assert accounted()[4].startswith("1.2|second|1|CANCELLED by ")
     printed(cluster, "scancel", "1.2", code=225)
     printed(cluster, "scancel", "1.x", code=1)
     printed(cluster, "scancel", "1")

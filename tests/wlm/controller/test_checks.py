@@ -13,6 +13,7 @@ from fairbank.cluster.job import Run
 from fairbank.wlm.controller.checks import RULES, SHOWN_MAX, LiveFacts, check_cluster
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
+from fairbank.wlm.core.steps import StepGrant, StepRequest, WlmStep
 from fairbank.wlm.protocol.messages import Registration, RunStatus
 from tests.wlm.core.world import World
 
@@ -144,6 +145,32 @@ def later_job(sample: Sample) -> None:
     sample.change(sample.asked, request=replace(request, submitted=sample.world.now.wall + 60))
 
 
+def start_step(sample: Sample, number: int, *cores: int, job: int = 0, **fields: Any) -> None:
+    """Let a step run on n0 in a job, else in the one that runs."""
+    step = WlmStep(
+        run=sample.run(job or sample.running),
+        number=number,
+        uid=1,
+        request=StepRequest(**fields),
+        grants=(StepGrant("n0", (0,), cores),),
+        started=sample.world.now,
+        left=("n0",),
+    )
+    sample.state.put("steps", step.key, step)
+
+
+def share_a_core_of_steps(sample: Sample) -> None:
+    for number in range(2):
+        start_step(sample, number, own_core(sample))
+
+
+def own_core(sample: Sample) -> int:
+    """Return the core of the job that runs."""
+    run = sample.state.jobs[sample.running].run
+    assert run is not None
+    return run.allocation.grants[0].binding.cores[0]
+
+
 FAULTS: dict[str, tuple[str, Callable[[Sample], object]]] = {
     "two jobs on a core": ("W1", share_a_core),
     "a run that a node has twice": (
@@ -163,6 +190,11 @@ FAULTS: dict[str, tuple[str, Callable[[Sample], object]]] = {
     "a later begin time": ("W6", begin_too_early),
     "a run past its limit": ("W7", exceed_the_limit),
     "a start on a drained node": ("W8", start_on_a_drained_node),
+    "two steps on a core": ("W12", share_a_core_of_steps),
+    "a step on a core of another job": ("W12", lambda one: start_step(one, 0, 99)),
+    "a step of a job that has ended": (
+        "W12", lambda one: start_step(one, 0, own_core(one), job=one.ended)
+    ),
     "a silent node": ("all nodes answer", lambda one: one.nodes.update(n1=None)),
     "a node with another clock": ("the clocks", other_time),
     "a job of a later time": ("the clocks", later_job),
@@ -222,6 +254,13 @@ def test_jobs_that_share_a_core_are_no_fault() -> None:
     shared = replace(grant, binding=grant.binding._replace(rows=2))
     for number in (sample.running, sample.asked):
         sample.change_run(number, allocation=replace(run.allocation, grants=(shared,)))
+    assert sample.faults() == []
+
+
+def test_steps_that_overlap_may_share_a_core() -> None:
+    sample = Sample()
+    start_step(sample, 0, own_core(sample))
+    start_step(sample, 1, own_core(sample), overlap=True)
     assert sample.faults() == []
 
 

@@ -35,7 +35,10 @@ def run_step(line: SubmissionWords) -> int:
     """Run the step of a command line within its job, and return the exit code."""
     if line.script is None:
         raise InvalidInput("No command given to execute.", field="program")
-    options = merged_options([variable_options("srun", os.environ), line.options])
+    variables = variable_options("srun", os.environ)
+    if "jobid" in variables:
+        variables.pop("job-name", None)  # that of the job, which is not meant for its steps
+    options = merged_options([variables, line.options])
     check_supported(options)
     submission.read_host_files(options)
     values = submission.checked_values("srun", options)

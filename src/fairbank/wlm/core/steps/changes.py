@@ -93,4 +93,4 @@ def end_steps(tx: Transition, run: WlmRun, state: str) -> None:
     for step in tx.state.steps_of(run.run):
         status = step.status or SIGTERM
         step = msgspec.structs.replace(step, status=status, left=())
-        _close(tx, step, step.end or ("NODE_FAIL" if state == "NODE_FAIL" else "CANCELLED"))
+        _close(tx, step, step.end or (state if state in ("FAILED", "NODE_FAIL") else "CANCELLED"))
