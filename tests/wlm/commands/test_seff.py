@@ -75,7 +75,10 @@ Efficiency not available for jobs in the PENDING state.
 def test_lines_are_those_of_seff(
     command: RunCommand, controller: RecordingController, changes: dict[str, Any], printed: str
 ) -> None:
-    answer_with(controller, accounting=[JOB._replace(**changes)])
+    run = JOB._replace(**changes)
+    steps = [run._replace(step="batch"), run._replace(step="0", resident=TaskUsage(1_024))]
+    shown = steps if run.resident else []
+    answer_with(controller, accounting=[run._replace(resident=None), *shown])
     assert command("seff", "7000251") == (0, printed, "")
 
 

@@ -18,7 +18,7 @@ USAGE = "JOB"
 _WRONG_USAGE, _NOT_FOUND = 1, 2
 _FIELDS = (
     "job_id", "label", "cluster", "user", "group", "state", "exit_code", "cpus", "allocated_nodes",
-    "elapsed", "total_cpu", "resident", "allocated_tres", "memory_is_per_cpu",
+    "step", "elapsed", "total_cpu", "resident", "allocated_tres", "memory_is_per_cpu",
 )  # fmt: skip
 _UNITS = "KMGTPE"
 _RUNNING = (
@@ -36,17 +36,19 @@ def run(name: str, words: Sequence[str]) -> int:
         print(f"Usage: {name} {USAGE}")
         return _WRONG_USAGE
     with Controller() as controller:
-        wanted = {"jobs": line.jobs()}
+        wanted = {"jobs": line.jobs(), "steps": True}
         rows = fetch(controller, "accounting", AccountingLine, _FIELDS, wanted).rows
     if not rows:
         print("Job not found.", file=sys.stderr)
         return _NOT_FOUND
-    print(*_lines(rows[-1]), sep="\n")
+    last = max(at for at, row in enumerate(rows) if not row.step)
+    memory = max((row.resident[0] for row in rows[last + 1 :] if row.resident), default=0)
+    print(*_lines(rows[last], memory / 1_024), sep="\n")
     return 0
 
 
-def _lines(row: Any) -> Iterator[str]:
-    """Yield the lines about a run."""
+def _lines(row: Any, memory: float) -> Iterator[str]:
+    """Yield the lines about a run. `memory` in KiB is that of the step that used most."""
     cpus, nodes = row.cpus or 1, row.allocated_nodes or 1
     code = f" (exit code {row.exit_code[0] if row.state in OWN_EXIT_CODE else 0})"
     yield f"Job ID: {row.job_id}"
@@ -65,7 +67,6 @@ def _lines(row: Any) -> Iterator[str]:
     yield f"CPU Utilized: {show_duration(used)}"
     yield f"CPU Efficiency: {_percent(used, given)} of {show_duration(given)} core-walltime"
     yield f"Job Wall-clock time: {show_duration(row.elapsed)}"
-    memory = (row.resident[0] if row.resident else 0) / 1_024
     # Of a run that never started there is none.
     allocated = int(parse_counts(row.allocated_tres or "mem=0").get("mem", 0)) * 1_024
     unit, parts = ("core", cpus) if row.memory_is_per_cpu else ("node", nodes)
