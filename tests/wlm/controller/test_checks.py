@@ -13,7 +13,7 @@ from fairbank.cluster.job import Run
 from fairbank.wlm.controller.checks import RULES, SHOWN_MAX, LiveFacts, check_cluster
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
-from fairbank.wlm.core.steps import StepGrant, StepRequest, WlmStep
+from fairbank.wlm.core.steps.step import StepGrant, StepRequest, WlmStep
 from fairbank.wlm.protocol.messages import Registration, RunStatus
 from tests.wlm.core.world import World
 

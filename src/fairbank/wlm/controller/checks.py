@@ -12,7 +12,7 @@ from fairbank.scheduling.placement import node_set
 from fairbank.wlm.core.jobs import Moment, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import occupied_nodes
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.steps import WlmStep
+from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol.messages import Registration, RunStatus
 
 SHOWN_MAX = 5

@@ -9,7 +9,7 @@ from fairbank.report.slurm.sdiag import message_type
 from fairbank.wlm.core.effects import StoredRow
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import EndedRun, WlmJob
-from fairbank.wlm.core.steps import EndedStep
+from fairbank.wlm.core.steps.step import EndedStep
 
 
 class RequestTotal:

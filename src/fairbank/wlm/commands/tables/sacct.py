@@ -291,10 +291,10 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
     running = [_shown(row) for row in listing.rows if row.step and row.state == "RUNNING"]
     rows = list[Any]()
     for name in jobs:
-        found = _steps_of(name, running, shows_all="allsteps" in line.options)
-        if not found:
+        steps = _steps_of(name, running, shows_all="allsteps" in line.options)
+        if not steps:
             print(f"sstat: error: no steps running for job {name}", file=sys.stderr)
-        rows += found
+        rows += steps
     if "pids" in names:
         rows = [row._replace(pids=_processes(controller, row)) for row in rows]
     print_fields(line, rows, fields, _notation(line))
@@ -304,13 +304,13 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
 def _steps_of(name: str, running: Sequence[Any], *, shows_all: bool) -> list[Any]:
     """Return the running step of a name; of a job all steps, or its first one."""
     job, _, step = name.partition(".")
-    found = [row for row in running if row.label == job or row.label.partition("_")[0] == job]
+    steps = [row for row in running if job in (row.label, row.label.partition("_")[0])]
     if step:
-        return [row for row in found if row.step == step]
+        return [row for row in steps if row.step == step]
     if shows_all:
-        return found
+        return steps
     # Slurm takes the batch script of a job that has nothing else.
-    return ([row for row in found if row.step != BATCH] or found)[:1]
+    return ([row for row in steps if row.step != BATCH] or steps)[:1]
 
 
 def _processes(controller: Controller, row: Any) -> str:

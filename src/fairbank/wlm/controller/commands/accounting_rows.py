@@ -13,12 +13,17 @@ from fairbank.core.errors import FairbankError
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun, StepFacts, live_record
 from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
-from fairbank.wlm.controller.commands.step_lines import ShownStep, batch_step, ended_step, live_step
+from fairbank.wlm.controller.commands.steps.step_lines import (
+    ShownStep,
+    batch_step,
+    ended_step,
+    live_step,
+)
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import AccountedRun, RunFilter
 from fairbank.wlm.core.jobs import EndedRun
-from fairbank.wlm.core.steps import WlmStep
+from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol.commands import PAGE, RowFilter, RowsRequest
 from fairbank.wlm.protocol.messages import PollUsage, RunUsage, UsageReport
 

@@ -33,7 +33,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     partition_update,
 )
 from fairbank.wlm.controller.commands.rows import rows_answer
-from fairbank.wlm.controller.commands.step_requests import build_step
+from fairbank.wlm.controller.commands.steps.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment

@@ -37,7 +37,7 @@ from fairbank.wlm.controller.commands.order_lines import (
     qos_usage_fields,
     share_lines,
 )
-from fairbank.wlm.controller.commands.step_lines import ShownStep, step_lines
+from fairbank.wlm.controller.commands.steps.step_lines import ShownStep, step_lines
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.core.effects import Table

@@ -14,7 +14,7 @@ from fairbank.wlm.controller.commands.job_lines import Fields, cells_of, exit_co
 from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import Moment, RunAllocation, WlmJob
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.steps import EndedStep, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.protocol.commands import RowFilter
 from fairbank.wlm.protocol.messages import RunUsage
 

@@ -1,0 +1,1 @@
+"""Steps: what srun asks for, and how commands show them."""
