@@ -767,7 +767,7 @@ def test_dependencies_of_a_pending_job_can_be_replaced_and_taken_away() -> None:
     assert world.state(2) == "RUNNING CONFIGURING"
 
 
-def test_signal_reaches_steps_on_all_nodes_or_the_script() -> None:
+def test_signal_reaches_all_nodes_or_the_script() -> None:
     world = World()
     number = world.run_one(nodes=2, cpus=4)
     run = world.job(number).run
