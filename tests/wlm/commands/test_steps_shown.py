@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.slurm.parsers import sacct
+from fairbank.slurm.parsers.columns import DELIMITER
 from tests.support.conditions import wait_until
 from tests.wlm.commands.test_real_cluster import printed, read_page
 from tests.wlm.controller.small_cluster import SmallCluster
@@ -112,6 +114,9 @@ def test_steps_are_accounted(cluster: SmallCluster) -> None:
     printed(cluster, "scancel", "1.x", code=1)
     printed(cluster, "scancel", "1")
     cluster.wait_for_state(1, "CANCELLED")
+    form = ("-n", "-P", f"--delimiter={DELIMITER}", "-o", ",".join(sacct.JOB_ENDS.columns))
+    (end,) = sacct.JOB_ENDS.read(printed(cluster, "sacct", "-a", "-D", *form)).rows
+    assert end.job_id == 1
     assert [row.split("|")[3] for row in accounted()][1:4] == ["CANCELLED", "FAILED", "CANCELLED"]
     page = read_page(Path(cluster.directory, "metrics.sock"), "/metrics")
     assert 'fairbank_wlm_steps_ended_total{state="FAILED"} 1.0\n' in page
