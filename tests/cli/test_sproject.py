@@ -11,6 +11,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.bank import sproject
 from tests.cli.conftest import Run, heads, runner
 from tests.cli.site import AYLA, JORGE, MINH, STRANGER
+from tests.support.conditions import wait_until
 from tests.support.server import create_bank
 
 
@@ -180,6 +181,8 @@ def test_charges_by_user_of_all_allocations_are_one_request(
             assert done.code == 0, done.err
         before = bank.log.read_text().count(USAGE)
         rows = json.loads(hadm("allocations", "--by-user", "--json").out)["data"]
+        # The log may be a moment behind the answer.
+        wait_until(lambda: bank.log.read_text().count(USAGE) > before, "the line of the request")
         assert bank.log.read_text().count(USAGE) == before + 1
     assert [(row["id"], row["owner_uid"], row["runs"], row["charged"]) for row in rows] == [
         (1, AYLA, 1, 60),

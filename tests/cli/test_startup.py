@@ -89,7 +89,7 @@ def test_nothing_heavy_is_imported(
     }
     assert heavy == set()
     packages = {".".join(name.split(".")[:2]) for name in imported if name.startswith("fairbank.")}
-    names = ("bank", "cli", "core", "report", "rest", "unix_users")
+    names = ("bank", "cli", "client_file", "core", "report", "rest", "unix_users")
     ours = {f"fairbank.{name}" for name in names}
     assert packages <= ours
     of_bank = {name for name in imported if name.startswith("fairbank.bank.")}

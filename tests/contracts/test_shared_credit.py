@@ -156,8 +156,11 @@ def test_entries_of_a_child_project_are_found_in_any_journal(
         ({"projects": frozenset({PHYSICS})}, 5),
         ({"projects": frozenset({OPTICS})}, 600),
         ({"projects": frozenset({PHYSICS, OPTICS, LASERS})}, 605),
-        ({"allocation": 1}, 605),
-        ({"allocation": 1, "visibility": Visibility(projects=frozenset({OPTICS}))}, 600),
+        ({"allocations": frozenset({1})}, 605),
+        (
+            {"allocations": frozenset({1}), "visibility": Visibility(projects=frozenset({OPTICS}))},
+            600,
+        ),
         ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, 605),
     ],
 )

@@ -17,7 +17,7 @@ def test_policy_is_named_after_its_file_and_errors_name_the_file(tmp_path: Path)
     path.write_text('base = "easy"')
     assert read_policy(path).name == "my own"
     path.write_text('base = "ezzy"')
-    with pytest.raises(InvalidInput, match="my own.toml: base: ") as error:
+    with pytest.raises(InvalidInput, match="my own.toml: base is ") as error:
         read_policy(path)
     assert error.value.field == "base"
 

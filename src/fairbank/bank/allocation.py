@@ -173,13 +173,14 @@ class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
         return 0 if self.state is AllocationState.FROZEN else sums.within(self.remaining)
 
     def available_now(self, sums: UserSums, now: int) -> int:
-        """Return the credit available to a user now; 0 outside of the period.
+        """Return the credit available to a user now; 0 unless the allocation is active.
 
         Args:
             sums: charges, holds and cap of the user in it.
             now: time in seconds since 1970.
         """
-        return self.available_credit(sums) if self.is_open_at(now) else 0
+        is_active = self.shown_state(now) is ShownState.ACTIVE
+        return self.available_credit(sums) if is_active else 0
 
     def state_at(self, now: int) -> AllocationState:
         """Return the state that events start from: ended after its end, recorded or not."""
