@@ -45,7 +45,10 @@ class Reader:
 
     def receive(self, *, is_generous: bool = True) -> bool:
         """Take what comes next. Return False at the end of the connection."""
-        data = self.connection.recv(65_536)
+        try:
+            data = self.connection.recv(65_536)
+        except ConnectionResetError:  # a killed step daemon had not read everything
+            data = b""
         taken = 0
         for frame in self._decoder.decode(data):
             key = frame.kind, frame.number
