@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import Gres, parse_gpus, parse_gres
-from fairbank.core.slurm_numbers import NICE_MAX, NO_VAL, PRIORITY_MAX
+from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.core.submission.arrays import ArrayTasks, parse_array, parse_ranges
 from fairbank.core.submission.dependencies import DependencyExpression, parse_dependencies
 from fairbank.core.time import parse_duration
@@ -23,6 +23,8 @@ Reader = Callable[[str, str], object]
 COUNT_MAX = 10**9 - 1
 MEMORY_MAX = 2**31 - 1
 """Largest size of memory, in MiB."""
+TIME_MAX = 2**31 - 60
+"""Longest time limit, in seconds. Slurm rounds up to minutes in 32 bits: more becomes negative."""
 _DIGITS = re.compile(r"\d+", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})([km]?)(?:-(\d{1,9})([km]?))?", re.ASCII | re.IGNORECASE)
 _NODE_FACTORS = {"": 1, "k": 1024, "m": 1024**2}
@@ -143,7 +145,7 @@ def time_limit(text: str, field: str) -> int | None:
     if _UNLIMITED.fullmatch(text):
         return None
     seconds = parse_duration(text, field=field)
-    if seconds // 60 >= NO_VAL:
+    if seconds > TIME_MAX:
         what = f"{text[:40]!a} is longer than any time limit"
         raise InvalidInput(what, field=field, remedy="write UNLIMITED for a job without a limit")
     return seconds
