@@ -64,12 +64,6 @@ def held_job(stack: BankStack, word: str) -> int:
     return job
 
 
-def follow(stack: BankStack, remedy: str) -> None:
-    """Run the command of a remedy, with an amount for its placeholder."""
-    words = shlex.split(remedy[remedy.index("fairbank ") :].replace(" AMOUNT", " 1000"))
-    fairbank(stack, *words[1:])
-
-
 def release(stack: BankStack, job: int, text: str) -> None:
     """Release the job with the command that the explanation names, and wait until it has run."""
     command = f"scontrol release {job}"
@@ -88,11 +82,19 @@ def freeze(stack: BankStack) -> None:
     fairbank(stack, "alloc", "freeze", str(allocation), "--reason", "test")
 
 
-def cap(stack: BankStack) -> None:
+def cap(stack: BankStack, most: str = "1") -> None:
     allocation = stack.set_available(TEAM, RICH)
-    fairbank(stack, "alloc", "cap", str(allocation), str(UID), "1")
+    fairbank(stack, "alloc", "cap", str(allocation), str(UID), most)
 
 
+@pytest.fixture
+def cap_removed_afterwards(stack: BankStack) -> Iterator[None]:
+    """Remove the cap at the end: the remedy leaves one that is just enough for one job."""
+    yield
+    cap(stack, "none")
+
+
+@pytest.mark.usefixtures("cap_removed_afterwards")
 @pytest.mark.parametrize(
     ("change", "word", "reason", "detail", "remedy"),
     [
@@ -141,7 +143,7 @@ def test_refused_job_starts_after_the_remedy_and_the_release_that_why_names(
     text = show_why(stack, job)
     assert f"is held by the bank ({word}): {detail.split(':')[0]}" in " ".join(text.split())
     record_figure(text)
-    follow(stack, refusal["remedies"][-1])
+    fairbank(stack, *shlex.split(refusal["remedies"][-1].partition("fairbank ")[2]))
     after = why(stack, job)["refusal"]
     assert after["release"].startswith("the bank would accept it now: ")
     assert after["remedies"] == []
