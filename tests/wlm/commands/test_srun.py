@@ -135,6 +135,12 @@ def test_input_goes_to_all_tasks_to_one_or_to_none(shell: Shell) -> None:
     assert shell.run("srun", "-i", "in", "wc", "-l")[1] == ["20000"]
 
 
+def test_closed_input_is_an_empty_one(shell: Shell) -> None:
+    with shell.start("srun", "cat", stdin=None, preexec_fn=lambda: os.close(0)) as process:
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
+
+
 def test_output_goes_to_files_with_symbols(shell: Shell) -> None:
     code, out, err = shell.run("srun", "-n", "2", "-o", "%s-%t.txt", *sh("echo $SLURM_PROCID"))
     assert (code, out, err) == (0, [], [])

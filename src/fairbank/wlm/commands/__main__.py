@@ -2,6 +2,7 @@
 
 import sys
 
-from fairbank.wlm.commands.program import run
+from fairbank.wlm.commands.program import PROGRAM, main
 
-sys.exit(run(sys.argv[1], sys.argv[2:]) if sys.argv[1:] else run("", []))
+sys.argv[0] = PROGRAM
+sys.exit(main())

@@ -43,10 +43,22 @@ _FAILURES = {"squeue": "slurm_load_jobs error: ", "sinfo": "slurm_load_partition
 
 def main() -> int:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
+    _open_standard_files()
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if name == PROGRAM and words:
         name, *words = words
     return run(name, words)
+
+
+def _open_standard_files() -> None:
+    """Open those of the three standard files that are closed: a socket must not get their number,
+    since it would be read as the input.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
 
 
 def run(name: str, words: Sequence[str]) -> int:
