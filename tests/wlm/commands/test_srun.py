@@ -272,6 +272,12 @@ def test_steps_of_one_job_share_its_cores(shell: Shell) -> None:
     assert shell.run("salloc", "-n", "2", *sh(script))[0] == 0
 
 
+def test_step_whose_output_has_no_reader_ends(shell: Shell) -> None:
+    script = "srun yes | head -1; srun echo next"
+    code, out, _ = shell.run("salloc", "-n", "1", *sh(script))
+    assert (code, out) == (0, ["y", "next"])
+
+
 def test_step_that_must_wait_says_so_once(shell: Shell) -> None:
     script = (
         "srun -n 1 sh -c 'touch one; while [ ! -e go ]; do sleep 0.05; done' &\n"

@@ -9,6 +9,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from fairbank.core.errors import FairbankError, Unavailable
@@ -126,12 +127,21 @@ class StepRun:
         written = 0
         for frame in stream.receive():
             if frame.kind in (frames.OUTPUT, frames.ERRORS):
-                self._output.write(frame.kind, frame.number, frame.body)
+                self._write(frame)
                 written += len(frame.body)
             elif frame.kind == frames.EXITED:
                 self._note_exit(stream.node.node, frame)
         if written:
             stream.send(frames.CREDIT, written)
+
+    def _write(self, frame: Frame) -> None:
+        """Write what a task has written. If that is not possible any more, end the step."""
+        try:
+            self._output.write(frame.kind, frame.number, frame.body)
+        except OSError:
+            with suppress(FairbankError):
+                requests.end_step(self._controller, self._step)
+            raise
 
     def _read_input(self, _: object) -> None:
         assert self._stdin is not None  # noqa: S101 - only then is it called
