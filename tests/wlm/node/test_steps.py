@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -84,6 +86,7 @@ def test_step_is_ended_and_signalled_alone(node: RunningNode, run: Run) -> None:
     node.start_step(run, "trap 'echo usr1' USR1; echo ready; while :; do sleep 0.05; done")
     with attach(node, run) as reader:
         reader.receive_until(b"ready\n")
+        wait_until(lambda: reported(node), "the step to be reported as running")
         node.controller.ask(EndStep(run=run, step=0, number=signal.SIGUSR1), Accepted)
         reader.receive_until(b"usr1\n")
         node.controller.ask(EndStep(run=run, step=0, reason="CANCELLED"), Accepted)
@@ -151,3 +154,35 @@ def test_forgotten_step_stays_until_an_srun_has_its_output(node: RunningNode, ru
 
     wait_until(lambda: known() == 0, "the removal of the step")
     assert not node.directories.step_path(run, 0).exists()
+
+
+def test_script_and_step_may_end_at_the_same_time(node: RunningNode) -> None:
+    fifo = node.folder / "fifo"
+    os.mkfifo(fifo)
+    for number in range(1, 21):
+        run = node.submit(f"exec cat {fifo}", number)
+        node.controller.wait(run, "running")
+        node.start_step(run, f"exec cat {fifo}")
+        wait_until((node.directories.step_path(run, 0) / "started").exists, "the step")
+        with fifo.open("w"):
+            wait_until(partial(has_two_readers, node, run), "both readers")
+        node.controller.wait(run, "finished")
+
+
+def reported(node: RunningNode) -> bool:
+    """Return True if the node has reported a step."""
+    node.controller.ask(PollNode(), Registration)
+    return bool(node.controller.steps)
+
+
+def has_two_readers(node: RunningNode, run: Run) -> bool:
+    """Return True if two processes of a run have the FIFO open."""
+    answer = node.controller.ask(ListProcesses(run=run), ProcessList)
+    return sum(_has_open(pid, node.folder / "fifo") for pid, _ in answer.processes) == 2
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    try:
+        return any(file.readlink() == path for file in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False

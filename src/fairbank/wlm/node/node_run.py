@@ -7,12 +7,13 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Conflict
+from fairbank.core.errors import Conflict, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.wlm.node.control_group import remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
@@ -236,7 +237,8 @@ class NodeRun:
             await self._script.signal(request.number, only_script=only_script)
         if request.target != "script":
             for step in self._running_steps():
-                await step.process.signal(request.number, only_script=False)
+                with suppress(Conflict, Unavailable):  # it has just ended
+                    await step.process.signal(request.number, only_script=False)
 
     async def end(self, request: EndJob) -> None:
         """End the run, or change its time limit; before it has started, as soon as it starts."""

@@ -179,8 +179,7 @@ class NodeServer:
             case SignalJob(run=run):
                 await self._known(run).signal(message)
             case EndJob(run=run):
-                with suppress(Unavailable):  # it has just ended
-                    await self._known(run).end(message)
+                await self._known(run).end(message)
             case NotifyJob(run=run, text=text):
                 self._known(run).notify(text)
             case ForgetRun(run=run):

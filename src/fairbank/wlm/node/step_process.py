@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from fairbank.core.errors import Conflict, Unavailable
@@ -145,10 +146,14 @@ class StepProcess:
         await self._connection.request(kind="signal", number=number, only_script=only_script)
 
     async def end(self, seconds: float | None, reason: str) -> None:
-        """End the step, or change its time limit; before it has started, as soon as it starts."""
+        """End the step, or change its time limit; before it has started, as soon as it starts.
+
+        A step that has just ended stays as it is.
+        """
         self.end_request = seconds, reason
         if self._connection is not None:
-            await self._send_end(self._connection, seconds, reason)
+            with suppress(Unavailable):
+                await self._send_end(self._connection, seconds, reason)
 
     async def _send_end(
         self, connection: StepConnection, seconds: float | None, reason: str
