@@ -25,7 +25,7 @@ from fairbank.wlm.config.keyword import (
     without_effect,
 )
 
-_BACKUP, _STEPS = "backup controllers are", "job steps are"
+_BACKUP, _STEPS = "backup controllers are", "this part of job steps is"
 
 _LEVEL = f.ValueForm(DEBUG_FORM, parse_debug_level)
 _RESOURCE_LIMITS = f.ValueForm("ALL, NONE, or limits such as STACK,NOFILE", resource_limits)
