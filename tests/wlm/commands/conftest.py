@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.program import run
 from tests.wlm.client.recording_controller import RecordingController
+from tests.wlm.controller.small_cluster import SmallCluster
 
 
 class Outcome(NamedTuple):
@@ -21,6 +24,17 @@ class Outcome(NamedTuple):
 
 
 RunCommand = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
+    """Return a controller and a node daemon for the tests of a module."""
+    one = SmallCluster(Path(tmp_path_factory.mktemp("cluster")))
+    one.start()
+    yield one
+    with Controller(one.directory) as controller:
+        requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
+    one.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,6 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from tests.support.conditions import wait_until
 from tests.wlm.controller.small_cluster import SmallCluster
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
-    one = SmallCluster(Path(tmp_path_factory.mktemp("cluster")))
-    one.start()
-    yield one
-    with Controller(one.directory) as controller:
-        requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
-    one.close()
 
 
 class Shell:

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +17,6 @@ from tests.wlm.commands.conftest import RunCommand
 from tests.wlm.controller.small_cluster import SmallCluster
 
 OUTPUT = "--output=out"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
-    one = SmallCluster(Path(tmp_path_factory.mktemp("cluster")))
-    one.start()
-    yield one
-    with Controller(one.directory) as controller:
-        requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
-    one.close()
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from fairbank.wlm.client.step_stream import INPUT_WINDOW
 from fairbank.wlm.protocol.frames import CREDIT, ERRORS, INPUT, OUTPUT, SIGNAL, WINDOW_SIZE
 from fairbank.wlm.stepd.step import StepTask, read_start
-from fairbank.wlm.stepd.streams import INPUT_WINDOW
 from tests.support.conditions import wait_until
 from tests.wlm.stepd.conftest import StartStep
 from tests.wlm.stepd.reader import Reader

@@ -6,12 +6,10 @@ for an srun that is slow, stopped or gone.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
 import struct
-import termios
 import time
 from collections import deque
 from collections.abc import Callable
@@ -33,12 +31,11 @@ from fairbank.wlm.protocol.frames import (
     encode_frame,
 )
 from fairbank.wlm.stepd.poller import READ, WRITE, Poller
+from fairbank.wlm.stepd.step_input import TaskInput
 from fairbank.wlm.stepd.stream_log import StreamLog
 
 BUFFER_BYTES = 8 * 1024 * 1024
 """Newest output of a step in memory; what is older goes to ends."""
-INPUT_WINDOW = 64 * 1024
-"""Bytes of input that srun may send before the tasks have taken them."""
 DRAIN_SECONDS = 60.0
 """Time for which the output of a step that has ended is kept for an srun."""
 _LOG_BYTES_MIN = 16 * 1024
@@ -115,11 +112,7 @@ class StepStreams:
         self._ranks: list[int] = []
         self._outputs: list[_Output] = []
         self._readers: dict[int, _Srun] = {}
-        self._inputs: dict[int, int] = {}  # position of each task's descriptor in the input
-        self._input = bytearray()
-        self._input_start = 0
-        self._is_input_over = False
-        self._terminal: int | None = None
+        self._input = TaskInput(poller, self._tell_taken)
         self._exits: dict[int, int] = {}
         self._is_finished = self._was_attached = False
         self._retry_at: float | None = None
@@ -137,10 +130,7 @@ class StepStreams:
                 self._outputs.append(output)
                 self._listen(output)
         if ends.stdin is not None:
-            os.set_blocking(ends.stdin, False)
-            self._inputs[ends.stdin] = 0
-            if ends.is_terminal:
-                self._terminal = ends.stdin
+            self._input.add_task(ends.stdin, is_terminal=ends.is_terminal)
 
     def end_task(self, rank: int, status: int) -> None:
         """Tell the sruns how a task ended."""
@@ -219,7 +209,7 @@ class StepStreams:
             wants_input: whether it has input for the tasks. Only one srun at a time gives it.
         """
         is_first, self._was_attached = not self._readers, True
-        is_free = not (self._is_input_over or any(one.has_input for one in self._readers.values()))
+        is_free = not (self._input.is_over or any(one.has_input for one in self._readers.values()))
         reader = _Srun(connection, wants_input and is_free)
         answer = {"ranks": self._ranks, "input": reader.has_input}
         reader.unsent += json.dumps(answer).encode() + b"\n"
@@ -269,13 +259,11 @@ class StepStreams:
                 reader.credit += frame.number
                 self._release(reader, frame.number)
             case _ if frame.kind == INPUT and reader.has_input:
-                self._take_input(frame.body)
+                self._input.take(frame.body)
             case _ if frame.kind == SIGNAL:
                 self._send_signal(frame.number)
-            case _ if frame.kind == WINDOW_SIZE and self._terminal is not None:
-                rows, columns = struct.unpack("!HH", frame.body)
-                size = struct.pack("HHHH", rows, columns, 0, 0)
-                fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
+            case _ if frame.kind == WINDOW_SIZE:
+                self._input.resize(*struct.unpack("!HH", frame.body))
 
     def _release(self, reader: _Srun, count: int) -> None:
         """Note that an srun has written some of the bytes that it got."""
@@ -326,61 +314,17 @@ class StepStreams:
             reader.is_finished = True
             reader.unsent += encode_frame(Frame(FINISHED, 0, b""))
 
+    def _tell_taken(self, count: int) -> None:
+        """Tell the srun that gives the input that all tasks have taken some of it."""
+        for reader in list(self._readers.values()):
+            if reader.has_input:
+                reader.unsent += encode_frame(Frame(INPUT_TAKEN, count, b""))
+                self._send(reader)
+
     def _broadcast(self, frame: bytes) -> None:
         for reader in list(self._readers.values()):
             reader.unsent += frame
             self._send(reader)
-
-    # ------------------------------------------------------------------ input
-
-    def _take_input(self, data: bytes) -> None:
-        if data:
-            self._input += data
-        else:
-            self._is_input_over = True
-        for descriptor in list(self._inputs):
-            self._write_input(descriptor)
-        self._drop_input()
-
-    def _write_input(self, descriptor: int) -> None:
-        """Write input to a task as far as it takes it."""
-        at = self._inputs[descriptor] - self._input_start
-        try:
-            while at < len(self._input):
-                at += os.write(descriptor, memoryview(self._input)[at : at + _CHUNK])
-        except BlockingIOError:
-            pass
-        except OSError:  # the task has closed it, or has ended
-            self._close_input(descriptor)
-            return
-        self._inputs[descriptor] = self._input_start + at
-        if at < len(self._input):
-            self._poller.register(descriptor, lambda: self._continue_input(descriptor), WRITE)
-        elif self._is_input_over and descriptor != self._terminal:
-            self._close_input(descriptor)
-        else:
-            self._poller.unregister(descriptor)
-
-    def _continue_input(self, descriptor: int) -> None:
-        self._write_input(descriptor)
-        self._drop_input()
-
-    def _close_input(self, descriptor: int) -> None:
-        self._poller.unregister(descriptor)
-        del self._inputs[descriptor]
-        os.close(descriptor)
-
-    def _drop_input(self) -> None:
-        """Drop the input that all tasks have taken, and tell the srun that sends it."""
-        end = self._input_start + len(self._input)
-        count = min(self._inputs.values(), default=end) - self._input_start
-        if count > 0:
-            del self._input[:count]
-            self._input_start += count
-            for reader in list(self._readers.values()):
-                if reader.has_input:
-                    reader.unsent += encode_frame(Frame(INPUT_TAKEN, count, b""))
-                    self._send(reader)
 
     # ------------------------------------------------------------------ end
 
