@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from fairbank.wlm.client.step_stream import INPUT_WINDOW
-from fairbank.wlm.protocol.frames import CREDIT, ERRORS, INPUT, OUTPUT, SIGNAL, WINDOW_SIZE
+from fairbank.wlm.protocol.frames import (
+    CREDIT,
+    ERRORS,
+    INPUT,
+    OUTPUT,
+    SIGNAL,
+    WINDOW_SIZE,
+    Frame,
+    encode_frame,
+)
 from fairbank.wlm.stepd.step import StepTask, read_start
 from tests.support.conditions import wait_until
 from tests.wlm.stepd.conftest import StartStep
@@ -191,12 +200,20 @@ def test_line_about_the_end_comes_to_the_errors_of_the_first_task(start_step: St
     assert set(reader.exits.values()) == {signal.SIGTERM}
 
 
-@pytest.mark.parametrize("body", [b"\xff" * 9, b"\x00\x10\x00\x00" + b"x" * 100])
-def test_frames_that_are_none_end_only_their_connection(start_step: StartStep, body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff" * 9,
+        b"\x00\x10\x00\x00" + b"x" * 100,
+        encode_frame(Frame(SIGNAL, 2**31, b"")),
+        encode_frame(Frame(WINDOW_SIZE, 0, b"x")),
+    ],
+)
+def test_bad_frames_disturb_no_other_srun(start_step: StartStep, body: bytes) -> None:
     step = streamed(start_step, "read line; echo good")
     with Reader(step) as bad, Reader(step, credit=100, wants_input=True) as good:
         bad.connection.sendall(body)
-        if body[0]:
+        if body[0] == 0xFF:
             assert not bad.receive()
         good.send(INPUT)
         good.receive_all()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import struct
 import time
@@ -42,6 +43,7 @@ _LOG_BYTES_MIN = 16 * 1024
 _CHUNK = 32 * 1024
 _UNSENT_MAX = 8 * _CHUNK
 _RETRY_SECONDS = 1.0
+_SIZE = struct.Struct("!HH")  # rows and columns of a terminal
 
 
 class StreamEnds(NamedTuple):
@@ -260,10 +262,10 @@ class StepStreams:
                 self._release(reader, frame.number)
             case _ if frame.kind == INPUT and reader.has_input:
                 self._input.take(frame.body)
-            case _ if frame.kind == SIGNAL:
+            case _ if frame.kind == SIGNAL and frame.number in signal.valid_signals():
                 self._send_signal(frame.number)
-            case _ if frame.kind == WINDOW_SIZE:
-                self._input.resize(*struct.unpack("!HH", frame.body))
+            case _ if frame.kind == WINDOW_SIZE and len(frame.body) == _SIZE.size:
+                self._input.resize(*_SIZE.unpack(frame.body))
 
     def _release(self, reader: _Srun, count: int) -> None:
         """Note that an srun has written some of the bytes that it got."""
