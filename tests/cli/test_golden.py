@@ -23,7 +23,7 @@ STORIES = {
     "overview-of-a-stranger": "fairbank --as 61009",
     "balance": "fairbank balance --as 61002",
     "balance-capped": "fairbank balance --as 61003",
-    "balance-long": "fairbank balance --as 61002 -l",
+    "balance-long": "fairbank balance --as 61002 --long",
     "balance-threshold": "fairbank balance -A chem_qmc --threshold 10k",
     "balance-json": "fairbank balance -A bio_fold --json",
     "balance-csv": "fairbank balance --csv --as 61002",
@@ -31,6 +31,7 @@ STORIES = {
     "balance-columns": "fairbank balance -o +ALLOC,+PACE-PER-DAY --as 61001 -v",
     "usage": "fairbank usage -A chem_qmc -S 2026-07-01 --as 61001",
     "usage-by-month": "fairbank usage -A chem_qmc -r cpu -S 2026-07-01 --by month --csv",
+    "usage-by-day": "fairbank usage --by day -S 2026-11-01 --as 61001",
     "usage-by-project": "fairbank usage -S 2026-07-01 --by project --limit 1",
     "eff": "fairbank eff 812301,700004,702001",
     "report-centre": "fairbank report centre -S 2026-07-01 -E 2026-08-01",
@@ -79,15 +80,15 @@ OF_FILES = {
     "storage-import-wrong": "fairbank storage import jobs.csv",
 }
 """Commands that read files in their directory: recordings of Slurm, and tables."""
-WIDE = """
-overview balance quote quote-too-dear jobs-refused usage eff report-centre jobs balance-capped
-statement statement-long sproject-allocations sproject-jobs
-"""
 STORIES |= OF_FILES
+ANY_WIDTH = {"--csv", "--json", "-P", "--help", "--long"}
+"""Options with which a terminal may have any width."""
 STORIES |= {
-    f"{name}-at-120-columns": f"COLUMNS=120 {STORIES[name]}" for name in (*WIDE.split(), *OF_FILES)
+    f"{name}-at-120-columns": f"COLUMNS=120 {line}"
+    for name, line in STORIES.items()
+    if not ANY_WIDTH.intersection(line.split())
 }
-NOT_FOLDED = {"--csv", "--json", "-P", "-l", "deposit", "transfer", "COLUMNS=120"}
+NOT_FOLDED = {"--csv", "--json", "-P", "--long", "-l", "deposit", "transfer", "COLUMNS=120"}
 JOBS_CSV = """job_id,user,account,partition,start,end,cpus,memory
 703,root,chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T09:30Z,4,16G
 704,root,chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T09:30Z,2,

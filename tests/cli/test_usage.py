@@ -178,7 +178,7 @@ def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
     assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"
     table = fairbank("usage", "-S", "2026-01-01", "-u", f"{MINH},{DANA}", "-r", "gpu")
     assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [
-        ["!", "536.80"],
+        ["12%", "536.80"],
         ["-", "-"],
     ]
     assert "WASTED = charged but idle" in table.err

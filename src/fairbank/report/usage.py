@@ -170,7 +170,7 @@ def efficiency(row: Row, form: DisplayFormat) -> str:
         return "" if form.exact else UNKNOWN
     used = min(row["cpu_seconds"], row["cpu_given"])
     percent = in_percent(used, row["cpu_given"]) or 0
-    return f"{percent}%" if form.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
+    return f"{percent}%" if form.exact or percent >= LOW_PERCENT else f"! {percent}%"
 
 
 def _average_wait(row: Row, form: DisplayFormat) -> str:
