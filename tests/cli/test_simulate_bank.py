@@ -41,7 +41,8 @@ def test_sufficient_credit_changes_no_start(
     assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
     row = json.loads(result.out)["data"][0]
     assert (row["refused_jobs"], row["unpaid_jobs"]) == (0, 0)
-    assert row["charged_minutes"] + row["expired_minutes"] == row["granted_minutes"]
+    (cpu,) = row["resources"]
+    assert cpu["charged_minutes"] + cpu["expired_minutes"] == cpu["granted_minutes"]
 
 
 def test_credit_is_granted_by_account_name(run: Run) -> None:
@@ -80,6 +81,48 @@ def test_unknown_accounts_share_one_allocation(run: Run, tmp_path: Path) -> None
         {"policy": "easy", "account": 0, "delivered": 1.0, "entitled": 1.0}
     ]
     assert [(row["account"], row["charged_minutes"]) for row in data["credit"]] == [(0, 2)]
+
+
+def test_credit_of_two_resources_is_not_added(run: Run, tmp_path: Path) -> None:
+    """Both jobs are of one account: 4 processors for an hour on cpu nodes, 2 on gpu nodes."""
+    jobs = "".join(
+        f"{number} 0 -1 3600 {size} -1 -1 {size} 3600 -1 1 7 7 -1 1 {partition} -1 -1\n"
+        for number, size, partition in ((1, 4, 1), (2, 2, 2))
+    )
+    partitions = "; Partition: 1 batch\n; Partition: 2 gpu-a100\n"
+    (tmp_path / "gpus.swf").write_text(HEAD + partitions + jobs)
+    words = "gpus.swf --grant 50 --unpaid last"
+    printed = json.loads(run(f"simulate {words} --json").out)
+    (row,) = printed["data"]
+    assert not {"granted_minutes", "unpaid_minutes", "expired_part"} & set(row)
+    assert [
+        (use["resource"], use["granted_minutes"], use["unpaid_minutes"], use["expired_part"])
+        for use in row["resources"]
+    ] == [("cpu", 120, 240, 1.0), ("gpu", 60, 120, 1.0)]
+    assert [
+        (use["account"], use["resource"], use["granted_minutes"]) for use in printed["credit"]
+    ] == [(7, "cpu", 120), (7, "gpu", 60)]
+    lines = run(f"simulate {words} --policy easy --policy fcfs").out.splitlines()
+    assert [line.split(" expired")[0] for line in lines if "expired" in line] == [
+        "cpu credit that",
+        "gpu credit that",
+    ]
+    both = json.loads(run(f"whatif {words} --add-procs 4 --json").out)
+    assert [
+        (line["resource"], line["recorded"])
+        for line in both["data"]
+        if line["measure"] == "expired_part"
+    ] == [("cpu", 1.0), ("gpu", 1.0)]
+    columns = "EXPIRED-CPU-MINUTES,EXPIRED-GPU-MINUTES"
+    assert run(f"simulate {words} -o {columns} --noheader").out.split() == ["120", "60"]
+
+
+def test_job_that_fits_only_after_the_change_has_no_credit(run: Run, tmp_path: Path) -> None:
+    """Account 8 has only a job that is too wide as recorded, so nothing is granted to it."""
+    wide = line(2, allocated=16, requested=16).replace(" 7 7 ", " 8 8 ")
+    (tmp_path / "wide.swf").write_text(HEAD + line(1) + wide)
+    changed = json.loads(run("whatif wide.swf --grant 1000 --add-procs 8 --json").out)["changed"]
+    assert changed["refused_jobs"] == 1
 
 
 @pytest.mark.parametrize(

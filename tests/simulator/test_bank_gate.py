@@ -77,7 +77,7 @@ def test_unused_part_of_a_hold_pays_for_the_next_job() -> None:
     jobs = [job(0, 0, 4, HOUR, HOUR // 2), job(1, 10, 4, HOUR // 2, 60), job(2, 20, 4, HOUR, 60)]
     result = ran(jobs, granted({1: 240}))
     assert result.starts == {0: 0, 1: HOUR // 2}
-    (account,) = result.credit.accounts
+    (account,) = result.credit.funds
     assert (account.granted, account.charged, account.expired, account.refused) == (
         240,
         124,
@@ -93,7 +93,7 @@ def test_next_job_starts_when_a_job_is_refused() -> None:
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4)]
     result = ran(jobs, granted({1: 480, 2: 0}))
     assert result.starts == {0: 0, 2: HOUR}
-    assert {account.account: account.refused for account in result.credit.accounts} == {1: 0, 2: 1}
+    assert {account.account: account.refused for account in result.credit.funds} == {1: 0, 2: 1}
 
 
 def test_job_with_no_job_ahead_is_refused_at_once() -> None:
@@ -119,7 +119,7 @@ def test_jobs_without_credit_run_last_and_free() -> None:
     assert result.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}
     output = [
         (account.account, account.charged, account.unpaid, account.unpaid_minutes)
-        for account in result.credit.accounts
+        for account in result.credit.funds
     ]
     assert output == [(1, 720, 0, 0), (2, 0, 1, 240)]
 
@@ -150,7 +150,7 @@ def test_new_period_brings_new_credit_and_the_old_expires() -> None:
     jobs = [job(0, 0, 4), job(1, HOUR, 4), job(2, DAY // 2, 4, HOUR, 60)]
     result = ran(jobs, granted({1: 480}, periods=2))
     assert result.starts == {0: 0, 2: DAY // 2}
-    (account,) = result.credit.accounts
+    (account,) = result.credit.funds
     assert (account.granted, account.charged, account.expired, account.refused) == (
         480,
         244,
@@ -164,7 +164,7 @@ def test_staggered_periods_grant_the_same_credit() -> None:
     the credit has passed.
     """
     result = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
-    assert [account.granted for account in result.credit.accounts] == [480, 480]
+    assert [account.granted for account in result.credit.funds] == [480, 480]
     late = [job(0, DAY // 4 - 10, 4, 1_800, group=2), job(1, DAY // 4 + 3_600, 4, HOUR, group=2)]
     assert ran(late, granted({1: 480, 2: 480}, periods=2, staggered=True)).starts == {
         0: DAY // 4 - 10,
@@ -247,24 +247,24 @@ def test_every_job_runs_or_is_refused_and_the_ledger_balances(
     budget = Budget(percent, None, unpaid, periods, staggered)
     result = ran(jobs, grants_of(budget, jobs, Header()), policy=POLICIES[name])
     refused, free = (
-        sum(getattr(account, what) for account in result.credit.accounts)
+        sum(getattr(account, what) for account in result.credit.funds)
         for what in ("refused", "unpaid")
     )
     assert len(result.starts) + refused == len(jobs)
     assert not (refused if unpaid is Unpaid.LAST else free)
     costs = sum(-(-job.processors * job.run // 60) for job in jobs if job.number in result.starts)
     charged, for_nothing = (
-        sum(getattr(account, what) for account in result.credit.accounts)
+        sum(getattr(account, what) for account in result.credit.funds)
         for what in ("charged", "unpaid_minutes")
     )
     assert charged + for_nothing == costs
     assert all(
-        account.granted == account.charged + account.expired for account in result.credit.accounts
+        account.granted == account.charged + account.expired for account in result.credit.funds
     )
     rich = ran(
         jobs, grants_of(Budget(100_000, None, unpaid), jobs, Header()), policy=POLICIES[name]
     )
     clock = SimulationClock(4, POLICIES[name].scheduler(4))
-    if not sum(account.refused + account.unpaid for account in rich.credit.accounts):
+    if not sum(account.refused + account.unpaid for account in rich.credit.funds):
         assert rich.starts == {job.number: at for at, begun in clock.run(jobs) for job in begun}
         assert rich.lost == clock.lost

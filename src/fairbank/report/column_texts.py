@@ -248,7 +248,8 @@ TEXTS: Mapping[str, str] = {
     "JAIN-OF-SHARES": "Jain's fairness index of delivered time by shares",
     "REFUSED-JOBS": "jobs that the bank refuses",
     "UNPAID-JOBS": "jobs that no credit covers",
-    "EXPIRED-MINUTES": "credit that expires unused",
+    "EXPIRED-CPU-MINUTES": "cpu credit that expires unused",
+    "EXPIRED-GPU-MINUTES": "gpu credit that expires unused",
     "FINGERPRINT": "equal schedules have equal fingerprints",
     "MEASURE": "the measure",
     "simulate MEASURE": "the measure, in the table without -o; each policy has a column of values",
@@ -318,7 +319,7 @@ ENTRIES = "entry"
 
 def describe(command: str, head: str) -> str:
     """Return the sentence about a column of a command, such as `fairbank balance`."""
-    # EXPIRED-MINUTES is a header of its own.
+    # EXPIRED-CPU-MINUTES is a header of its own.
     name = head if head in TEXTS else head.removesuffix(EXACT)
     about = TEXTS.get(f"{command.removeprefix('fairbank ')} {name}") or TEXTS[name]
     return about if name == head else f"{about}, in SU-minutes"

@@ -11,13 +11,13 @@ from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 from fairbank.report.cells import csv_line
-from fairbank.report.columns import Column, Row, decimal, text
+from fairbank.report.columns import Column, Row, Show, decimal, text
 
 
 class Measure(NamedTuple):
     """Measure of a simulation: its field, name, unit, and the divisor for display.
 
-    An `optional` one is shown only if it was measured.
+    An `optional` one is shown only if it was measured. One with a `resource` is about its credit.
     """
 
     field: str
@@ -26,19 +26,29 @@ class Measure(NamedTuple):
     divisor: float = 1.0
     decimals: int = 2
     optional: bool = False
+    resource: str | None = None
+
+    def of(self, row: Row) -> float | None:
+        """Return the value of a row, or None if it was not measured."""
+        return (row if self.resource is None else _of_resource(row, self.resource)).get(self.field)
 
     def cell(self, row: Row) -> str:
-        value = row.get(self.field)
+        value = self.of(row)
         return "-" if value is None else f"{value / self.divisor:,.{self.decimals}f}"
 
     def change(self, before: Row, after: Row) -> str:
         """Return the change in percent; for percentages the difference."""
-        one, other = before.get(self.field), after.get(self.field)
+        one, other = self.of(before), self.of(after)
         if one is None or other is None:
             return "-"
         if self.unit == "%":
             return f"{(other - one) / self.divisor:+.{self.decimals}f}"
         return f"{(other - one) / one * 100:+.1f}%" if one else "-"
+
+
+def _of_resource(row: Row, resource: str) -> Row:
+    """Return the use of credit for a resource; empty if no account had any."""
+    return next((use for use in row.get("resources", ()) if use["resource"] == resource), {})
 
 
 HOUR = 3_600.0
@@ -58,11 +68,27 @@ MEASURES = (
     Measure("share_error", "delivered beyond shares", "%", 0.01, optional=True),
     Measure("refused_part", "jobs refused for lack of credit", "%", 0.01, optional=True),
     Measure("unpaid_part", "jobs that ran without charge", "%", 0.01, optional=True),
-    Measure("expired_part", "credit that expired unused", "%", 0.01, optional=True),
+    *(
+        Measure(
+            "expired_part",
+            f"{resource} credit that expired unused",
+            "%",
+            0.01,
+            optional=True,
+            resource=resource,
+        )
+        for resource in ("cpu", "gpu")
+    ),
     Measure(
         "jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3, optional=True
     ),
 )
+
+
+def _expired(resource: str) -> Show:
+    cell = text("expired_minutes")
+    return lambda row, form: cell(_of_resource(row, resource), form)
+
 
 COLUMNS = (
     Column("POLICY", text("policy")),
@@ -86,7 +112,8 @@ COLUMNS = (
     Column("JAIN-OF-SHARES", decimal("jain_of_shares", 5), right=True, extra=True),
     Column("REFUSED-JOBS", text("refused_jobs"), right=True, extra=True),
     Column("UNPAID-JOBS", text("unpaid_jobs"), right=True, extra=True),
-    Column("EXPIRED-MINUTES", text("expired_minutes"), right=True, extra=True),
+    Column("EXPIRED-CPU-MINUTES", _expired("cpu"), right=True, extra=True),
+    Column("EXPIRED-GPU-MINUTES", _expired("gpu"), right=True, extra=True),
     Column("FINGERPRINT", text("fingerprint"), extra=True),
 )
 
@@ -103,7 +130,7 @@ def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
     first, *last = MEASURE_COLUMNS if changed else MEASURE_COLUMNS[:1]
     rows: list[Row] = []
     for measure in MEASURES:
-        if measure.optional and all(row.get(measure.field) is None for row in outcomes):
+        if measure.optional and all(measure.of(row) is None for row in outcomes):
             continue
         line: dict[str, Any] = {"measure": f"{measure.name} ({measure.unit})"}
         line |= {str(place): measure.cell(row) for place, row in enumerate(outcomes)}
@@ -154,9 +181,9 @@ class MeasuredPair(NamedTuple):
     recorded: Row
     changed: Row
 
-    def of(self, field: str) -> tuple[float, float, float] | None:
+    def of(self, measure: Measure) -> tuple[float, float, float] | None:
         """Return a measure of both, and the difference; None if one lacks it."""
-        one, other = self.recorded.get(field), self.changed.get(field)
+        one, other = measure.of(self.recorded), measure.of(self.changed)
         return None if one is None or other is None else (one, other, other - one)
 
 
@@ -168,8 +195,8 @@ def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Ro
     """
     rows: list[Row] = []
     for measure in _measured(plain):
-        row: dict[str, object] = {"measure": measure.field}
-        row |= dict(zip(_SIDES, plain.of(measure.field) or (None, None, None), strict=True))
+        row: dict[str, object] = {"measure": measure.field, "resource": measure.resource}
+        row |= dict(zip(_SIDES, plain.of(measure) or (None, None, None), strict=True))
         intervals = _intervals(measure, copies)
         row["perturbed"] = intervals and {
             side: {"mean": mean, "low": mean - half, "high": mean + half}
@@ -190,7 +217,7 @@ def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]
                 for (mean, half), sign in zip(intervals, _SIGNS, strict=False)
             ]
         else:
-            values = plain.of(measure.field) or ()
+            values = plain.of(measure) or ()
             cells = [
                 _show_value(measure, value, sign)
                 for value, sign in zip(values, _SIGNS, strict=False)
@@ -204,15 +231,13 @@ def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]
 
 def _measured(plain: MeasuredPair) -> list[Measure]:
     return [
-        measure
-        for measure in MEASURES
-        if not measure.optional or plain.of(measure.field) is not None
+        measure for measure in MEASURES if not measure.optional or plain.of(measure) is not None
     ]
 
 
 def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interval] | None:
     """Return the intervals of both and of the difference; None if a copy lacks the measure."""
-    values = [pair.of(measure.field) for pair in copies]
+    values = [pair.of(measure) for pair in copies]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None

@@ -174,8 +174,8 @@ def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -
     delivered = [row._replace(account=names.name(int(row.account))) for row in outcome.delivered]
     credit = outcome.credit
     if credit is not None:
-        accounts = [row._replace(account=names.name(int(row.account))) for row in credit.accounts]
-        credit = credit._replace(accounts=accounts)
+        funds = [row._replace(account=names.name(int(row.account))) for row in credit.funds]
+        credit = credit._replace(funds=funds)
     return outcome._replace(delivered=delivered, credit=credit)
 
 

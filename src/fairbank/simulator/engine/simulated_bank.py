@@ -7,11 +7,11 @@ written, and the entry is then dropped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
-from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit.fold import Fold
 from fairbank.bank.entry import REGISTRY
 from fairbank.bank.policy import Policy
@@ -39,8 +39,8 @@ from fairbank.simulator.traces.workload import TraceJob
 _ACTOR = 0
 
 
-class PayerCredit(NamedTuple):
-    """Use of a payer's credit, in SU-minutes.
+class FundCredit(NamedTuple):
+    """Use of an account's credit for one resource, in SU-minutes of it.
 
     `expired`: unused credit of allocations that have ended, or of the last one at the end.
     `refused` jobs never ran; `unpaid` ones ran without payment, which would have cost
@@ -48,6 +48,7 @@ class PayerCredit(NamedTuple):
     """
 
     account: int | str
+    resource: str
     granted: int
     charged: int
     expired: int
@@ -59,7 +60,7 @@ class PayerCredit(NamedTuple):
 class CreditResult(NamedTuple):
     """Use of all credit, and the number of journal entries. The ledger was audited."""
 
-    accounts: list[PayerCredit]
+    funds: list[FundCredit]
     entries: int
 
 
@@ -74,8 +75,11 @@ class SimulatedBank:
         )
         self._policy = Policy()
         self._folds: dict[int, Fold] = {}
-        self._entries = self._charged = 0
-        self._counts: dict[int, list[int]] = {}
+        self._entries = 0
+        self._charged: Counter[Fund] = Counter()
+        self._refused: Counter[Fund] = Counter()
+        self._unpaid: Counter[Fund] = Counter()
+        self._unpaid_minutes: Counter[Fund] = Counter()
         self._projects: dict[int, int] = {}
         self._due: dict[int, int] = {}
         self._last_due = (-1, 0)
@@ -86,7 +90,7 @@ class SimulatedBank:
         at = Instant(self._zero + self._grants.begin)
         for payer in sorted({fund.payer for fund in self._grants.seconds}):
             entered = self._apply_or_raise(project_request(self._grants.payer, payer), at)
-            self._projects[payer], self._counts[payer] = entered.project or 0, [0, 0, 0]
+            self._projects[payer] = entered.project or 0
         for terms in terms_of(self._grants, self._projects, self._zero):
             opened = self._apply_or_raise(terms.request, at)
             self._due[opened.allocation or 0] = terms.due
@@ -95,7 +99,9 @@ class SimulatedBank:
         """Return True if a hold for the highest cost of a job that starts now is granted."""
         start = self._zero + now
         payer, resource = self._fund(job)
-        project = self._projects[payer]
+        project = self._projects.get(payer)
+        if project is None:  # None of the payer's jobs was in the workload as recorded.
+            return False
         request = Hold(
             reported=self._reported(job, project, start, self._policy.hold_end(start, job.limit)),
             chain=(project,),
@@ -108,7 +114,8 @@ class SimulatedBank:
     def charge(self, job: TraceJob, now: int) -> None:
         """Charge what a paid job really used at its end."""
         amount, at = processor_price(job.processors, job.run), Instant(self._zero + now)
-        project = self._projects[self._fund(job).payer]
+        fund = self._fund(job)
+        project = self._projects[fund.payer]
         request = Charge(
             reported=self._reported(job, project, at - job.run, at),
             owner=replay_uid(job.user),
@@ -116,19 +123,19 @@ class SimulatedBank:
             amount=amount,
         )
         self._apply_or_raise(request, at)
-        self._charged += amount
+        self._charged[fund] += amount
         record = self._data.runs.pop(request.reported.run)
         self._folds[record.allocation].check_run(record)
 
     def count_refused(self, job: TraceJob) -> None:
         """Count a job that never runs."""
-        self._counts[self._fund(job).payer][0] += 1
+        self._refused[self._fund(job)] += 1
 
     def count_unpaid(self, job: TraceJob) -> None:
         """Count a job that runs unpaid."""
-        counts = self._counts[self._fund(job).payer]
-        counts[1] += 1
-        counts[2] += processor_price(job.processors, job.run)
+        fund = self._fund(job)
+        self._unpaid[fund] += 1
+        self._unpaid_minutes[fund] += processor_price(job.processors, job.run)
 
     def remaining_credit(self, job: TraceJob, now: int) -> RemainingCredit:
         """Return the state of the allocation that would pay now; zeros if there is none."""
@@ -137,7 +144,7 @@ class SimulatedBank:
         own = next(
             (
                 allocation
-                for allocation in self._data.allocations_of(self._projects[payer], resource)
+                for allocation in self._data.allocations_of(self._projects.get(payer, 0), resource)
                 if allocation.is_in_period(at)
             ),
             None,
@@ -162,17 +169,17 @@ class SimulatedBank:
 
     def close(self) -> CreditResult:
         """Return the result after all jobs. Raises Corrupt if the ledger does not add up."""
-        allocations = list(self._data.allocations.values())
-        if wrong := list(self._errors(allocations)):
+        funds = sorted({*self._grants.seconds, *self._refused, *self._unpaid})
+        uses = {fund: self._use_of(fund) for fund in funds}
+        if wrong := list(self._errors(uses)):
             raise Corrupt(
                 f"the ledger of the simulation does not add up: {wrong[0]}",
                 remedy="this is a fault of Fairbank: please report it",
             )
-        return CreditResult(
-            [self._account(payer, allocations) for payer in sorted(self._projects)], self._entries
-        )
+        return CreditResult(list(uses.values()), self._entries)
 
-    def _errors(self, allocations: list[Allocation]) -> Iterator[str]:
+    def _errors(self, uses: dict[Fund, FundCredit]) -> Iterator[str]:
+        allocations = self._data.allocations.values()
         for allocation in allocations:
             if allocation.remaining < 0 or allocation.held:
                 yield (
@@ -181,8 +188,9 @@ class SimulatedBank:
                 )
         if self._data.runs:
             yield f"{len(self._data.runs)} runs never ended"
-        if (charged := sum(allocation.charged for allocation in allocations)) != self._charged:
-            yield f"charges of {show_minutes(charged)}, due {self._charged}"
+        for fund, use in uses.items():
+            if use.charged != (due := self._charged[fund]):
+                yield f"charges of {show_minutes(use.charged)}, due {show_minutes(due)}"
         for allocation in allocations:
             self._folds[allocation.id].check_allocation(allocation)
         for (number, uid), sums in self._data.users.items():
@@ -194,18 +202,22 @@ class SimulatedBank:
             fold.check_left_over()
             yield from (f"journal {finding.journal}: {finding.what}" for finding in fold.findings)
 
-    def _account(self, payer: int, allocations: list[Allocation]) -> PayerCredit:
+    def _use_of(self, fund: Fund) -> FundCredit:
+        paying = (self._projects.get(fund.payer), fund.resource)
         own = [
             allocation
-            for allocation in allocations
-            if allocation.terms.project == self._projects[payer]
+            for allocation in self._data.allocations.values()
+            if (allocation.terms.project, allocation.terms.resource) == paying
         ]
-        sums = (
-            sum(allocation.deposited for allocation in own),
-            sum(allocation.charged for allocation in own),
-            sum(allocation.remaining for allocation in own),
+        return FundCredit(
+            *fund,
+            granted=sum(allocation.deposited for allocation in own),
+            charged=sum(allocation.charged for allocation in own),
+            expired=sum(allocation.remaining for allocation in own),
+            refused=self._refused[fund],
+            unpaid=self._unpaid[fund],
+            unpaid_minutes=self._unpaid_minutes[fund],
         )
-        return PayerCredit(payer, *sums, *self._counts[payer])
 
     def _fund(self, job: TraceJob) -> Fund:
         return fund_of(job, self._grants.payer, self._header)

@@ -291,7 +291,7 @@ def show_simulation(
     columns, shown = measure_table(rows) if for_people else (COLUMNS, rows)
     show(
         context,
-        Listing("fairbank.simulation/1", columns, shown, caption=caption, notes=notes, more=more),
+        Listing("fairbank.simulation/2", columns, shown, caption=caption, notes=notes, more=more),
     )
 
 

@@ -56,7 +56,7 @@ def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
         "fingerprint": outcome.starts.fingerprint() if exactly else None,
     }
     if credit is not None:
-        row |= _sums(credit, row["jobs"])
+        row |= _use_of_credit(credit, row["jobs"])
     if figures is None:
         return row
     return row | {
@@ -85,33 +85,39 @@ CREDIT = {
 """Fields of the output with those of an account's credit, in SU-minutes and jobs."""
 
 
-def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
-    """Return the sums over all accounts, and their parts of the granted credit and of the jobs."""
-    sums: dict[str, Any] = {
-        key: sum(getattr(account, field) for account in credit.accounts)
-        for key, field in CREDIT.items()
-    }
-    granted, refused, unpaid = (
-        sums[key] for key in ("granted_minutes", "refused_jobs", "unpaid_jobs")
+def _use_of_credit(credit: CreditResult, jobs: int) -> dict[str, Any]:
+    """Return the sums over all accounts for each resource, and the jobs that were not paid."""
+    resources: list[Row] = []
+    for resource in sorted({fund.resource for fund in credit.funds}):
+        funds = [fund for fund in credit.funds if fund.resource == resource]
+        sums = {key: sum(getattr(fund, field) for fund in funds) for key, field in CREDIT.items()}
+        granted = sums["granted_minutes"]
+        part = sums["expired_minutes"] / granted if granted else None
+        resources.append({"resource": resource, **sums, "expired_part": part})
+    refused, unpaid = (
+        sum(row[key] for row in resources) for key in ("refused_jobs", "unpaid_jobs")
     )
-    return sums | {
-        "expired_part": sums["expired_minutes"] / granted if granted else None,
+    return {
+        "resources": resources,
+        "refused_jobs": refused,
+        "unpaid_jobs": unpaid,
         "refused_part": refused / jobs if jobs and not unpaid else None,
         "unpaid_part": unpaid / jobs if unpaid else None,
     }
 
 
 def credit_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
-    """Return the use of each account's credit."""
+    """Return the use of each account's credit for a resource."""
     return [
         {
             "policy": outcome.policy,
-            "account": account.account,
-            **{key: getattr(account, field) for key, field in CREDIT.items()},
+            "account": fund.account,
+            "resource": fund.resource,
+            **{key: getattr(fund, field) for key, field in CREDIT.items()},
         }
         for outcome in outcomes
         if outcome.credit is not None
-        for account in outcome.credit.accounts
+        for fund in outcome.credit.funds
     ]
 
 
@@ -192,7 +198,7 @@ def refusal_notes(outcomes: Mapping[str, SimulationResult]) -> list[str]:
 
 
 def _refused(outcome: SimulationResult) -> int:
-    return sum(account.refused for account in outcome.credit.accounts) if outcome.credit else 0
+    return sum(fund.refused for fund in outcome.credit.funds) if outcome.credit else 0
 
 
 def new_omission_notes(before: SimulationResult, after: SimulationResult) -> list[str]:

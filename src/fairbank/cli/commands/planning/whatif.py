@@ -176,7 +176,7 @@ def show_comparison(context: Context, question: Question, answer: WhatIfResult) 
     show(
         context,
         Listing(
-            "fairbank.whatif/1",
+            "fairbank.whatif/2",
             WHAT_IF_COLUMNS,
             rows,
             caption=f"{pair.recorded['jobs']:,} jobs as recorded, {pair.changed['jobs']:,} changed",
