@@ -148,10 +148,7 @@ def centre_use(
         and allocation.is_open_at(max(allocation.terms.start, since))
     ]
     granted, at_end = _credit_by_resource(valid, ended_early, since, until)
-    used: dict[tuple[str, str], Usage] = {}
-    for row in usage:
-        unit = row.resource, row.clusters
-        used[unit] = used[unit].plus(row) if unit in used else row
+    used = _usage_by_unit(usage)
     keys = sorted(set(units) | set(used) | set(occupied))
     rows: list[ResourceUse] = []
     for resource in sorted({*granted, *(name for name, _ in keys)}):
@@ -178,6 +175,14 @@ def centre_use(
         projects=len({allocation.terms.project for allocation in valid}),
         allocations=len(valid),
     )
+
+
+def _usage_by_unit(usage: Iterable[Usage]) -> dict[tuple[str, str], Usage]:
+    used: dict[tuple[str, str], Usage] = {}
+    for row in usage:
+        unit = row.resource, row.clusters
+        used[unit] = used[unit].plus(row) if unit in used else row
+    return used
 
 
 def _credit_by_resource(

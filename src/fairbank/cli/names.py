@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 from fairbank.cli.framework.host import user_name
 from fairbank.core.errors import FairbankError
@@ -97,8 +99,6 @@ def find_names(kind: str, settings: Settings, acting_as: str | None) -> list[Nam
 
 def _query(kind: str, settings: Settings, acting_as: str | None, cache: NameCache) -> list[Name]:
     """Return the names that the bank sends in time; cached ones if there are none."""
-    from threading import Thread
-
     names: dict[str, Name] = {}
     complete = False
 
@@ -140,8 +140,6 @@ def is_plain_word(word: str) -> bool:
 
 def _cache_path(kind: str, settings: Settings, acting_as: str | None) -> str:
     """Return the file for this kind, bank and user."""
-    from zlib import crc32
-
     directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     user = f"{settings.address} {os.geteuid()} {acting_as} {settings.token_file}"
     return os.path.join(directory, "fairbank", f"{kind}-{crc32(user.encode()):08x}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 from contextlib import contextmanager
@@ -175,8 +176,7 @@ class Terminal:
 
 def _discard_input() -> None:
     """Discard lines typed or pasted before the question: none of them can be its answer."""
-    import select
-    import termios
+    import termios  # only a question needs it
 
     for _ in range(40):  # bounded: at the end of the input, select reports it readable for ever
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
@@ -207,7 +207,7 @@ class Context(Terminal):
     @property
     def command_line(self) -> str:
         """Return the command as it was typed, for the provenance of its output."""
-        import shlex
+        import shlex  # 1 ms, only for the provenance
 
         return f"{self.prog} {shlex.join(self._words)}"
 

@@ -16,7 +16,7 @@ from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_
 from fairbank.cli.framework.screen import Shown, terminal_width
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.os_errors import translate_os_error
-from fairbank.core.units import show_su
+from fairbank.core.units import show_su, with_texts
 from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
 
     Times are in the user's zone, as in tables, or with `utc` in UTC.
     """
-    from fairbank.cli.framework.host import with_user_names
+    from fairbank.cli.framework.host import with_user_names  # as in `problem_document`
 
     message, *remedies = (
         plain(with_user_names(_in_zone(text, utc=utc)))
@@ -131,7 +131,6 @@ def refusal_lines(refused: Refused, *, utc: bool) -> list[str]:
 
 def problem_document(error: FairbankError) -> dict[str, object]:
     """Return the problem document of an error or a refusal."""
-    from fairbank.core.units import with_texts
     from fairbank.report.columns import (  # these take 6 ms, and help has no errors
         UNITS,
         DisplayFormat,
@@ -158,7 +157,7 @@ def problem_document(error: FairbankError) -> dict[str, object]:
 
 def _error_of_bug(bug: Exception) -> FairbankError:
     if os.environ.get("FAIRBANK_DEBUG"):
-        import traceback
+        import traceback  # only bugs need it
 
         lines = "".join(traceback.format_exception(bug)).splitlines()
         print(*map(plain, lines), sep="\n", file=sys.stderr)
@@ -187,7 +186,7 @@ def _error_of_missing_library(error: Exception) -> FairbankError | None:
 
 def _print_error(error: FairbankError, code: int, program: str, *, as_json: bool, utc: bool) -> int:
     if as_json:
-        from fairbank.report.tables import as_json as text_of
+        from fairbank.report.tables import as_json as text_of  # as in `problem_document`
 
         with suppress(OSError):  # the lines below tell the same
             print(text_of(problem_document(error)), flush=True)

@@ -53,7 +53,7 @@ def zone_name() -> str:
     Raises:
         InvalidInput: the zone has summer time and no name.
     """
-    from fairbank.core.time_zone import parse_zone
+    from fairbank.core.time_zone import parse_zone  # zoneinfo, which few commands need
 
     name = os.environ.get("TZ", "").removeprefix(":")
     if not name:
@@ -81,7 +81,7 @@ def user_name(uid: object) -> str:
 
 @cache
 def _name(uid: int) -> str:
-    from fairbank import unix_users
+    from fairbank import unix_users  # only answers with users need it
 
     return unix_users.user_name(uid)
 
@@ -105,7 +105,7 @@ def uid_of(user: str, field: str = "--user") -> int:
     """Return the number of a user given by name or number. Raises NotFound."""
     if user.isascii() and user.isdigit() and len(user) <= 10:
         return int(user)
-    from pwd import getpwnam
+    from pwd import getpwnam  # only names need it
 
     try:
         return getpwnam(user).pw_uid

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
+from fairbank.core.os_errors import translate_os_error
 from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def write_pictures(
         as_png: write PNG files instead of SVG.
         option: option or argument that an error names.
     """
+    # Reports and simulations without pictures do not pay for these imports.
     from pathlib import Path
 
-    from fairbank.core.os_errors import translate_os_error
     from fairbank.report.plots import canvas
     from fairbank.service.ops.atomic_file import atomic_write
 
@@ -70,9 +71,8 @@ def check_directory(directory: str, option: str) -> None:
     Raises InvalidInput if it is no directory, Unavailable if matplotlib is not installed, and what
     `translate_os_error` makes of a failure to write.
     """
-    from pathlib import Path
+    from pathlib import Path  # as in `write_pictures`
 
-    from fairbank.core.os_errors import translate_os_error
     from fairbank.report.plots import canvas
     from fairbank.service.ops.atomic_file import check_writable
 

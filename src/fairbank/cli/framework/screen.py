@@ -65,7 +65,7 @@ def show_text(text: str, pager: str | None) -> None:
 
 def _has_input() -> bool:
     """Return whether more lines are typed or pasted already: the pager would take them as keys."""
-    import select
+    import select  # help in a pipe does not need it
 
     try:
         return sys.stdin.isatty() and bool(select.select([sys.stdin], [], [], 0)[0])

@@ -175,7 +175,7 @@ def find_cluster(context: Context) -> Row:
     """Return the cluster of -M or the settings, else the only one of the bank, and name it in the
     answer. Raises NotFound, InvalidInput.
     """
-    from fairbank.cluster.partition import only_cluster
+    from fairbank.cluster.partition import only_cluster  # few commands are about a cluster
 
     rows: list[Row] = context.get("/cluster")["data"]
     names = [str(row["name"]) for row in rows]

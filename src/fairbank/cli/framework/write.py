@@ -100,7 +100,7 @@ def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str,
     body, path = request.body, request.path
     if reason := getattr(context.options, "reason", None):
         if request.method == "DELETE":  # it has no body
-            from urllib.parse import urlencode
+            from urllib.parse import urlencode  # only this method needs it
 
             path += f"{'&' if '?' in path else '?'}{urlencode({'comment': reason})}"
         else:

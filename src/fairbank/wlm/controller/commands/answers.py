@@ -23,6 +23,7 @@ from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_upda
 from fairbank.wlm.controller.commands.job_filter import (
     is_among,
     is_empty,
+    own_jobs,
     selected_jobs,
     selection_of,
 )
@@ -33,7 +34,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     partition_update,
 )
 from fairbank.wlm.controller.commands.rows import rows_answer
-from fairbank.wlm.controller.commands.steps.step_requests import build_step
+from fairbank.wlm.controller.commands.steps.step_answers import StepAnswers
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
@@ -44,7 +45,6 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
 from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
-from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 
@@ -96,9 +96,6 @@ class CommandAnswers:
             cmd.WaitRequest: self._wait,
             cmd.WaitStartRequest: self._wait_start,
             cmd.CompleteRequest: self._complete,
-            cmd.CreateStepRequest: self._create_step,
-            cmd.EndStepRequest: self._end_step,
-            cmd.StepStateRequest: self._step_state,
             cmd.PingRequest: self._ping,
             cmd.ConfigRequest: self._config,
             cmd.StatisticsRequest: self._statistics,
@@ -108,6 +105,7 @@ class CommandAnswers:
             cmd.ReconfigureRequest: self._reload,
             cmd.SetDebugRequest: self._set_debug,
             cmd.ShutdownRequest: self._end,
+            **StepAnswers(runner, nodes).methods,
         }
 
     async def answer(self, request: cmd.AnyRequest, user: Submitter) -> Json:
@@ -218,14 +216,14 @@ class CommandAnswers:
         runner = self._runner
 
         def body(text: str) -> ev.UpdateJob:
-            job = self._own_jobs(text, user)[0]
+            job = own_jobs(runner.state, text, user.caller)[0]
             context = ChangeContext(job, runner.state, runner.now())
             return job_update(parse_selection(text), request.fields, context)
 
         return await self._each(user, request.jobs, body)
 
     async def _script(self, request: cmd.ScriptRequest, user: Submitter) -> Json:
-        job = self._own_jobs(request.job, user)[0]
+        job = own_jobs(self._runner.state, request.job, user.caller)[0]
         if not job.submission.script:
             raise NotFound(
                 f"job {job.name} has no batch script", field="job", remedy="sbatch submits one"
@@ -254,48 +252,9 @@ class CommandAnswers:
         await self._runner.request(user.caller, ev.CompleteJob(request.job, request.status))
         return {}
 
-    async def _create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
-        body = build_step(request, self._runner.state)
-        step = cast("WlmStep", await self._runner.request(user.caller, body))
-        registered = self._nodes.registrations
-        return {
-            "step": step.number,
-            "nodes": [
-                {
-                    "node": grant.node,
-                    "ranks": grant.ranks,
-                    "directory": wire.step_directory(
-                        registered[grant.node].spool, step.run, step.number
-                    ),
-                }
-                for grant in step.grants
-            ],
-        }
-
-    async def _step_state(self, request: cmd.StepStateRequest, user: Submitter) -> Json:
-        (job,) = self._own_jobs(str(request.job), user)
-        runs = [] if job.run is None else [job.run.run]
-        for step in map(self._runner.state.steps_of, runs):
-            if any(one.number == request.step for one in step):
-                return {"state": "RUNNING", "status": 0}
-        await self._runner.committed()
-        for ended in await self._runner.ended_steps(runs):
-            if ended.step.number == request.step:
-                return {"state": ended.state, "status": ended.step.status}
-        raise NotFound(
-            f"job {request.job} has no step {request.step}",
-            field="step",
-            remedy="sacct lists its steps",
-        )
-
-    async def _end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
-        body = ev.EndStepOf(request.job, request.step, request.signal)
-        await self._runner.request(user.caller, body)
-        return {}
-
     async def _processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
         processes = []
-        for job in self._own_jobs(request.job, user):
+        for job in own_jobs(self._runner.state, request.job, user.caller):
             run = _run_of(job)
             for node in run.left:
                 answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
@@ -317,17 +276,6 @@ class CommandAnswers:
                 ends = None if rest is None else self._runner.now().wall + round(rest)
                 return {"job": str(answer.run.job_id), "ends": ends}
         return {"job": None, "ends": None}
-
-    def _own_jobs(self, text: str, user: Submitter) -> list[WlmJob]:
-        """Return the jobs that a text names. Raises NotFound, and Forbidden for those of others."""
-        state, selection = self._runner.state, parse_selection(text)
-        known = [state.jobs[job.number] for job in state.index.with_id(selection.number)]
-        jobs = [job for job in known if is_among(job, [selection])]
-        if not jobs:
-            raise NotFound(f"there is no job {text}", field="job", remedy="squeue lists the jobs")
-        for job in jobs:
-            check_owner(state.settings, user.caller, job)
-        return jobs
 
     # ------------------------------------------------------------------ machine
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from fairbank.core.errors import NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import EndedRun, RunAllocation, Submission, WlmJob
+from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import RowFilter
 
@@ -43,6 +46,16 @@ def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterat
         )
         if (not selections or is_among(job, selections)) and fits(facts, wanted):
             yield job
+
+
+def own_jobs(state: CoreState, text: str, caller: Caller) -> list[WlmJob]:
+    """Return the jobs that a text names. Raises NotFound, and Forbidden for those of others."""
+    jobs = [*selected_jobs(state, RowFilter(jobs=(text,)))]
+    if not jobs:
+        raise NotFound(f"there is no job {text}", field="job", remedy="squeue lists the jobs")
+    for job in jobs:
+        check_owner(state.settings, caller, job)
+    return jobs
 
 
 def is_among(job: WlmJob | EndedRun, selections: Iterable[JobSelection]) -> bool:
