@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from fairbank.cli.commands.cluster.directory import ClusterDirectory
-from fairbank.cli.commands.cluster.settings_files import write_node_settings
+from fairbank.cli.commands.cluster.settings_files import first_line, write_node_settings
 from fairbank.wlm.node.settings import read_settings
 from tests.wlm.config.files import MACHINE_TOML, toml
 
@@ -25,3 +28,17 @@ def test_node_is_compared_with_the_host_for_which_its_size_was_chosen(tmp_path: 
     assert read_settings(file) == larger
     write_node_settings(directory, settings, again=True)
     assert read_settings(file) == now
+
+
+@pytest.mark.parametrize("folder", ["plain", "with a space", "long" * 50])
+def test_commands_start_python_from_any_directory(folder: str, tmp_path: Path) -> None:
+    (tmp_path / folder).mkdir()
+    python = tmp_path / folder / "python"
+    python.symlink_to(sys.executable)
+    program = tmp_path / "program"
+    program.write_text(
+        f"{first_line(str(python))}\nimport sys\nprint(sys.flags.safe_path, sys.argv)"
+    )
+    program.chmod(0o755)
+    run = subprocess.run([program, "a b"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"True {[str(program), 'a b']}\n"

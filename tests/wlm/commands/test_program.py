@@ -24,7 +24,7 @@ ALLOWED = (
 FRAMES = {"fairbank", "fairbank.wlm", "fairbank.wlm.protocol", "fairbank.wlm.protocol.frames"}
 SLOW = {"argparse", "asyncio", "inspect", "msgspec", "numpy", "pathlib", "subprocess"}
 MODULES_MAX = 95
-START = "from fairbank.wlm.commands.program import main; raise SystemExit(main())"
+START = "from fairbank.wlm.commands.program import main; main()"
 LINES = {
     "sbatch": ["--wrap", "true"],
     "srun": ["--batch", "true"],

@@ -5,4 +5,4 @@ import sys
 from fairbank.wlm.commands.program import PROGRAM, main
 
 sys.argv[0] = PROGRAM
-sys.exit(main())
+main()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
+from typing import NoReturn
 
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.wlm.commands.slurm_errors import print_error, print_failure
@@ -41,13 +43,14 @@ _FAILURES = {"squeue": "slurm_load_jobs error: ", "sinfo": "slurm_load_partition
 """Start of the line with Slurm's sentence for what the controller refuses."""
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
     _open_standard_files()
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if name == PROGRAM and words:
         name, *words = words
-    return run(name, words)
+    # Everything is written. Python would need some milliseconds to take its modules apart.
+    os._exit(run(name, words))
 
 
 def _open_standard_files() -> None:
@@ -70,16 +73,9 @@ def run(name: str, words: Sequence[str]) -> int:
         print(f"{PROGRAM}: error: no command {name!r}: {', '.join(MODULES)}", file=sys.stderr)
         return 1
     try:
-        module = import_module(MODULES[name])
-        code: int = module.run(name, list(words))
+        code = _call(name, list(words))
         sys.stdout.flush()
         return code
-    except (NotFound, Unavailable) as error:
-        print_failure(name, error, _FAILURES.get(name, f"{name}: error: "))
-        return 1
-    except FairbankError as error:
-        print_error(name, error)
-        return 1
     except OSError as error:
         # Nothing may be left that Python would write at exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -87,4 +83,17 @@ def run(name: str, words: Sequence[str]) -> int:
             print(f"{name}: error: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        with suppress(OSError):
+            sys.stdout.flush()
         return 130
+
+
+def _call(name: str, words: list[str]) -> int:
+    try:
+        code: int = import_module(MODULES[name]).run(name, words)
+        return code
+    except (NotFound, Unavailable) as error:
+        print_failure(name, error, _FAILURES.get(name, f"{name}: error: "))
+    except FairbankError as error:
+        print_error(name, error)
+    return 1

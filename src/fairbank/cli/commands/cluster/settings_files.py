@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +23,26 @@ if TYPE_CHECKING:
 
 _RELEASE_SECONDS = 10
 """Seconds between two rounds that release held jobs for which there is credit again."""
-# For the shell the second line starts Python, for Python it is a text. -E: a module in the user's
-# PYTHONPATH may have the name of one of Python's own.
+# -E: a module in the user's PYTHONPATH may have the name of one of Python's own.
 _COMMANDS = """\
-#!/bin/sh
-'''exec' {python} -EP "$0" "$@"
-' '''
+{first_line}
 from fairbank.wlm.commands.program import main
 
-raise SystemExit(main())
+main()
 """
+
+
+_FIRST_LINE_MAX = 127
+"""Longest first line of a script in bytes that Linux 4 reads."""
+
+
+def first_line(python: str) -> str:
+    """Return the first line of a script that starts this Python; with a shell if it has to."""
+    line = f"#!{python} -EP"
+    if len(line.encode()) <= _FIRST_LINE_MAX and not re.search(r"\s", python):
+        return line
+    # For the shell the second line starts Python, for Python it is a text.
+    return f"#!/bin/sh\n'''exec' {shlex.quote(python)} -EP \"$0\" \"$@\"\n' '''"
 
 
 def read_wlm_settings(path: Path, text: str | None = None) -> tuple[WlmSettings, Sequence[str]]:
@@ -214,14 +226,12 @@ def write_daemons(
 
 def write_links(directory: ClusterDirectory) -> None:
     """Write the program of Slurm's commands, and make links with their names to it."""
-    import shlex
-
     from fairbank.wlm.commands.program import ABSENT, MODULES, PROGRAM
 
     directory.remove_links()
     directory.links.mkdir()
     program = directory.links / PROGRAM
-    program.write_text(_COMMANDS.format(python=shlex.quote(sys.executable)))
+    program.write_text(_COMMANDS.format(first_line=first_line(sys.executable)))
     program.chmod(0o755)
     for name in (*MODULES, *ABSENT):
         (directory.links / name).symlink_to(PROGRAM)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress, expand
-from fairbank.report.slurm import json_forms, scontrol, sinfo
+from fairbank.report.slurm import sinfo
 from fairbank.report.slurm.layout import TableFormat, parse_letters, parse_names
 from fairbank.report.slurm.machine_rows import NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import (
@@ -142,6 +142,8 @@ def _show(controller: Controller, line: CommandLine) -> int:
     shown = NodeGroup._fields if is_json else _fields(form)
     groups, now = _groups(controller, line, shown, form)
     if is_json:
+        from fairbank.report.slurm import json_forms
+
         print(json_forms.node_groups(groups))
         return 0
     print_rows(line, groups, sinfo.default_format(text, groups) if text else form, now)
@@ -346,6 +348,8 @@ def _show_reservations(controller: Controller, line: CommandLine) -> int:
     fields = ("name", "is_active", "start", "end", "nodes")
     listing = fetch(controller, "reservations", ReservationLine, fields)
     if not listing.rows:
+        from fairbank.report.slurm import scontrol
+
         print(scontrol.NO_RESERVATIONS)
         return 0
     width = max(9, *(len(row.name) for row in listing.rows))

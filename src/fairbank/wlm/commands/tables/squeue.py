@@ -10,7 +10,7 @@ from typing import Any
 
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import expand
-from fairbank.report.slurm import json_forms, squeue, steps
+from fairbank.report.slurm import squeue
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.report.slurm.layout import (
     Columns,
@@ -20,7 +20,6 @@ from fairbank.report.slurm.layout import (
     parse_names,
 )
 from fairbank.report.slurm.notation import JOB_STATES
-from fairbank.report.slurm.steps import StepLine
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import (
     CommandLine,
@@ -98,6 +97,8 @@ def _show(controller: Controller, line: CommandLine) -> int:
     if "steps" in line.options:
         return _show_steps(controller, line)
     if "json" in line.options:
+        from fairbank.report.slurm import json_forms
+
         listing = _jobs(controller, line, JobLine._fields)
         print(json_forms.jobs(listing.rows, listing.now))
         return 0
@@ -169,6 +170,8 @@ def _by_partition(row: Any) -> list[Any]:
 
 def _show_steps(controller: Controller, line: CommandLine) -> int:
     """Show the steps that run; those that are named may be the operand, as with Slurm."""
+    from fairbank.report.slurm import steps
+
     named = split_jobs(line.options["steps"]) or line.jobs()
     for name in named:
         if not re.fullmatch(r"\d+(_\d+)?(\.\w+)?", name):
@@ -181,7 +184,9 @@ def _show_steps(controller: Controller, line: CommandLine) -> int:
         "partitions": line.items("partition"),
     }
     shown = [cell.column.field for cell in form.cells if cell.column]
-    listing = fetch(controller, "steps", StepLine, [*shown, "label", "place", "nodes"], matching)
+    listing = fetch(
+        controller, "steps", steps.StepLine, [*shown, "label", "place", "nodes"], matching
+    )
     check_cluster(line, listing.cluster)
     hosts = set(expand(line.options.get("nodelist", "")))
     rows = [
