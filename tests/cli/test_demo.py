@@ -170,5 +170,6 @@ def test_queue_of_the_demo_charges_what_accounting_has(
     for state in ("TIMEOUT", "FAILED", "REQUEUED", "COMPLETED"):
         assert state in shown
     assert "Allocation_exhausted" in shown
+    assert sorted(re.findall(r"(?m)^(\d): lab\d$", shown)) == ["0", "1", "2", "3"]
     assert "The ledger and accounting agree." in shown
     assert not (tmp_path / "cluster" / "controller.sock").exists()

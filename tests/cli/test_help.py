@@ -82,6 +82,7 @@ def test_help_explains_the_reasons_of_slurm(fairbank: Run, word: str) -> None:
         ("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher", "Resources"),
         ("(RaisedSignal:9(Killed))", "RaisedSignal"),
         ("(None)", "None"),
+        ("(PowerNotAvail)", "PowerNotAvail"),
     ],
 )
 def test_help_explains_reasons_as_squeue_prints_them(fairbank: Run, words: str, name: str) -> None:

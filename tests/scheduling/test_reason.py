@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.core.errors import NotFound
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
-from fairbank.scheduling.reason import NAMES, explain_reason
+from fairbank.scheduling.reason import EARLIER_NAMES, NAMES, explain_reason
 from tests.support.golden import GOLDEN, kept
 
 TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")
@@ -20,6 +20,7 @@ def test_every_reason_has_a_sentence_of_its_own() -> None:
     table = "".join(
         f"{number:3} {name}\n    {explain_reason(name)}\n" for number, name in sorted(NAMES.items())
     )
+    table += "".join(f"    {name}\n    {explain_reason(name)}\n" for name in EARLIER_NAMES)
     assert table == kept(GOLDEN / "scheduling" / "reasons.txt", table)
 
 

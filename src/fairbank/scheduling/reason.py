@@ -252,6 +252,11 @@ _PLAIN: Mapping[str, str] = {
     "Constraints": "The nodes that match its constraint are not available at present.",
     "MaxPoweredUpNodes": "The maximum number of nodes is powered up, and it needs one more.",
     "MpiPortsBusy": "Too few of the network ports that its steps need are free on suitable nodes.",
+    "FrontEndDown": "The front end nodes that would start it are down.",
+    "BlockMaxError": "The Blue Gene block that it needs has had too many errors.",
+    "BlockFreeAction": "The Blue Gene block that it needs is being freed.",
+    "PowerNotAvail": "The power cap of the cluster leaves too little for it.",
+    "PowerReserved": "It waits until the power that is reserved for it is free.",
 }
 
 _IN_ORDER = (
@@ -310,3 +315,5 @@ _IN_ORDER = (
 ).split()
 NAMES = {number: name for number, name in enumerate(_IN_ORDER) if name != "-"}
 """Names by number. Three numbers are unused, and PartitionDown has two."""
+EARLIER_NAMES = "FrontEndDown BlockMaxError BlockFreeAction PowerNotAvail PowerReserved".split()
+"""Names that only earlier releases of Slurm print."""

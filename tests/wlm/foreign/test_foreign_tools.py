@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from tests.wlm.cluster.running_cluster import RunningCluster
 
+PAGE = Path(__file__).parents[3] / "docs/howto/many-tasks-in-one-job.md"
 PLACE = Path(sys.prefix) / "foreign" / "bin"
 """Commands of the tools."""
 pytestmark = [
@@ -39,8 +41,7 @@ import json
 import submitit
 
 executor = submitit.AutoExecutor(folder="functions", cluster="slurm")
-# Steps within a job, which srun makes, are not there yet.
-executor.update_parameters(timeout_min=2, mem_gb=0.1, slurm_use_srun=False)
+executor.update_parameters(timeout_min=2, mem_gb=0.1)
 one = executor.submit(pow, 2, 10)
 several = executor.map_array(pow, [2, 3, 4], [5, 5, 5])
 print(json.dumps([one.result(), [job.result() for job in several]]))
@@ -67,7 +68,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
     running = RunningCluster(tmp_path_factory.mktemp("foreign"))
     running.environment["USER"] = "root" if os.geteuid() == 0 else str(os.geteuid())
     try:
-        started = running.run("cluster", "up", "--nodes", "2", "--cpus", "2", "--memory", "1G")
+        started = running.run("cluster", "up", "--nodes", "2", "--cpus", "4", "--memory", "1G")
         assert started.returncode == 0, started
         yield running
     finally:
@@ -123,3 +124,18 @@ def test_dask_starts_two_workers_and_computes(cluster: RunningCluster) -> None:
     script = cluster.home / "workers.py"
     script.write_text(WORKERS)
     assert json.loads(run(cluster, "python", str(script)).splitlines()[-1]) == [2, 285]
+
+
+@pytest.mark.campaign
+def test_dask_runs_in_a_step_as_its_page_says(cluster: RunningCluster) -> None:
+    (script,) = re.findall(r"(?s)```python\n(.*?)```", PAGE.read_text())
+    (cluster.home / "squares").write_text(script)
+    line, *_ = re.findall(r"(?m)^\$ (salloc .*) python squares$", PAGE.read_text())
+    output = cluster.slurm(*line.split(), str(PLACE / "python"), "squares")
+    assert output == "1: 332833500\n"
+
+
+def test_script_for_hyperqueue_is_accepted(cluster: RunningCluster) -> None:
+    (script,) = re.findall(r"(?s)```sh\n(.*?)```", PAGE.read_text())
+    (cluster.home / "sweep.sh").write_text(script)
+    cluster.slurm("sbatch", "--test-only", "sweep.sh")

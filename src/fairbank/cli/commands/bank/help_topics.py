@@ -44,14 +44,14 @@ def _one_reason(words: str, commands: Sequence[str]) -> list[str]:
     from fairbank.agent.outage_policy import AGENT_REASONS
     from fairbank.agent.reports.report import BANK_REASONS
     from fairbank.bank.refusals import Reason
-    from fairbank.scheduling.reason import NAMES, advise_on_reason, explain_reason
+    from fairbank.scheduling.reason import EARLIER_NAMES, NAMES, advise_on_reason, explain_reason
     from fairbank.slurm.parsers.words import reason as read_reason
 
     word = _spelling(read_reason(words.removeprefix("(").removesuffix(")")))
     of_bank = {_spelling(reason.name): reason for reason in Reason}
     held_by_bank = {_spelling(name): name for name in BANK_REASONS}
     of_agent = {_spelling(name): name for name in AGENT_REASONS}
-    of_slurm = {name.lower(): name for name in NAMES.values()}
+    of_slurm = {name.lower(): name for name in (*NAMES.values(), *EARLIER_NAMES)}
     if word in of_bank:
         return _reason(of_bank[word])
     if name := held_by_bank.get(word):

@@ -164,6 +164,7 @@ def show_queue(context: Context, folder: Path) -> None:
         _grant(shell)
         shell.submit("-A chem -J over -w lab4 -t 1 --wrap 'sleep 300'")
         _plain_jobs(shell)
+        _parallel_step(shell)
         _credit(shell)
         _scheduling(shell)
         shell.wait(lambda states: not any(map(_is_open, states.values())), "the end of all jobs")
@@ -213,6 +214,13 @@ def _plain_jobs(shell: QueueShell) -> None:
             state.startswith("COMPLETED") for job, state in states.items() if job.startswith(sweep)
         ),
         "the array",
+    )
+
+
+def _parallel_step(shell: QueueShell) -> None:
+    shell.say("A parallel step: four tasks on two nodes, each line with the number of its task.")
+    shell.type(
+        "salloc -A chem -J step -N 2 --ntasks-per-node=2 -t 2 srun --label printenv SLURMD_NODENAME"
     )
 
 
