@@ -86,6 +86,7 @@ VALID: list[tuple[str, str, object]] = [
     ("--mail-type", "ALL", frozenset("BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT".split())),
     ("--propagate", "core,STACK", frozenset({"CORE", "STACK"})),
     ("--propagate", "NONE", frozenset()),
+    ("--hint", "compute_bound,NoMultithread", "compute_bound,NoMultithread"),
     ("--hold", "", True),
 ]
 
@@ -110,6 +111,7 @@ INVALID = [
     ("--priority", "-1 4294967294"),
     ("--kill-on-invalid-dep", "maybe y"),
     ("--open-mode", "x foo"),
+    ("--hint", "foo compute_bound,x help"),
     ("--signal", "foo BUS 10@70000 X:10 B: 0 USR1@5x"),
     ("--mail-type", "lunch"),
     ("--propagate", "CORE,FOO"),

@@ -98,7 +98,7 @@ OPTIONS = (
     Option("gres", "", ALL, "GRES", v.gres),
     Option("gres-flags", "", ALL, "GRES_FLAGS"),
     Option("help", "h", ALL, "", v.flag),
-    Option("hint", "", ALL, "HINT SLURM_HINT"),
+    Option("hint", "", ALL, "HINT SLURM_HINT", v.hints),
     Option("hold", "H", ALL, "", v.flag),
     Option("ignore-pbs", "", "sbatch", "IGNORE_PBS", v.flag),
     Option("immediate", "I", "srun salloc", "IMMEDIATE", v.whole, "1"),

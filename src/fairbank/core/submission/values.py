@@ -281,6 +281,13 @@ def resource_limits(text: str, field: str) -> frozenset[str]:
     return frozenset(_RESOURCE_LIMITS if "ALL" in names else set(names) - {"NONE"})
 
 
+def hints(text: str, field: str) -> str:
+    """Return the hints for the binding of tasks, as written."""
+    for name in text.split(","):
+        word(name, field, "compute_bound memory_bound multithread nomultithread")
+    return text
+
+
 def word(text: str, field: str, accepted: str) -> str:
     """Return the word in the form in which it is accepted, whatever its case."""
     for one in accepted.split():
