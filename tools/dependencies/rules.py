@@ -17,7 +17,8 @@ PURE: Mapping[str, str] = {
     "priority": "core",
     "scheduling": "core cluster",
     "jobqueue": "core core.submission cluster priority scheduling",
-    "wlm.core": "core core.submission cluster priority scheduling jobqueue wlm.protocol.messages",
+    "wlm.core": "core core.submission cluster priority scheduling jobqueue wlm.protocol.frames"
+    " wlm.protocol.messages",
     "simulator": "core cluster bank priority scheduling jobqueue",
     "report": "core priority report.slurm",
     "report.slurm": "core",

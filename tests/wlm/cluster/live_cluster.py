@@ -149,7 +149,7 @@ class LiveCluster(RunningCluster):
 
     def settle(self) -> None:
         """Wait until all jobs have ended and the bank knows it."""
-        ended = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
+        ended = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
         def open_jobs() -> dict[str, str]:
             return {job: state for job, state in self.job_states().items() if state not in ended}

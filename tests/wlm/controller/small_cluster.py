@@ -54,7 +54,8 @@ class SmallCluster:
             for name in ("n1", "n2")
         ]
         self._node_file = directory / "node.json"
-        self._node_file.write_text(json.dumps({"nodes": hosted, "kill_wait": 0.2}))
+        node = {"nodes": hosted, "kill_wait": 0.2, "over_memory_kill": True}
+        self._node_file.write_text(json.dumps(node))
         self._node: subprocess.Popen[bytes] | None = None
         self._controller: subprocess.Popen[bytes] | None = None
         self._last, self._answers = 0, dict[int, Any]()
@@ -173,7 +174,7 @@ class SmallCluster:
 
     def busy_jobs(self) -> list[str]:
         """Return the jobs that have not ended, or not been cleaned up."""
-        final = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+        final = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
         return [job for job, (state, _) in self.jobs().items() if state not in final]
 
     def nodes(self) -> dict[str, list[str]]:

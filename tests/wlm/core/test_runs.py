@@ -500,6 +500,7 @@ def test_warning_signal_is_sent_once_though_the_limit_was_shortened() -> None:
         (0, "COMPLETED", "None"),
         (256, "FAILED", "NonZeroExitCode"),
         (9, "FAILED", "RaisedSignal"),
+        (125, "OUT_OF_MEMORY", "OutOfMemory"),
         (7 * 256, "PENDING", "BeginTime"),
         (8 * 256, "PENDING SPECIAL_EXIT", "JobHeldUser"),
     ],

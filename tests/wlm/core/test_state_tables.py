@@ -95,6 +95,7 @@ APPLY: dict[JobEvent, Callable[[Stage], object]] = {
     E.FAILED: Stage.fail,
     E.TIMEOUT: lambda stage: stage.end_with(15, is_late=True),
     E.NODE_FAIL: Stage.silence,
+    E.OUT_OF_MEMORY: lambda stage: stage.end_with(125),
     E.PREEMPTED: Stage.preempt,
     E.DEADLINE: Stage.pass_deadline,
     E.ALLOCATED: Stage.plan,
@@ -107,7 +108,10 @@ APPLY: dict[JobEvent, Callable[[Stage], object]] = {
     E.RELEASED: lambda stage: stage.request(ev.ReleaseJob(named(1)), OPERATOR),
 }
 RUNNING = (E.ALLOCATED, E.BEGUN)
-ENDS = (E.COMPLETED, E.CANCELLED, E.FAILED, E.TIMEOUT, E.NODE_FAIL, E.PREEMPTED, E.DEADLINE)
+ENDS = (
+    E.COMPLETED, E.CANCELLED, E.FAILED, E.TIMEOUT, E.NODE_FAIL, E.OUT_OF_MEMORY, E.PREEMPTED,
+    E.DEADLINE,
+)  # fmt: skip
 REQUEUES = (E.REQUEUED, E.REQUEUED_HELD, E.REQUEUED_SPECIAL)
 PATHS: dict[JobState, tuple[JobEvent, ...]] = {
     S.PENDING: (),
@@ -182,6 +186,7 @@ def test_first_flag_is_shown(state: JobState, shown: str, base: str) -> None:
         (0, False, (E.COMPLETED, "None")),
         (3 * 256, False, (E.FAILED, "NonZeroExitCode")),
         (9, False, (E.FAILED, "RaisedSignal")),
+        (125, False, (E.OUT_OF_MEMORY, "OutOfMemory")),
         (15, True, (E.TIMEOUT, "TimeLimit")),
         (0, True, (E.TIMEOUT, "TimeLimit")),
     ],

@@ -26,6 +26,7 @@ _OF_NODES = frozenset(
         "cluster.slurmd_debug cluster.slurmd_syslog_debug"
         " jobs.prolog jobs.epilog jobs.prolog_timeout jobs.epilog_timeout jobs.kill_wait"
         " jobs.unkillable_step_timeout jobs.unkillable_step_program jobs.job_acct_gather_frequency"
+        " jobs.job_acct_gather_params"
     ).split()
 )
 """Settings that only the node daemons use, from their start on."""

@@ -222,12 +222,12 @@ _JOBS = (
     Keyword("PropagateResourceLimits", JOBS, _RESOURCE_LIMITS),
     Keyword("PropagateResourceLimitsExcept", JOBS, _RESOURCE_LIMITS),
     Keyword("JobAcctGatherFrequency", JOBS, f.TASK_PERIOD),
+    Keyword("JobAcctGatherParams", JOBS, f.list_of("OverMemoryKill")),
     later("TaskProlog", JOBS, f.PATH, _STEPS),
     later("TaskEpilog", JOBS, f.PATH, _STEPS),
     later("InactiveLimit", JOBS, f.or_unlimited(f.SECONDS), _STEPS),
     later("WaitTime", JOBS, f.SECONDS, _STEPS),
     later("KillOnBadExit", JOBS, f.ONE_ZERO, _STEPS),
-    later("JobAcctGatherParams", JOBS, f.list_of("OverMemoryKill"), "memory limits are"),
     *without_effect(JOBS, "JobContainerType TmpFS"),
     *refused(JOBS, "PrologSlurmctld EpilogSlurmctld", "the agent has both hooks already"),
 )

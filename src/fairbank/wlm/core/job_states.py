@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, auto
 
 from fairbank.core.errors import Conflict
+from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
 
 
 class JobState(Enum):
@@ -32,6 +33,7 @@ class JobState(Enum):
     FAILED_COMPLETING = "FAILED COMPLETING"
     TIMEOUT_COMPLETING = "TIMEOUT COMPLETING"
     NODE_FAIL_COMPLETING = "NODE_FAIL COMPLETING"
+    OUT_OF_MEMORY_COMPLETING = "OUT_OF_MEMORY COMPLETING"
     PREEMPTED_COMPLETING = "PREEMPTED COMPLETING"
     DEADLINE_COMPLETING = "DEADLINE COMPLETING"
     COMPLETED = "COMPLETED"
@@ -39,6 +41,7 @@ class JobState(Enum):
     FAILED = "FAILED"
     TIMEOUT = "TIMEOUT"
     NODE_FAIL = "NODE_FAIL"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
     PREEMPTED = "PREEMPTED"
     DEADLINE = "DEADLINE"
 
@@ -94,6 +97,7 @@ class JobEvent(Enum):
     FAILED = auto()
     TIMEOUT = auto()
     NODE_FAIL = auto()
+    OUT_OF_MEMORY = auto()
     PREEMPTED = auto()
     DEADLINE = auto()
     ALLOCATED = auto()
@@ -111,8 +115,11 @@ S, E = JobState, JobEvent
 _HELD = frozenset({S.REQUEUE_HOLD, S.SPECIAL_EXIT, S.RESV_DEL_HOLD})
 WAITING = _HELD | {S.PENDING}
 ENDED = frozenset(
-    {S.COMPLETED, S.CANCELLED, S.FAILED, S.TIMEOUT, S.NODE_FAIL, S.PREEMPTED, S.DEADLINE}
-)
+    {
+        S.COMPLETED, S.CANCELLED, S.FAILED, S.TIMEOUT, S.NODE_FAIL, S.OUT_OF_MEMORY, S.PREEMPTED,
+        S.DEADLINE,
+    }
+)  # fmt: skip
 _CLEARED = {
     S.CLEANING: S.PENDING,
     S.CLEANING_HOLD: S.REQUEUE_HOLD,
@@ -130,7 +137,7 @@ _REQUEUES = {  # the state after the clean-up, and during it
 }
 _ENDS_OF_WAITING = (E.CANCELLED, E.DEADLINE)
 _ENDS_OF_RUNS = (*_ENDS_OF_WAITING, E.FAILED, E.NODE_FAIL, E.PREEMPTED)
-_ENDS_OF_SCRIPTS = (E.COMPLETED, E.TIMEOUT)
+_ENDS_OF_SCRIPTS = (E.COMPLETED, E.TIMEOUT, E.OUT_OF_MEMORY)
 
 
 def _ended(event: JobEvent) -> JobState:
@@ -187,6 +194,8 @@ def end_of_script(status: int, *, is_late: bool) -> tuple[JobEvent, str]:
     """
     if is_late:
         return E.TIMEOUT, "TimeLimit"
+    if status == OUT_OF_MEMORY_STATUS:
+        return E.OUT_OF_MEMORY, "OutOfMemory"
     code, signal = divmod(status, 256)
     if code:
         return E.FAILED, "NonZeroExitCode"

@@ -141,6 +141,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     propagate_resource_limits: frozenset[str] = resource_limits("ALL", "")
     propagate_resource_limits_except: frozenset[str] = frozenset()
     job_acct_gather_frequency: int = 30
+    job_acct_gather_params: frozenset[str] = frozenset()
 
 
 class BankLink(msgspec.Struct, frozen=True, kw_only=True):

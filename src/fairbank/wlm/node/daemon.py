@@ -13,9 +13,10 @@ from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_server import NodeServer
 from fairbank.wlm.node.settings import NodeSettings
 from fairbank.wlm.node.usage import read_host
+from fairbank.wlm.stepd.processes import process_table
 
 HOST_SECONDS = 1.0
-"""Pause between two looks at the resources of the host."""
+"""Pause between two looks at the resources of the host, and at the memory of jobs."""
 
 
 class NodeDaemon:
@@ -50,6 +51,8 @@ class NodeDaemon:
             stack.callback(self._tasks.cancel)
             self._tasks.start(self._sample(nodes))
             self._tasks.start(_watch_host(nodes))
+            if self._settings.over_memory_kill:
+                self._tasks.start(_watch_memory(nodes))
             ready()
             await self._stopping.wait()
 
@@ -58,6 +61,15 @@ class NodeDaemon:
             await asyncio.sleep(self._settings.sample_seconds)
             for node in nodes:
                 await node.sample()
+
+
+async def _watch_memory(nodes: list[NodeServer]) -> None:
+    """End what has made a job use more memory than it has."""
+    while True:
+        await asyncio.sleep(HOST_SECONDS)
+        table = process_table()
+        for node in nodes:
+            await node.limit_memory(table)
 
 
 async def _watch_host(nodes: list[NodeServer]) -> None:

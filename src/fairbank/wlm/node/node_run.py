@@ -24,6 +24,7 @@ from fairbank.wlm.node.programs import program_environment, run_program
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import NodeSettings
 from fairbank.wlm.node.step_process import StepProcess
+from fairbank.wlm.node.usage import proportional_bytes, resident_bytes
 from fairbank.wlm.protocol.messages import (
     EndJob,
     EndStep,
@@ -66,7 +67,8 @@ class NodeRun:
 
     Invariants: `status` is what the controller knows, or will know after the next registration.
     `steps` are those beside the batch script that the controller has not forgotten, by number, and
-    `_step_tasks` bring them to their ends. `_begun`: the script has begun, or will not.
+    `_step_tasks` bring them to their ends. `_begun`: the script has begun, or will not. `_memory`
+    is the limit in bytes, None until it is read.
     """
 
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
@@ -90,6 +92,7 @@ class NodeRun:
         self._step_tasks: set[asyncio.Task[None]] = set()
         self._end: RunOutcome | None = stored.end
         self._begun = asyncio.Event()
+        self._memory: int | None = None
 
     @property
     def run(self) -> Run:
@@ -306,6 +309,33 @@ class NodeRun:
             self.status = msgspec.structs.replace(self.status, unkillable=pids)
             self._context.notify(self.status)
             self._context.start_task(self._run_unkillable_program(settings))
+
+    async def limit_memory(self, table: Mapping[int, Process]) -> None:
+        """End what has most memory, if the run has more than its limit.
+
+        The script may go on when a step is ended.
+        """
+        limit = self._memory_limit()
+        if not limit:
+            return
+        running = [self._script, *(step.process for step in self._running_steps())]
+        processes = {one: one.processes(table) for one in running}
+        for count in (resident_bytes, proportional_bytes):
+            used = {one: count(own) for one, own in processes.items()}
+            if sum(used.values()) <= limit:
+                return
+        total = sum(used.values())
+        _log.warning("%s uses %d bytes of memory, and has %d", self.run, total, limit)
+        await max(used, key=used.__getitem__).end_for_memory(total, limit)
+
+    def _memory_limit(self) -> int:
+        """Return the memory that it has in bytes; 0: no limit."""
+        if self._memory is None:
+            try:
+                self._memory = read_step(str(self.directory)).memory << 20
+            except OSError:  # it ends just now
+                return 0
+        return self._memory
 
     async def _run_unkillable_program(self, settings: NodeSettings) -> None:
         program, seconds = settings.unkillable_program, settings.epilog_timeout

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,7 +51,7 @@ from fairbank.wlm.protocol.messages import (
     UsageReport,
     error_message,
 )
-from fairbank.wlm.stepd.processes import boot_id, process_table
+from fairbank.wlm.stepd.processes import Process, boot_id, process_table
 
 _log = logging.getLogger(__name__)
 
@@ -259,6 +260,11 @@ class NodeServer:
             if any(process.pid == pid for _, process in run.processes(table)):
                 return JobOfProcess(run=run.run, seconds=await run.seconds_left())
         return JobOfProcess()
+
+    async def limit_memory(self, table: Mapping[int, Process]) -> None:
+        """End what has made a run use more memory than it has."""
+        for run in list(self._runs.values()):
+            await run.limit_memory(table)
 
     async def sample(self) -> None:
         """Take a sample of the usage of all runs."""

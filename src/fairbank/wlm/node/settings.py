@@ -33,6 +33,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     SlurmdSyslogDebug. Without
     `control_groups`, none are made even if the daemon may do so. `host_cpus` and `host_memory` are
     what the host had when the parts of the nodes were chosen; None: the parts are as written.
+    `over_memory_kill`: what uses more memory than its job has is killed (JobAcctGatherParams).
     """
 
     nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
@@ -48,6 +49,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     host_memory: Count | None = None
     debug: str = "info"
     syslog_debug: str = "quiet"
+    over_memory_kill: bool = False
     sample_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0
 
 

@@ -160,6 +160,12 @@ class StepProcess:
     ) -> None:
         await connection.request(kind="end", seconds=seconds, reason=reason)
 
+    async def end_for_memory(self, used: int, limit: int) -> None:
+        """Kill the step, because its job has used more bytes than it has."""
+        if self._connection is not None:
+            with suppress(Unavailable):
+                await self._connection.request(kind="over_memory", used=used, limit=limit)
+
     async def seconds_left(self) -> float | None:
         """Return the time until the time limit; None if there is no limit, or nothing runs."""
         if self._connection is None:

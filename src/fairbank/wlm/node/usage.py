@@ -8,11 +8,17 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fairbank.wlm.protocol.messages import RunUsage
-from fairbank.wlm.stepd.processes import PAGE_BYTES, TICKS_PER_SECOND, Process, descendants
+from fairbank.wlm.stepd.processes import (
+    PAGE_BYTES,
+    TICKS_PER_SECOND,
+    Process,
+    descendants,
+    read_process,
+)
 
 
 def sample_usage(
@@ -31,13 +37,36 @@ def sample_usage(
     """
     processes = descendants([daemon], table)
     ticks = sum(process.cpu_ticks for process in processes)
-    resident = sum(process.resident for process in processes) * PAGE_BYTES // 1_024
+    resident = resident_bytes(processes) // 1_024
     virtual = sum(process.virtual_bytes for process in processes) // 1_024
     return RunUsage(
         cpu_seconds=max(before.cpu_seconds, ended_cpu_seconds + ticks / TICKS_PER_SECOND),
         resident_max_kib=max(before.resident_max_kib, resident),
         virtual_max_kib=max(before.virtual_max_kib, virtual),
     )
+
+
+def resident_bytes(processes: Iterable[Process]) -> int:
+    """Return the resident memory of processes. What they share counts for each of them."""
+    return sum(process.resident for process in processes) * PAGE_BYTES
+
+
+def proportional_bytes(processes: Iterable[Process]) -> int:
+    """Return the memory of processes, with what they share counted once.
+
+    The kernel adds it up page by page, so it takes longer than `resident_bytes`.
+    """
+    return sum(_proportional_bytes(process) for process in processes)
+
+
+def _proportional_bytes(process: Process) -> int:
+    try:
+        with open(f"/proc/{process.pid}/smaps_rollup", encoding="ascii") as file:
+            sizes = (line.split()[1] for line in file if line.startswith("Pss:"))
+            return int(next(sizes, 0)) * 1_024
+    except OSError:  # it has ended, others may not read it, or the kernel has no such file
+        now = read_process(process.pid)
+        return resident_bytes([now] if now is not None and now.start == process.start else [])
 
 
 def final_usage(cpu_seconds: float, resident_max_kib: int, before: RunUsage) -> RunUsage:

@@ -22,6 +22,8 @@ OUTPUT, ERRORS, EXITED, FINISHED = 70, 71, 72, 73
 """Kinds of frames from a step daemon to srun: what a task has written (the number is its rank; an
 empty body: the stream has ended), the wait status of a task, and the end of the step.
 """
+OUT_OF_MEMORY_STATUS = 125
+"""Wait status of what was killed because of its memory: 0:125 as in Slurm, and no real signal."""
 INPUT, INPUT_TAKEN, CREDIT, SIGNAL, WINDOW_SIZE = 74, 75, 76, 77, 78
 """Kinds of frames about input, credit and terminals. Input with an empty body is the end of input.
 The number of INPUT_TAKEN counts bytes that all tasks have taken; that of CREDIT bytes of output

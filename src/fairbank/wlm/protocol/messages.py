@@ -64,7 +64,8 @@ class StartJob(Message, frozen=True, kw_only=True):
     node adds what only it knows. `limits` are soft limits by the names of setrlimit(2) without
     RLIMIT_, -1 for none. `cpus` binds the job to these CPUs; empty: it is not bound. `seconds` is
     the time that is left until the time limit. `warning` is a signal to the script, and how many
-    seconds before the limit it is sent.
+    seconds before the limit it is sent. `memory` is what the job has on the node in MiB; 0: it has
+    no limit.
     """
 
     run: Run
@@ -82,6 +83,7 @@ class StartJob(Message, frozen=True, kw_only=True):
     cpus: tuple[int, ...] = ()
     seconds: Seconds | None = None
     warning: tuple[SignalNumber, Seconds] | None = None
+    memory: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 def run_directory(spool: str, run: Run) -> str:

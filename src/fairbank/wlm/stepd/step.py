@@ -47,7 +47,8 @@ class Step(NamedTuple):
     ended; empty: no line.
     `tasks` are those of this node; none: one, with the rank 0. `input_rank` is the only task that
     gets the input of srun; None: all. `terminal` are the rows and columns of the terminal of the
-    first task; none: it has no terminal.
+    first task; none: it has no terminal. `memory` is the limit of its job on this node in MiB,
+    which the node daemon watches; 0: none.
     """
 
     arguments: Sequence[str]
@@ -68,6 +69,13 @@ class Step(NamedTuple):
     tasks: Sequence[StepTask] = ()
     input_rank: int | None = None
     terminal: Sequence[int] = ()
+    memory: int = 0
+
+    @property
+    def step_id(self) -> str:
+        """Its name in messages, as Slurm writes it."""
+        kind, number, *_ = self.title.split() or ("", "")
+        return f"StepId={number}" if kind == "STEP" else f"StepId={number}.batch"
 
     @property
     def all_tasks(self) -> list[StepTask]:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
 from fairbank.wlm.stepd.poller import Poller
 from fairbank.wlm.stepd.processes import (
     Process,
@@ -103,7 +104,7 @@ class StepDaemon:
         self._kill_at: float | None = None
         self._killed_at: float | None = None
         self._kill_pause = _KILL_SECONDS[0]
-        self._is_announced = False
+        self._is_announced = self._is_out_of_memory = False
         self._wakeup, wakeup = os.pipe()
         for end in (self._wakeup, wakeup):
             os.set_blocking(end, False)
@@ -179,6 +180,8 @@ class StepDaemon:
                 return True
             rank = self._running.pop(pid, None)
             if rank is not None:
+                if self._is_out_of_memory and status == signal.SIGKILL:
+                    status = OUT_OF_MEMORY_STATUS
                 self._statuses[rank] = status
                 self._streams.end_task(rank, status)
 
@@ -238,9 +241,12 @@ class StepDaemon:
             return
         self._is_announced = True
         at = time.strftime("%Y-%m-%dT%H:%M:%S")
-        cause = _CAUSES.get(reason, "")
-        line = f"slurmstepd: error: *** {step.title} CANCELLED AT {at}{cause} ***\n"
-        path = step.error or step.output
+        self._write_error(f"*** {step.title} CANCELLED AT {at}{_CAUSES.get(reason, '')} ***")
+
+    def _write_error(self, text: str) -> None:
+        """Write a line to the error output of the tasks, as slurmstepd does."""
+        line = f"slurmstepd: error: {text}\n"
+        path = self._step.error or self._step.output
         if not path:
             self._streams.write_errors(line.encode())
             return
@@ -251,6 +257,16 @@ class StepDaemon:
             os.close(file)
         except OSError:
             pass  # the job is ended all the same
+
+    def _end_for_memory(self, used: int, limit: int) -> None:
+        """Kill all processes, because their job has used more bytes than it has."""
+        name = self._step.step_id
+        self._write_error(f"{name} exceeded memory limit ({used} > {limit}), being killed")
+        self._write_error(
+            f"Detected 1 oom_kill event in {name}. Some of the step tasks have been OOM Killed."
+        )
+        self._is_out_of_memory = self._is_announced = self._was_warned = True
+        self._end_at, self._kill_at = None, time.monotonic()
 
     # ------------------------------------------------------------------ requests
 
@@ -329,8 +345,12 @@ class StepDaemon:
                 if self._kill_at is None:
                     self._end_at = None if seconds is None else now + seconds
                     self._end_reason = reason[:FAILURE_MAX]
+            case {"kind": "over_memory", "used": int(used), "limit": int(limit)}:
+                if self._kill_at is None:
+                    self._end_for_memory(used, limit)
             case _:
-                return {"error": "this is not a request to a step daemon: state, signal or end"}
+                kinds = "state, signal, end or over_memory"
+                return {"error": f"this is not a request to a step daemon: {kinds}"}
         return {}
 
     def _state(self, now: float) -> Mapping[str, Any]:
@@ -350,6 +370,8 @@ class StepDaemon:
         statuses = self._statuses.values()
         if self._failure:
             return NO_START_STATUS if JOB_FAULT_CODE << 8 in statuses else None
+        if self._is_out_of_memory:
+            return OUT_OF_MEMORY_STATUS
         return next((one for one in statuses if os.WIFSIGNALED(one)), max(statuses, default=None))
 
     def _store_end(self) -> None:

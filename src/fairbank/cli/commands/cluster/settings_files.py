@@ -139,6 +139,7 @@ def write_node_settings(
         host_memory=host_memory,
         debug=settings.cluster.slurmd_debug,
         syslog_debug=settings.cluster.slurmd_syslog_debug,
+        over_memory_kill="OverMemoryKill" in jobs.job_acct_gather_params,
         sample_seconds=float(jobs.job_acct_gather_frequency or defaults.sample_seconds),
     )
     for node in hosted:

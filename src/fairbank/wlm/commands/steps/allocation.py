@@ -16,7 +16,7 @@ from fairbank.wlm.commands.slurm_errors import print_failure
 
 _QUIET_SECONDS = 0.5
 """Time in which a job starts that need not wait; until then nothing is said."""
-_ENDED = ("CANCELLED", "TIMEOUT", "FAILED", "NODE_FAIL", "DEADLINE", "PREEMPTED", "COMPLETED")
+_ENDED = "CANCELLED TIMEOUT FAILED NODE_FAIL OUT_OF_MEMORY DEADLINE PREEMPTED COMPLETED".split()
 
 
 class Revoked(Exception):

@@ -255,6 +255,8 @@ def _tasks(ranks: Sequence[int]) -> str:
 
 def _words(status: int) -> str:
     """Return how a task ended, in Slurm's words."""
+    if status == frames.OUT_OF_MEMORY_STATUS:
+        return "Out Of Memory"
     if os.WIFSIGNALED(status):
         text = signal.strsignal(os.WTERMSIG(status)) or f"signal {os.WTERMSIG(status)}"
         return f"{text} (core dumped)" if os.WCOREDUMP(status) else text

@@ -84,7 +84,9 @@ SSTAT_OPTIONS = (
 )
 _NEEDED = ("job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes")
 _USAGES = ("processor", "virtual", "resident")
-OWN_EXIT_CODE = frozenset({"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL"})
+OWN_EXIT_CODE = frozenset(
+    {"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
+)
 """States of runs that have the exit code of their batch step; it is 0:0 with all others."""
 
 

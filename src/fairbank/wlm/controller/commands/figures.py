@@ -189,7 +189,7 @@ def statistics(runner: CoreRunner, now: int) -> Mapping[str, Any]:
     }
 
 
-_FAILED = ("FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "DEADLINE")
+_FAILED = ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "DEADLINE")
 
 
 def _passes(name: str, passes: PassStatistics) -> Mapping[str, int]:

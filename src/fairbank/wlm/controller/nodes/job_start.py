@@ -26,7 +26,8 @@ class StartDetails(NamedTuple):
 
     `wanted` are the resources that the job requests, with the defaults of its partition.
     `array_tasks` are the numbers of all tasks of its array. `cpus` are those to which it is bound;
-    empty: none. `appends` is JobFileAppend. `now` is in seconds since 1970.
+    empty: none. `appends` is JobFileAppend. `now` is in seconds since 1970. `has_memory`: jobs have
+    as much memory as they request.
     """
 
     script: bytes
@@ -36,6 +37,7 @@ class StartDetails(NamedTuple):
     cpus: tuple[int, ...] = ()
     appends: bool = False
     now: int = 0
+    has_memory: bool = False
 
 
 def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob:
@@ -45,6 +47,8 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
         InvalidInput: a file pattern has a symbol whose value has a slash.
     """
     run, submission = start.run, start.submission
+    grants = run.allocation.grants if details.has_memory else ()
+    memory = sum(grant.memory for grant in grants if grant.binding.node == node)
     if node != run.batch_node or not submission.script:
         return StartJob(
             run=run.run,
@@ -53,6 +57,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
             directory="/",
             output="/dev/null",
             seconds=start.seconds,
+            memory=memory,
         )
     variables = run_variables(start, details.wanted, details.array_tasks, details.now)
     default = OUTPUT if start.request.array is None else ARRAY_OUTPUT
@@ -73,6 +78,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
         limits=dict(submission.limits),
         cpus=details.cpus,
         seconds=start.seconds,
+        memory=memory,
     )
 
 

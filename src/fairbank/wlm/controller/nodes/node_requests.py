@@ -50,6 +50,7 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
         else (),
         appends=runner.settings.jobs.job_file_append,
         now=runner.now().wall,
+        has_memory=runner.settings.scheduling.counts_memory,
     )
     return start_message(start, node, details)
 

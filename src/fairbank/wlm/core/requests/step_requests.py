@@ -13,9 +13,12 @@ from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.steps.step import WlmStep, place_step
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
 from fairbank.wlm.protocol.messages import EndStep
 
 SIGKILL = 9
+_SIGNALLED = 128
+"""Exit code of srun for a task that a signal ended, without the number of the signal."""
 STEPS_MAX = 40_000
 """Steps that a run may have, as MaxStepCount of Slurm."""
 
@@ -73,9 +76,11 @@ def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
 
 
 def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
-    """End a running job of srun or salloc."""
-    job, _ = _running_job(tx, caller, body.job)
-    end_script(tx, job, body.status, is_late=False)
+    """End a running job of srun or salloc, with the state of a step that memory has ended."""
+    job, run = _running_job(tx, caller, body.job)
+    has_step_status = body.status == (_SIGNALLED + OUT_OF_MEMORY_STATUS) << 8
+    is_killed = has_step_status and run.derived == OUT_OF_MEMORY_STATUS
+    end_script(tx, job, OUT_OF_MEMORY_STATUS if is_killed else body.status, is_late=False)
 
 
 def _running_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:

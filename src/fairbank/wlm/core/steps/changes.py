@@ -10,6 +10,7 @@ from fairbank.wlm.core.events import StepChanged
 from fairbank.wlm.core.jobs import WlmRun
 from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
 from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus
 
 SIGTERM, SIGKILL = 15, 9
@@ -77,6 +78,8 @@ def worse_status(one: int, other: int) -> int:
 
 
 def _state(status: int) -> str:
+    if status == OUT_OF_MEMORY_STATUS:
+        return "OUT_OF_MEMORY"
     if status & _SIGNAL:
         return "CANCELLED"
     return "FAILED" if status else "COMPLETED"

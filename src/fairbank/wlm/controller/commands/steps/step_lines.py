@@ -16,6 +16,7 @@ from fairbank.wlm.core.jobs import Moment, RunAllocation, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.protocol.commands import RowFilter
+from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
 from fairbank.wlm.protocol.messages import RunUsage
 
 _KIBIBYTE = 1_024
@@ -94,6 +95,8 @@ def tres_of(allocation: RunAllocation, nodes: Collection[str]) -> dict[str, int]
 
 
 def _state(status: int) -> str:
+    if status == OUT_OF_MEMORY_STATUS:
+        return "OUT_OF_MEMORY"
     code, signal = exit_code(status)
     return "CANCELLED" if signal else "FAILED" if code else "COMPLETED"
 
