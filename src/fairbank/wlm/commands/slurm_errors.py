@@ -45,6 +45,7 @@ _BY_FIELD = {
     (NotFound, "account"): "Invalid account or account/partition combination specified",
     (NotFound, "qos"): "Invalid qos specification",
     (Forbidden, "qos"): "Invalid qos specification",
+    (NotFound, "users"): "Invalid user id",
     (NotFound, "reservation"): "Requested reservation is invalid",
     (NotFound, "dependency"): "Job dependency problem",
     (InvalidInput, "dependency"): "Job dependency problem",

@@ -166,6 +166,9 @@ def test_changes_by_scontrol_are_shown(controller: Controller) -> None:
     )
     shown = requests.rows(controller, "reservations", ["name", "nodes", "users"]).rows
     assert shown == [[name, "n1", "root"]]
+    for unknown in ("nobody_like_this", "-root"):
+        with pytest.raises(NotFound, match="there is no user"):
+            controller.request("create", entity="reservation", fields={**fields, "Users": unknown})
     controller.request("delete", entity="reservation", fields={"ReservationName": name})
     with pytest.raises(NotFound):
         controller.request("delete", entity="reservation", fields={"ReservationName": name})

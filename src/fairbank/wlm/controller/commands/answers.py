@@ -16,7 +16,7 @@ from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFoun
 from fairbank.core.slurm_numbers import parse_debug_level
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.rest.server.log import set_debug_level
-from fairbank.unix_users import user_name
+from fairbank.unix_users import find_uid, user_name
 from fairbank.wlm.controller.checks import LiveFacts, check_cluster
 from fairbank.wlm.controller.commands.figures import setting_lines, statistics
 from fairbank.wlm.controller.commands.job_changes import ChangeContext, job_update
@@ -296,6 +296,11 @@ class CommandAnswers:
         reservation = changed_reservation(
             state, request.fields, is_new=is_new, user=user.caller.name, now=self._runner.now()
         )
+        for name in sorted(reservation.users):
+            if find_uid(name) is None:
+                raise NotFound(
+                    f"there is no user {name[:40]!a}", field="Users", remedy="write Users=NAME,NAME"
+                )
         await self._runner.request(user.caller, ev.SetReservation(reservation))
         return {"name": reservation.name}
 
