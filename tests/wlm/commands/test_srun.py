@@ -172,7 +172,7 @@ def test_first_failure_ends_the_step_if_that_is_wished(shell: Shell) -> None:
 def test_step_ends_some_seconds_after_its_first_task(shell: Shell) -> None:
     script = "[ $SLURM_PROCID = 0 ] || exec sleep 600"
     code, _, err = shell.run("srun", "-n", "2", "-W", "1", *sh(script))
-    assert code == 128 + signal.SIGTERM
+    assert code == 128 + signal.SIGKILL
     assert "srun: First task exited 1s ago" in err
 
 
@@ -234,11 +234,12 @@ def test_tasks_may_have_programs_of_their_own(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("0 true\n", "has no program for task 1"),
-        ("x true\n", "line 1: 'x' is no task"),
-        ("0\n", "line 1: there is no program"),
-        ("0-1 true\n1 false\n", "line 2: task 1 has a program already"),
-        ("0 'true\n", "line 1: No closing quotation"),
+        ("0 true\n", "Configuration file programs invalid, no record for task id 1"),
+        ("x true\n", "Invalid task range specification (x)"),
+        ("0\n", "Line 1 of configuration file programs invalid"),
+        ("0-1 true\n1 false\n", "Duplicate record for task 1"),
+        ("0-2 true\n", "Invalid task id, 2 >= ntasks"),
+        ("0 'true\n", "No closing quotation"),
         (None, "No such file"),
     ],
 )

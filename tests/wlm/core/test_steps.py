@@ -104,8 +104,11 @@ def test_step_waits_for_others_unless_it_shares_cores() -> None:
     assert isinstance(busy, Unavailable)
     assert (busy.message, busy.field) == (BUSY, "busy")
     assert ranks(world.step(job, tasks=1, overlap=True)) == {"n0": (0,)}
-    assert ranks(world.step(job, tasks=9, overcommit=True))["n0"] == (0, 1, 2, 3, 4)
+    other = world.step(job, tasks=9, overcommit=True)
+    assert ranks(other)["n0"] == (0, 1, 2, 3, 4)
     world.end_step(first, "n0")
+    assert isinstance(world.step(job, tasks=1), Unavailable)
+    world.end_step(other, "n0")
     assert ranks(world.step(job, tasks=1)) == {"n0": (0,)}  # n1 has not ended
 
 
@@ -116,7 +119,7 @@ def test_step_waits_for_others_unless_it_shares_cores() -> None:
         ({"nodes": 3}, Conflict, "nodes"),
         ({"tasks": 3, "cpus_per_task": 3}, Conflict, "tasks"),
         ({"named": ("n7",)}, InvalidInput, "nodelist"),
-        ({"relative": 2}, InvalidInput, "relative"),
+        ({"relative": 2}, Conflict, "nodes"),
     ],
 )
 def test_step_that_its_job_cannot_hold_is_refused(

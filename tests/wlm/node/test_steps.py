@@ -96,6 +96,12 @@ def test_step_is_ended_and_signalled_alone(node: RunningNode, run: Run) -> None:
     assert node.controller.states(run)[-1] == "running"
 
 
+def test_signal_during_the_start_of_a_step_reaches_its_tasks(node: RunningNode, run: Run) -> None:
+    node.start_step(run, "exec sleep 600")
+    node.controller.ask(EndStep(run=run, step=0, number=signal.SIGUSR1), Accepted)
+    assert node.controller.wait_for_step(run, 0).status == signal.SIGUSR1
+
+
 def test_step_and_its_output_outlive_a_killed_node_daemon(node: RunningNode, run: Run) -> None:
     node.start_step(run, "echo one; read line; echo two; exit 5")
     with attach(node, run, wants_input=True) as reader:

@@ -41,6 +41,21 @@ def node_range(job: Mapping[str, Any]) -> NodeRange:
     return NodeRange(least or 1, most)
 
 
+def step_nodes(job: Mapping[str, Any]) -> NodeRange:
+    """Return the number of nodes of a step: at most one for each task."""
+    given, tasks = named_nodes(job), requested_tasks(job)
+    return NodeRange(tasks, tasks) if tasks and tasks < given.least else given
+
+
+def tasks_per_node_of_step(job: Mapping[str, Any]) -> int | None:
+    """Return --ntasks-per-node, unless the numbers of tasks and nodes contradict it."""
+    per_node: int | None = job.get("ntasks-per-node")
+    tasks = requested_tasks(job)
+    if per_node and tasks and "nodes" in job and tasks != per_node * step_nodes(job).least:
+        return None
+    return per_node
+
+
 def required_hosts(job: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the nodes of --nodelist; of several, as many as there are tasks."""
     return _hosts(job)[: requested_tasks(job)]

@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
@@ -57,6 +57,24 @@ def submit_job(name: str, line: SubmissionWords) -> int:
         return _wait(name, controller, answer.job) if "wait" in options else 0
 
 
+def print_warnings(name: str, options: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """Print what is otherwise than requested, unless the command is quiet.
+
+    Args:
+        name: sbatch, srun or salloc.
+        options: texts of its options, by long name.
+        values: values of its options.
+    """
+    if "quiet" in options:
+        return
+    tasks, nodes = requested_tasks(values), named_nodes(values).least
+    if tasks is not None and tasks < nodes:
+        what = f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
+        print(f"{name}: warning: {what}", file=sys.stderr)
+    for option in sorted(options.keys() & NO_EFFECT):
+        print(f"{name}: --{option} has no effect", file=sys.stderr)
+
+
 def job_to_submit(
     name: str, line: SubmissionWords, script: bytes | None = None
 ) -> requests.JobToSubmit:
@@ -75,6 +93,7 @@ def job_to_submit(
     options = merged_options(
         [
             script_options(script, line.script or "script") if name == "sbatch" else {},
+            {"job-name": "interactive"} if name == "salloc" else {},
             variable_options(name, os.environ),
             line.options,
         ]
@@ -82,13 +101,7 @@ def job_to_submit(
     check_supported(options)
     read_host_files(options)
     values = checked_values(name, options)
-    if "quiet" not in options:
-        tasks, nodes = requested_tasks(values), named_nodes(values).least
-        if tasks is not None and tasks < nodes:
-            what = f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
-            print(f"{name}: warning: {what}", file=sys.stderr)
-        for option in sorted(options.keys() & NO_EFFECT):
-            print(f"{name}: --{option} has no effect", file=sys.stderr)
+    print_warnings(name, options, values)
     return requests.JobToSubmit(
         script=script,
         options=options,

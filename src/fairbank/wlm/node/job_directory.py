@@ -81,12 +81,13 @@ class JobDirectories:
             seconds: time until the time limit of its job; None: it has none.
         """
         path = self.step_path(start.run, start.step)
+        title = f"STEP {start.run.job_id}.{start.step} ON {self._node}"
         step = Step(
             **{field: getattr(start, field) for field in _OF_STEP},
             tasks=[StepTask(*msgspec.structs.astuple(task)) for task in start.tasks],
             seconds=seconds,
             kill_wait=kill_wait,
-            title=f"STEP {start.run.job_id}.{start.step} ON {self._node}",
+            title="" if start.node_index else title,  # one line for all nodes, as in Slurm
         )
         ranks = ",".join(str(task.rank) for task in start.tasks)
         environment = self._environment(start.environment, start.node_index, ranks)

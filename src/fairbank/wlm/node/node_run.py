@@ -209,11 +209,16 @@ class NodeRun:
         task.add_done_callback(self._step_tasks.discard)
 
     async def end_step(self, request: EndStep) -> None:
-        """End a step, or signal its tasks. One that has ended stays as it is."""
+        """End a step, or signal its tasks, as soon as it has started.
+
+        One that has ended stays as it is.
+        """
         step = self.steps.get(request.step)
         if step is None or step.status.end is not None:
             return
-        if request.number:
+        if request.number and not step.process.is_connected:
+            step.process.signals.append(request.number)
+        elif request.number:
             await step.process.signal(request.number, only_script=True)
         else:
             await step.process.end(0.0, request.reason)

@@ -24,7 +24,8 @@ class StepProcess:
 
     Invariants: `_start` is the identity of the step daemon, None until its tasks are executed;
     `_connection` is None while there is no step daemon. `end_request` has the seconds and the
-    reason of the last request to end the step; it is sent when there is a step daemon.
+    reason of the last request to end the step; it is sent when there is a step daemon, and so are
+    `signals` to the tasks.
     `kill_seconds` are those since the first SIGKILL, as the step daemon said last.
     """
 
@@ -34,6 +35,7 @@ class StepProcess:
         self.usage = RunUsage()
         self.kill_seconds = 0.0
         self.end_request: tuple[float | None, str] | None = None
+        self.signals: list[int] = []
         self._start: StepStart | None = None
         self._connection: StepConnection | None = None
 
@@ -88,6 +90,8 @@ class StepProcess:
             self._start = read_start(str(self._directory))
             self._connection = connection
             note_running(state["script"])
+            for number in self.signals:
+                await self.signal(number, only_script=True)
             if self.end_request is not None:
                 await self._send_end(connection, *self.end_request)
         except Unavailable:

@@ -218,7 +218,14 @@ def _execute(arguments: Sequence[str], environment: dict[bytes, bytes]) -> NoRet
         if error.errno == errno.ENOENT:
             with suppress(OSError), open(what, errors="replace") as script:
                 what = f"bad interpreter({script.readline().removeprefix('#!').strip()})"
-        hint = " (its file system may be mounted noexec)" if error.errno == errno.EACCES else ""
+        hint = " (its file system may be mounted noexec)" if _may_be_noexec(what, error) else ""
         line = f"slurmstepd: error: execve(): {what}: {error.strerror}{hint}\n"
         os.write(2, line.encode(errors="surrogateescape"))
         os._exit(error.errno or JOB_FAULT_CODE)
+
+
+def _may_be_noexec(path: str, error: OSError) -> bool:
+    """Return True if only the file system can have forbidden to execute a file."""
+    if error.errno != errno.EACCES or not os.path.isfile(path):
+        return False
+    return os.stat(path).st_mode & 0o111 != 0

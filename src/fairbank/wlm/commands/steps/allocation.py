@@ -67,7 +67,8 @@ def allocate(
         raise Revoked
     if name == "salloc" and not is_quiet:
         _say(name, f"Granted job allocation {number}")
-    return number, dict(started.environment)
+    own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
+    return number, {**started.environment, **own}
 
 
 def _wait(
@@ -121,8 +122,8 @@ def run_command(words: list[str], environment: dict[str, str]) -> int:
         try:
             os.execvpe(command[0], command, own)  # noqa: S606
         except OSError as error:
-            _say("salloc", f"error: Unable to exec command {command[0]!r}: {error.strerror}")
-            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+            _say("salloc", f'error: Unable to find command "{command[0]}": {error.strerror}')
+            os._exit(1)
     status = os.waitpid(pid, 0)[1]
     signal.signal(signal.SIGINT, before)
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

@@ -12,13 +12,14 @@ from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.submission.file_patterns import expand_pattern
-from fairbank.core.submission.support import NO_EFFECT, check_supported
+from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
+from fairbank.core.submission.support import check_supported
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands import job_submission as submission
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
-from fairbank.wlm.commands.slurm_errors import print_failure
+from fairbank.wlm.commands.slurm_errors import print_error, print_failure
 from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
 from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
@@ -29,6 +30,9 @@ BUSY_SECONDS = 0.1, 5.0
 """First and longest pause between two attempts to create a step that must wait."""
 _OF_TASK = re.compile(r"%\d*[tnN]")
 _OWN_FILES = ("output", "error", "input")
+_OWN_SENTENCES = ("nodes", "tasks-of-hosts")
+"""Fields of errors whose message is a sentence of srun, not of slurmctld."""
+_STREAMS = {OUTPUT: "stdout", ERRORS: "stderr"}
 
 
 def run_step(line: SubmissionWords) -> int:
@@ -42,10 +46,11 @@ def run_step(line: SubmissionWords) -> int:
     check_supported(options)
     submission.read_host_files(options)
     values = submission.checked_values("srun", options)
-    for option in sorted(options.keys() & NO_EFFECT) if "quiet" not in options else ():
-        print(f"srun: --{option} has no effect", file=sys.stderr)
     with Controller() as controller:
         if "jobid" in values:
+            submission.print_warnings("srun", options, values)
+            if "quiet" not in options:
+                _print_ignored_count(values)
             return _run(controller, line, options, values)
         try:
             number, variables = allocate(controller, "srun", line)
@@ -58,6 +63,18 @@ def run_step(line: SubmissionWords) -> int:
         finally:
             complete(controller, "srun", number, code)
         return code
+
+
+def _print_ignored_count(values: Mapping[str, Any]) -> None:
+    """Print that the numbers of tasks and nodes contradict --ntasks-per-node."""
+    count, nodes = values.get("ntasks-per-node"), step_nodes(values).least
+    if count is not None and tasks_per_node_of_step(values) is None:
+        print(
+            f"srun: warning: can't honor --ntasks-per-node set to {count} which doesn't match the"
+            f" requested tasks {values['ntasks']} with the number of requested nodes {nodes}."
+            " Ignoring --ntasks-per-node.",
+            file=sys.stderr,
+        )
 
 
 def _run(
@@ -73,33 +90,45 @@ def _run(
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
     has_terminal = "pty" in options
-    arguments, programs = [_program(line.script or ""), *line.arguments], {}
+    directory = values.get("chdir") or submission.working_directory()
+    arguments, programs = [_program(line.script or "", directory), *line.arguments], {}
     if "multi-prog" in options:
         own = read_programs(line.script or "", values.get("ntasks", 1))
-        programs = {rank: [_program(words[0]), *words[1:]] for rank, words in own.items()}
+        programs = {
+            rank: [_program(words[0], directory), *words[1:]] for rank, words in own.items()
+        }
         arguments = programs[0]
     step = requests.StepToStart(
         options=options,
         arguments=arguments,
         programs=programs,
-        directory=values.get("chdir") or submission.working_directory(),
+        directory=directory,
         environment=job_environment(os.environb, options.get("export"), from_login=False),
         umask=submission.own_umask(),
         limits={limit: submission.soft_limit(limit) for limit in submission.LIMITS},
-        input=os.devnull if files["input"].lower() == "none" else "",
+        input=_input_of_tasks(files["input"]),
         input_rank=int(files["input"]) if files["input"].isdecimal() else None,
         terminal=_terminal_size() if has_terminal else (),
         submit_line=" ".join(("srun", *line.words)),
     )
+    stdin = None if step.input else _input(files["input"])
     try:
         started = _create(controller, values["jobid"], step, options, values)
     except FairbankError as error:
         job = values["jobid"]
-        print_failure("srun", error, f"srun: error: Unable to create step for job {job}: ")
+        if error.field in _OWN_SENTENCES:
+            print_error("srun", error)
+        else:
+            print_failure("srun", error, f"srun: error: Unable to create step for job {job}: ")
         return 1
     ranks = sum(len(node.ranks) for node in started.nodes)
+    try:
+        descriptors = _descriptors(files, options, started)
+    except FairbankError:
+        requests.end_step(controller, started)
+        raise
     output = StepOutput(
-        _descriptors(files, options, started),
+        descriptors,
         ranks,
         has_labels="label" in options,
         is_buffered=not ("unbuffered" in options or has_terminal),
@@ -110,7 +139,6 @@ def _run(
         has_terminal=has_terminal,
         is_quiet="quiet" in options,
     )
-    stdin = None if step.input else _input(files["input"])
     followed = StepRun(controller, started, output, stdin, behaviour)
     if not has_terminal:
         return followed.follow()
@@ -134,7 +162,7 @@ def _create(
         except Unavailable as error:
             if error.field != "busy" or (ends is not None and time.monotonic() >= ends):
                 raise
-            if not is_printed:
+            if not is_printed and ends is None:
                 what = f"Job {job} step creation temporarily disabled, retrying"
                 print(f"srun: {what} ({error.message})", file=sys.stderr, flush=True)
             is_printed = True
@@ -146,9 +174,9 @@ def _create(
         pause = min(2 * pause, BUSY_SECONDS[1])
 
 
-def _program(name: str) -> str:
+def _program(name: str, directory: str) -> str:
     """Return the path of a program; its name if there is none, so that the task says so."""
-    return name if "/" in name else shutil.which(name) or name
+    return os.path.join(directory, name) if "/" in name else shutil.which(name) or name
 
 
 def _descriptors(
@@ -171,7 +199,10 @@ def _descriptors(
             "x": os.environ.get("SLURM_JOB_NAME", ""),
         }
         path = expand_pattern(pattern, symbols, field=f"--{name}")
-        descriptors[kind] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | mode, 0o666)
+        try:
+            descriptors[kind] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | mode, 0o666)
+        except OSError as error:
+            raise _not_opened(_STREAMS[kind], path, error) from error
         if name == "output" and not files["error"]:
             descriptors[ERRORS] = descriptors[OUTPUT]
     return descriptors
@@ -184,9 +215,18 @@ def _input(text: str) -> int:
     try:
         return os.open(text, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise InvalidInput(
-            f"Could not open stdin file: {text}: {error.strerror}", field="--input"
-        ) from error
+        raise _not_opened("stdin", text, error) from error
+
+
+def _input_of_tasks(text: str) -> str:
+    """Return the pattern of the files that the tasks read; empty if they read that of srun."""
+    if text.lower() == "none":
+        return os.devnull
+    return text if _OF_TASK.search(text) else ""
+
+
+def _not_opened(stream: str, path: str, error: OSError) -> InvalidInput:
+    return InvalidInput(f"Could not open {stream} file: {path}: {error.strerror}", field="file")
 
 
 def _terminal_size() -> tuple[int, int]:

@@ -55,7 +55,8 @@ class StepOutput:
         label = b"%*d: " % (self._width, rank)
         # Not at carriage returns, as splitlines does.
         *lines, last = text.split(b"\n")
-        return b"".join(label + line + b"\n" for line in lines) + (label + last if last else b"")
+        # The label of another task must not follow on the same line.
+        return b"".join(label + line + b"\n" for line in (*lines, *([last] if last else ())))
 
     def _write(self, kind: int, data: bytes) -> None:
         while data:

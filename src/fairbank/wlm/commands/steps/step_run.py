@@ -24,6 +24,8 @@ from fairbank.wlm.protocol.frames import Frame
 _FORWARDED = tuple(getattr(signal, f"SIG{name}") for name in "HUP QUIT TERM USR1 USR2 CONT".split())
 _ABORT_SECONDS = 1.0  # within which a second Ctrl-C is sent to the tasks
 _CHUNK = 32 * 1024
+_ENDING = signal.SIGTERM, signal.SIGKILL
+"""Signals of which Slurm says that a step was ended by force."""
 
 
 class StepOptions(NamedTuple):
@@ -42,8 +44,9 @@ class StepOptions(NamedTuple):
 class StepRun:
     """Step that runs, until all of its tasks have ended.
 
-    Invariants: `_running` are the ranks of the tasks that have not ended. `_exits` have the ends
-    that are not printed yet, with their node and status. `_code` is the highest exit code.
+    Invariants: `_running` are the ranks of the tasks that have not ended, `_failed` those of tasks
+    that have failed. `_exits` have the ends that are not printed yet, with their node and status.
+    `_code` is the highest exit code. `_was_forced`: a signal that ends steps has ended a task.
     """
 
     def __init__(
@@ -60,11 +63,13 @@ class StepRun:
         self._running = {rank for node in step.nodes for rank in node.ranks}
         self._tasks = len(self._running)
         self._exits: dict[tuple[str, int], list[int]] = {}
+        self._failed: set[int] = set()
+        self._was_forced = False
         self._code = 0
         self._ends_at: float | None = None
         self._interrupted_at = -_ABORT_SECONDS
         self._interrupts = 0
-        self._is_ending = False
+        self._is_ending = self._is_killing = False
         self._selector = selectors.PollSelector()  # epoll takes no files
         self._streams: list[StepStream] = []
 
@@ -89,6 +94,8 @@ class StepRun:
             self._tell_exits()
             self._end_in_time()
         self._tell_exits()
+        if self._was_forced and not self._is_killing:
+            self._say(f"Force Terminated {self._step}")
         return self._code
 
     def _check(self) -> None:
@@ -163,6 +170,9 @@ class StepRun:
     def _note_exit(self, node: str, frame: Frame) -> None:
         status = exit_status(frame)
         self._running.discard(frame.number)
+        if status:
+            self._failed.add(frame.number)
+        self._was_forced |= os.WIFSIGNALED(status) and os.WTERMSIG(status) in _ENDING
         self._exits.setdefault((node, status), []).append(frame.number)
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         self._code = max(self._code, code)
@@ -171,7 +181,7 @@ class StepRun:
         """Print how tasks have ended, as Slurm does, and end the others if that is wished."""
         exits, self._exits = self._exits, {}
         for (node, status), ranks in exits.items():
-            if status and not self._options.is_quiet:
+            if status:
                 self._print(f"error: {node}: {_tasks(ranks)}: {_words(status)}")
         if not self._running or not exits:
             return
@@ -183,20 +193,25 @@ class StepRun:
     def _end_in_time(self) -> None:
         if self._ends_at is not None and time.monotonic() >= self._ends_at and self._running:
             self._ends_at = None
-            self._print(f"First task exited {self._options.wait_seconds}s ago")
+            self._say(f"First task exited {self._options.wait_seconds}s ago")
             self._print_state()
-            self._end("Terminating")
+            self._end("Terminating", signal.SIGKILL)
 
     def _pause(self) -> float | None:
         return None if self._ends_at is None else max(self._ends_at - time.monotonic(), 0)
 
-    def _end(self, word: str) -> None:
+    def _end(self, word: str, number: int = 0) -> None:
+        """End the step; with the signal SIGKILL at once."""
         if self._is_ending:
             return
-        self._is_ending = True
-        self._print(f"{word} {self._step}")
+        self._is_ending, self._is_killing = True, number == signal.SIGKILL
+        self._say(f"{word} {self._step}")
         try:
-            requests.end_step(self._controller, self._step)
+            requests.end_step(self._controller, self._step, number)
+            if self._is_killing:
+                seconds = int(requests.settings(self._controller)["KillWait"].split()[0]) + 2
+                what = f"Waiting up to {seconds} seconds for job step to finish."
+                self._say(f"Job step aborted: {what}")
         except FairbankError as error:
             self._print(f"error: {error.message}")
 
@@ -217,10 +232,10 @@ class StepRun:
         is_early, self._interrupted_at = now - self._interrupted_at < _ABORT_SECONDS, now
         self._interrupts = self._interrupts + 1 if is_early else 1
         if self._interrupts == 1:
-            self._print("interrupt (one more within 1 sec to abort)")
+            self._say("interrupt (one more within 1 sec to abort)")
             self._print_state()
         elif self._interrupts == 2:
-            self._print(f"sending Ctrl-C to {self._step}")
+            self._say(f"sending Ctrl-C to {self._step}")
             self._send(signal.SIGINT)
         else:
             self._end("forcing job termination:")
@@ -237,10 +252,16 @@ class StepRun:
             self._streams[0].send(frames.WINDOW_SIZE, 0, struct.pack("!HH", rows, columns))
 
     def _print_state(self) -> None:
-        ended = set(range(self._tasks)) - self._running
-        for ranks, word in ((self._running, "running"), (ended, "exited")):
+        ended = set(range(self._tasks)) - self._running - self._failed
+        states = {"running": self._running, "exited abnormally": self._failed, "exited": ended}
+        for word, ranks in states.items():
             if ranks:
-                self._print(f"{self._step} {_tasks(sorted(ranks))}: {word}")
+                self._say(f"{self._step} {_tasks(sorted(ranks))}: {word}")
+
+    def _say(self, text: str) -> None:
+        """Print what is no error, unless srun is quiet."""
+        if not self._options.is_quiet:
+            self._print(text)
 
     def _print(self, text: str) -> None:
         line_end = "\r\n" if self._options.has_terminal else "\n"

@@ -65,7 +65,6 @@ def start_step_message(
         arguments=launch.arguments,
         environment=(*launch.environment, *to_entries(step_variables(step, grant))),
         directory=launch.directory,
-        input=_path(launch, launch.input, {}),
         append=launch.append,
         input_rank=launch.input_rank,
         terminal=launch.terminal,
@@ -99,6 +98,7 @@ def _tasks(
                 launch.programs.get(rank, ()),
                 # More tasks than cores: all have all of them.
                 tuple(own if len(own) == per_task and not step.request.overcommit else cpus),
+                input=_path(launch, launch.input, symbols),
                 output=_path(launch, launch.output, symbols),
                 error=_path(launch, launch.error, symbols),
             )

@@ -21,11 +21,11 @@ StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
 class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request of a step.
 
-    `nodes` None: as many as its tasks can use. `named` are nodes that it must have, with
-    distribution "arbitrary" the node of each task. `relative` is the number of its first node
-    within the job. `plane` is the number of tasks that stay together. `exact`: it takes the cores
-    that it asks for, and not all of its nodes. `overlap`: it shares them with other steps.
-    `overcommit`: a core may have several tasks.
+    `nodes` None: as many as its tasks can use; at most `nodes_max`, if there are so many. `named`
+    are nodes that it must have, with distribution "arbitrary" the node of each task. `relative` is
+    the number of its first node within the job. `plane` is the number of tasks that stay together.
+    `exact`: it takes the cores that it asks for, and not all of its nodes. `overlap`: it shares
+    them with other steps. `overcommit`: a core may have several tasks.
     """
 
     name: str = ""
@@ -33,6 +33,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_task: int = 1
     tasks_per_node: int | None = None
     nodes: int | None = None
+    nodes_max: int | None = None
     named: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     relative: int | None = None
@@ -45,7 +46,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shares(self) -> bool:
-        """True if it may have cores of other steps."""
+        """True if it may have cores that other steps have."""
         return self.overlap or self.overcommit
 
 
@@ -142,15 +143,19 @@ def place_step(
         if free[grant.binding.node]
         and (request.exact or len(free[grant.binding.node]) == len(whole[grant.binding.node]))
     ]
-    chosen, is_busy = usable[:most], len(usable) < len(grants)
+    # Named nodes are chosen first, but the tasks follow the order of the job.
+    chosen = sorted(usable[:most], key=allocation.grants.index)
+    is_busy = any(len(free[name]) < len(cores) for name, cores in whole.items())
     needed = request.nodes or 1
     if len(chosen) < needed:
-        raise _busy() if is_busy and needed <= len(grants) else _too_many("nodes", needed, grants)
+        if is_busy and needed <= len(grants):
+            raise _busy()
+        raise _too_few(request, needed, len(allocation.grants))
     fitting = [_fitting(request, len(free[grant.binding.node]) * threads) for grant in chosen]
     tasks = request.tasks or len(chosen) * (request.tasks_per_node or 1)
     if sum(fitting) < tasks and not request.overcommit:
         at_best = sum(_fitting(request, len(whole[one.binding.node]) * threads) for one in grants)
-        raise _busy() if is_busy and tasks <= at_best else _too_many("tasks", tasks, grants)
+        raise _busy() if is_busy and tasks <= at_best else _too_many(tasks, grants)
     if request.nodes is None and not request.named:
         chosen, fitting = chosen[:tasks], fitting[:tasks]
     names = [grant.binding.node for grant in chosen]
@@ -181,11 +186,7 @@ def _candidates(request: StepRequest, allocation: RunAllocation) -> list[NodeGra
         )
     if request.relative is not None:
         if request.relative >= len(grants):
-            raise InvalidInput(
-                f"the job has no node number {request.relative}",
-                field="relative",
-                remedy=f"it has {len(grants)}, numbered from 0",
-            )
+            raise _too_few(request, request.nodes or 1, len(grants))
         grants = grants[request.relative :]
     grants = [grant for grant in grants if grant.binding.node not in request.excluded]
     # Named nodes come first; with "arbitrary" or as many nodes as named ones there are no others.
@@ -201,7 +202,7 @@ def _taken_cores(others: Iterable[WlmStep], request: StepRequest) -> Mapping[str
     """Return the cores by node that the step must leave to others."""
     taken: dict[str, set[int]] = {}
     for step in others:
-        if not (request.shares or step.request.shares):
+        if not (request.shares or step.request.overlap):
             for grant in step.grants:
                 if grant.node in step.left:
                     taken.setdefault(grant.node, set()).update(grant.cores)
@@ -210,7 +211,7 @@ def _taken_cores(others: Iterable[WlmStep], request: StepRequest) -> Mapping[str
 
 def _most_nodes(request: StepRequest, available: int) -> int:
     if request.nodes is not None:
-        return request.nodes
+        return request.nodes_max or request.nodes
     if request.tasks is not None and request.tasks_per_node is not None:
         return -(-request.tasks // request.tasks_per_node)
     return available
@@ -223,16 +224,25 @@ def _fitting(request: StepRequest, cpus: int) -> int:
 
 
 def _busy() -> Unavailable:
-    return Unavailable(BUSY, field="busy", remedy="wait until other steps have ended")
+    return Unavailable(BUSY, field="busy")
 
 
-def _too_many(what: str, wanted: int, grants: Sequence[NodeGrant]) -> Conflict:
+def _too_many(tasks: int, grants: Sequence[NodeGrant]) -> Conflict:
     cpus = sum(grant.cpus for grant in grants)
     return Conflict(
-        f"the step asks for {wanted} {what}, and its job has {cpus} CPUs on {len(grants)} nodes",
-        field=what,
+        f"the step asks for {tasks} tasks, and its job has {cpus} CPUs on {len(grants)} nodes",
+        field="tasks",
         remedy="ask for fewer, or use --overcommit",
     )
+
+
+def _too_few(request: StepRequest, needed: int, count: int) -> Conflict:
+    first = request.relative
+    text = f"Only allocated {count} nodes asked for {needed}"
+    if first is not None:
+        what = "--relative and --nodes option incompatible with count of allocated nodes"
+        text = f"{what} ({first}+{needed}>{count})"
+    return Conflict(text, field="nodes", remedy="ask for fewer")
 
 
 def task_counts(fitting: Sequence[int], tasks: int) -> list[int]:

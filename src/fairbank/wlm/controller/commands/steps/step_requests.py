@@ -8,9 +8,9 @@ from typing import Any, cast
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.core.submission.options import read_values
-from fairbank.core.submission.resources import node_range
+from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
-from fairbank.core.submission.values import Distribution
+from fairbank.core.submission.values import Distribution, NodeRange
 from fairbank.wlm.controller.commands.submissions import check_words
 from fairbank.wlm.controller.nodes.step_start import StepLaunch
 from fairbank.wlm.core.events import CreateStep
@@ -58,27 +58,31 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
 def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> StepRequest:
     shape: Distribution = values.get("distribution", Distribution("block"))
     named = tuple(expand(values.get("nodelist", ""), field="--nodelist"))
-    if shape.kind == "arbitrary" and not named:
-        raise InvalidInput(
-            "the distribution arbitrary needs the node of each task",
-            field="--distribution",
-            remedy="name them with --nodelist",
-        )
     tasks = values.get("ntasks")
+    is_arbitrary = shape.kind == "arbitrary"
+    if is_arbitrary and len(named) != (tasks or len(named) or 1):
+        raise InvalidInput(
+            f"You asked for {tasks or 1} tasks but hostlist specified {len(named)} nodes",
+            field="tasks-of-hosts",
+            remedy="name the node of each task with --nodelist",
+        )
     if (tasks or 0) > TASKS_MAX:
         raise InvalidInput(
             f"{tasks:,} tasks are too many for one step",
             field="--ntasks",
             remedy=f"at most {TASKS_MAX:,}",
         )
-    has_nodes = "nodes" in values
+    distinct = tuple(dict.fromkeys(named))
+    nodes = NodeRange(len(distinct), len(distinct)) if is_arbitrary else step_nodes(values)
+    has_nodes = is_arbitrary or "nodes" in values
     return StepRequest(
         name=values.get("job-name") or (request.arguments or ("",))[0].rpartition("/")[2],
-        tasks=tasks,
+        tasks=tasks or (len(named) if is_arbitrary else None),
         cpus_per_task=values.get("cpus-per-task", 1),
-        tasks_per_node=values.get("ntasks-per-node"),
-        nodes=node_range(values).least if has_nodes else None,
-        named=named if shape.kind == "arbitrary" else tuple(dict.fromkeys(named)),
+        tasks_per_node=tasks_per_node_of_step(values),
+        nodes=nodes.least if has_nodes else None,
+        nodes_max=nodes.most if has_nodes else None,
+        named=named if is_arbitrary else distinct,
         excluded=tuple(expand(values.get("exclude", ""), field="--exclude")),
         relative=values.get("relative"),
         distribution=cast("StepDistribution", shape.kind),
