@@ -68,7 +68,7 @@ ON_THE_HOST = {
     "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
     "cluster up", "cluster down", "cluster status", "env",
 }  # fmt: skip
-SHORT_COMMANDS = {"run", "log", "wait", "cancel"}
+SHORT_COMMANDS = {"run", "log", "wait", "cancel", "warn"}
 """These answer in a line, or with the output of a job."""
 IMPORTS = {"import csv", "storage import"}
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}

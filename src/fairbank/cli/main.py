@@ -85,6 +85,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("log", "commands.queue.log", "print the output of a job"),
         ("wait", "commands.queue.wait", "wait until jobs have ended"),
         ("cancel", "commands.queue.cancel", "cancel jobs"),
+        ("warn", "commands.queue.warn", "have a process signalled before the end of its job"),
     ),
     "On the bank's host": (
         ("init", "commands.admin.server:INIT", "create a bank, or migrate an older one"),

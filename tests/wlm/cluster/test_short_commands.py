@@ -140,6 +140,38 @@ def test_waiting_survives_a_killed_controller(cluster: LiveCluster) -> None:
     assert (printed, waiting.returncode) == (f"job {number}: COMPLETED\n", 0)
 
 
+def test_process_of_a_job_is_warned_before_its_end(cluster: LiveCluster) -> None:
+    """The limit is nearer than the warning, so that it is due at once."""
+    script = f"trap 'exit 7' USR1; {FAIRBANK} warn USR1@3600; while :; do sleep 0.1; done"
+    started = cluster.run("run", "-t", "10m", "--wait", "--", "sh", "-c", script)
+    assert started.returncode == 7
+    output = cluster.run("log", job_of(started)).stdout
+    words = (
+        rf"process \d+ of job {job_of(started)} gets signal 10 3600 s before its end; the limit "
+    )
+    assert re.match(words, output), output
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("USR1@60",), 3, "belongs to no job"),
+        (("USR1@60", "--pid", "1"), 3, "process 1 belongs to no job"),
+        (("B:USR1@60",), 2, "without B and R"),
+        (("NONE@60",), 2, "'NONE@60' is not a signal"),
+        (("65@60",), 2, "'65@60' is not a signal"),
+        (("USR1@70000",), 2, "'USR1@70000' is not a signal"),
+        (("USR1@60", "--pid", "0"), 2, "--pid"),
+    ],
+)
+def test_wrong_warning_is_refused(
+    cluster: LiveCluster, words: tuple[str, ...], code: int, message: str
+) -> None:
+    result = cluster.run("warn", *words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert message in " ".join(result.stderr.split())
+
+
 def test_nothing_heavy_is_imported(cluster: LiveCluster) -> None:
     process = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", START, "run", "--", "true"],

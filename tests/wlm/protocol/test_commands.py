@@ -69,6 +69,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "complete": {"job": 7, "status": 256},
     "processes": {"job": "7_1"},
     "job-of-process": {"pid": 4},
+    "warn-process": {"pid": 4, "signal": 10, "before": 60},
     "reconfigure": {},
     "set-debug": {"level": "debug", "nodes": "n1"},
     "shutdown": {},

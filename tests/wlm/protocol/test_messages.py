@@ -37,6 +37,7 @@ from fairbank.wlm.protocol.messages import (
     StepStatus,
     TaskStart,
     UsageReport,
+    WarnProcess,
     decode_message,
     encode_message,
 )
@@ -82,6 +83,7 @@ EXAMPLES = [
     NotifyJob(run=RUN, text="t"),
     ListProcesses(run=RUN),
     FindJob(pid=1),
+    WarnProcess(run=RUN, pid=1, number=10, seconds=60.0),
     STATUS,
     Registration(
         node="n",

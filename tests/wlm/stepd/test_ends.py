@@ -124,6 +124,24 @@ def test_warning_comes_before_the_time_limit(start_step: StartStep) -> None:
     assert step.lines() == ["warned"]
 
 
+def test_only_the_process_that_asked_is_warned_and_only_once(start_step: StartStep) -> None:
+    child = "trap 'echo warned' USR1; echo \\$\\$; until [ -e go ]; do sleep 0.02; done"
+    step = start_step(f'sh -c "{child}" &\nsh -c "{child}" &\nwait', seconds=600)
+    first, second = map(int, step.wait_for_lines(2))
+
+    def warn(pid: int, seconds: float) -> dict[str, object]:
+        number = int(signal.SIGUSR1)
+        return step.request({"kind": "warn", "pid": pid, "number": number, "seconds": seconds})
+
+    assert (warn(first, 650.0), warn(second, 60.0)) == ({}, {})
+    assert step.wait_for_lines(3)[2] == "warned"
+    step.request({"kind": "end", "seconds": 500.0, "reason": TIME_LIMIT})  # due again, if kept
+    assert "has ended" in str(warn(os.getpid(), 1.0)["error"])
+    (step.directory / "go").touch()
+    assert step.wait().status == 0
+    assert step.lines()[2:] == ["warned"]
+
+
 def test_signal_goes_to_the_script_alone_or_to_all(start_step: StartStep) -> None:
     step = start_step(
         "trap 'echo script' USR1\n"

@@ -25,6 +25,7 @@ MEMORY_MAX = 2**31 - 1
 """Largest size of memory, in MiB."""
 TIME_MAX = 2**31 - 60
 """Longest time limit, in seconds. Slurm rounds up to minutes in 32 bits: more becomes negative."""
+_SIGNAL_MAX = 64  # of Linux
 _DIGITS = re.compile(r"\d+", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})([km]?)(?:-(\d{1,9})([km]?))?", re.ASCII | re.IGNORECASE)
 _NODE_FACTORS = {"": 1, "k": 1024, "m": 1024**2}
@@ -239,7 +240,7 @@ def signal(text: str, field: str) -> WarningSignal:
     name = match[2].upper() if match else ""
     number = _SIGNAL_NUMBERS.get(name, int(name) if name.isdigit() else 0)
     seconds = int(match[3] or 60) if match else 0
-    if match is None or number == 0 or seconds > 65_535:
+    if match is None or not 0 < number <= _SIGNAL_MAX or seconds > 65_535:
         raise InvalidInput(
             f"{text[:40]!a} is not a signal",
             field=field,

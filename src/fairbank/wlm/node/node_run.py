@@ -35,8 +35,9 @@ from fairbank.wlm.protocol.messages import (
     SignalJob,
     StartStep,
     StepStatus,
+    WarnProcess,
 )
-from fairbank.wlm.stepd.processes import Process
+from fairbank.wlm.stepd.processes import Process, process_table
 from fairbank.wlm.stepd.step import read_start, read_step
 
 STORE_SECONDS = 1.0  # pause between two attempts to store an end on a full disk
@@ -247,6 +248,13 @@ class NodeRun:
             for step in self._running_steps():
                 with suppress(Conflict, Unavailable):  # it has just ended
                     await step.process.signal(request.number, only_script=False)
+
+    async def warn(self, request: WarnProcess) -> None:
+        """Have a process signalled before the time limit. Raises Conflict if it is not here."""
+        of_run = self.processes(process_table())
+        step = next((number for number, process in of_run if process.pid == request.pid), None)
+        process = self._script if step is None else self.steps[step].process
+        await process.warn(request.pid, request.number, request.seconds)
 
     async def end(self, request: EndJob) -> None:
         """End the run, or change its time limit; before it has started, as soon as it starts."""

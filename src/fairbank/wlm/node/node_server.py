@@ -49,6 +49,7 @@ from fairbank.wlm.protocol.messages import (
     StartStep,
     StepStatus,
     UsageReport,
+    WarnProcess,
     error_message,
 )
 from fairbank.wlm.stepd.processes import Process, boot_id, process_table
@@ -206,6 +207,8 @@ class NodeServer:
                 )
             case FindJob(pid=pid):
                 return await self._job_of(pid)
+            case WarnProcess(run=run):
+                await self._known(run).warn(message)
             case SetDebug(level=level):
                 set_debug_level(parse_debug_level(level, "level"))
                 _log.info("the debug level is %s", level)

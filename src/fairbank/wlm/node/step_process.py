@@ -149,6 +149,16 @@ class StepProcess:
             raise self.no_processes()
         await self._connection.request(kind="signal", number=number, only_script=only_script)
 
+    async def warn(self, pid: int, number: int, seconds: float) -> None:
+        """Have a process signalled before the time limit. Raises Conflict if it is not here."""
+        if self._connection is None:
+            raise self.no_processes()
+        answer = await self._connection.request(
+            kind="warn", pid=pid, number=number, seconds=float(seconds)
+        )
+        if error := answer.get("error"):
+            raise Conflict(error, field="pid", remedy="name a process of the job")
+
     async def end(self, seconds: float | None, reason: str) -> None:
         """End the step, or change its time limit; before it has started, as soon as it starts.
 

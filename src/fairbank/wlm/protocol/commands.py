@@ -275,6 +275,16 @@ class JobOfProcessRequest(CommandRequest, frozen=True, tag="job-of-process"):
     pid: Annotated[int, msgspec.Meta(ge=1)]
 
 
+class WarnProcessRequest(CommandRequest, frozen=True, tag="warn-process"):
+    """Signal to a process of a job, `before` seconds before the time limit. Answer: that of
+    `job-of-process`.
+    """
+
+    pid: Annotated[int, msgspec.Meta(ge=1)]
+    signal: Annotated[int, msgspec.Meta(ge=1, le=64)]
+    before: Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+
+
 class CheckRequest(CommandRequest, frozen=True, tag="check"):
     """Checks of the live state. Answer: `release`, and `checks` with `what`, `ok` and `remedy`."""
 
@@ -302,7 +312,7 @@ AnyRequest = (
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
     | ReconfigureRequest | SetDebugRequest | ShutdownRequest | CreateStepRequest | EndStepRequest
-    | StepStateRequest | WaitStartRequest | CompleteRequest
+    | StepStateRequest | WaitStartRequest | CompleteRequest | WarnProcessRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

@@ -206,6 +206,15 @@ class FindJob(Message, frozen=True, kw_only=True):
     pid: int
 
 
+class WarnProcess(Message, frozen=True, kw_only=True):
+    """Request to signal a process of a job some seconds before the time limit. Answer: Accepted."""
+
+    run: Run
+    pid: int
+    number: SignalNumber
+    seconds: Seconds
+
+
 class SetDebug(Message, frozen=True, kw_only=True):
     """Debug level of the node daemon until its next start, in Slurm's word. Answer: Accepted."""
 
@@ -338,6 +347,7 @@ AnyMessage = (
     Hello | ErrorMessage | Accepted | StartJob | StartStep | EndStep | ForgetStep | SignalJob
     | EndJob | ForgetRun | PollNode | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug
     | RunStatus | StepStatus | Registration | UsageReport | ProcessList | JobOfProcess
+    | WarnProcess
 )  # fmt: skip
 _decode = msgspec.msgpack.Decoder(AnyMessage).decode
 _encode = msgspec.msgpack.Encoder().encode

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
+from fairbank.wlm.stepd.limit_warnings import LimitWarnings
 from fairbank.wlm.stepd.poller import Poller
 from fairbank.wlm.stepd.processes import (
     Process,
@@ -158,7 +159,7 @@ class StepDaemon:
         self._started = time.monotonic()
         self._end_at = None if step.seconds is None else self._started + step.seconds
         self._end_reason = TIME_LIMIT
-        self._was_warned = step.warning is None
+        self._warnings = LimitWarnings(step.warning)
         self._first = first = next(iter(self._running))
         start = StepStart(boot_id(), os.getpid(), start_time(os.getpid()), first, start_time(first))
         may_start = claim_start(self._directory, start)
@@ -192,7 +193,8 @@ class StepDaemon:
 
     def _milliseconds(self) -> float | None:
         """Return the time until something is due, for `poll`; None: nothing is."""
-        times = [self._end_at, self._kill_at, self._warning_at(), self._streams.due()]
+        times = [self._end_at, self._kill_at, self._streams.due()]
+        times.append(self._warnings.next_at(self._end_at))
         due = min((at for at in times if at is not None), default=None)
         if not self._running and self._kill_at is None:
             return 0
@@ -201,18 +203,13 @@ class StepDaemon:
         # `poll` takes at most 24 days; the loop calls it again.
         return min(max(0.0, due - time.monotonic()), _POLL_SECONDS) * 1_000 + 1
 
-    def _warning_at(self) -> float | None:
-        warning = self._step.warning
-        if self._was_warned or warning is None or self._end_at is None:
-            return None
-        return self._end_at - warning[1]
-
     def _act(self, now: float) -> None:
         """Do what is due."""
-        warning_at = self._warning_at()
-        if warning_at is not None and self._step.warning and now >= warning_at:
-            self._was_warned = True
-            self._signal_tasks(self._step.warning[0])
+        for number, _, process in self._warnings.take_due(self._end_at, now):
+            if process is None:
+                self._signal_tasks(number)
+            else:
+                send_signal([process], number)
         self._streams.act(now)
         if self._kill_at is None and not self._running:
             self._end("", now)  # what the tasks have left behind
@@ -227,7 +224,7 @@ class StepDaemon:
     def _end(self, reason: str, now: float) -> None:
         """Ask all processes to end, and kill them after KillWait."""
         self._announce(reason)
-        self._reason, self._end_at, self._was_warned = reason, None, True
+        self._reason, self._end_at = reason, None
         self._kill_at = now + self._step.kill_wait
         processes = self._processes()
         send_signal(processes, signal.SIGTERM)
@@ -337,6 +334,10 @@ class StepDaemon:
                     self._signal_tasks(number)
                 else:
                     send_signal(self._processes(), number)
+            case {"kind": "warn", "pid": int(pid), "number": int(number), "seconds": float(early)}:
+                process = next((one for one in self._processes() if one.pid == pid), None)
+                if process is None or not self._warnings.add(number, early, process):
+                    return {"error": f"process {pid} has ended, or has too many warnings"}
             case {
                 "kind": "end",
                 "seconds": float() | int() | None as seconds,
@@ -349,7 +350,7 @@ class StepDaemon:
                 if self._kill_at is None:
                     self._end_for_memory(used, limit)
             case _:
-                kinds = "state, signal, end or over_memory"
+                kinds = "state, signal, warn, end or over_memory"
                 return {"error": f"this is not a request to a step daemon: {kinds}"}
         return {}
 

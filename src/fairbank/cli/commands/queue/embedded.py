@@ -70,6 +70,14 @@ class EmbeddedManager:
             if result.error is not None:
                 raise result.error
 
+    def warn(self, pid: int, number: int, seconds: int) -> tuple[str, int | None]:
+        """Have a process signalled some seconds before the end of its job.
+
+        Return the job, and its end by the time limit; None: it has no limit.
+        """
+        answer = self._controller.request("warn-process", pid=pid, signal=number, before=seconds)
+        return answer["job"], answer["ends"]
+
     def quote(self, context: Context, request: Row) -> Row | None:
         """Return the quote of the cluster's own bank; None if it has none. Raises FairbankError."""
         from fairbank.rest.client import Client

@@ -63,6 +63,13 @@ class SlurmManager:
         """Cancel a job. Raises the FairbankError that refuses it."""
         _run("scancel", name)
 
+    def warn(self, pid: int, number: int, seconds: int) -> tuple[str, int | None]:
+        """Raise Unavailable: Slurm signals no single process."""
+        raise Unavailable(
+            "Slurm has no warning for a single process",
+            remedy="submit the job with --signal=USR1@60, or B:USR1@60 for the script alone",
+        )
+
     def quote(self, context: Context, request: Row) -> Row | None:
         """Return the quote of the user's bank; None if there is none. Raises FairbankError."""
         from fairbank.rest.client import Client

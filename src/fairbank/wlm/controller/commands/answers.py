@@ -42,7 +42,6 @@ from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.nodes.node_requests import allocation_variables
 from fairbank.wlm.controller.state_store import digest
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
 from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
 from fairbank.wlm.protocol import commands as cmd
@@ -99,8 +98,6 @@ class CommandAnswers:
             cmd.PingRequest: self._ping,
             cmd.ConfigRequest: self._config,
             cmd.StatisticsRequest: self._statistics,
-            cmd.ProcessesRequest: self._processes,
-            cmd.JobOfProcessRequest: self._job_of_process,
             cmd.CheckRequest: self._check,
             cmd.ReconfigureRequest: self._reload,
             cmd.SetDebugRequest: self._set_debug,
@@ -252,31 +249,6 @@ class CommandAnswers:
         await self._runner.request(user.caller, ev.CompleteJob(request.job, request.status))
         return {}
 
-    async def _processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
-        processes = []
-        for job in own_jobs(self._runner.state, request.job, user.caller):
-            run = _run_of(job)
-            for node in run.left:
-                answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
-                if isinstance(answer, wire.ProcessList):
-                    processes += [
-                        (pid, job.number, "batch" if step is None else str(step))
-                        for pid, step in answer.processes
-                    ]
-        return {"processes": processes}
-
-    async def _job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:
-        for node in self._runner.state.configured:
-            try:
-                answer = await self._nodes.ask(node, wire.FindJob(pid=request.pid))
-            except FairbankError:
-                continue
-            if isinstance(answer, wire.JobOfProcess) and answer.run is not None:
-                rest = answer.seconds
-                ends = None if rest is None else self._runner.now().wall + round(rest)
-                return {"job": str(answer.run.job_id), "ends": ends}
-        return {"job": None, "ends": None}
-
     # ------------------------------------------------------------------ machine
 
     async def _update_node(self, request: cmd.UpdateNodeRequest, user: Submitter) -> Json:
@@ -386,11 +358,3 @@ class CommandAnswers:
 
     def _is_operator(self, user: Submitter) -> bool:
         return is_operator(self._runner.state.settings, user.caller)
-
-
-def _run_of(job: WlmJob) -> Any:
-    if job.run is None or job.run.end:
-        raise InvalidInput(
-            f"job {job.name} is not running", field="job", remedy="squeue -t R lists those that run"
-        )
-    return job.run

@@ -1,17 +1,18 @@
-"""Answers to requests of commands about steps."""
+"""Answers to requests of commands about steps and processes."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.wlm.controller.commands.job_filter import own_jobs
 from fairbank.wlm.controller.commands.steps.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
@@ -20,7 +21,7 @@ Json = Mapping[str, Any]
 
 
 class StepAnswers:
-    """Answers about the steps of one controller, as part of CommandAnswers."""
+    """Answers about steps and processes, as part of CommandAnswers."""
 
     def __init__(self, runner: CoreRunner, nodes: NodeLinks) -> None:
         self._runner, self._nodes = runner, nodes
@@ -28,6 +29,9 @@ class StepAnswers:
             cmd.CreateStepRequest: self._create_step,
             cmd.EndStepRequest: self._end_step,
             cmd.StepStateRequest: self._step_state,
+            cmd.ProcessesRequest: self._processes,
+            cmd.JobOfProcessRequest: self._job_of_process,
+            cmd.WarnProcessRequest: self._warn_process,
         }
 
     async def _create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
@@ -68,3 +72,59 @@ class StepAnswers:
         body = ev.EndStepOf(request.job, request.step, request.signal)
         await self._runner.request(user.caller, body)
         return {}
+
+    async def _processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
+        processes = []
+        for job in own_jobs(self._runner.state, request.job, user.caller):
+            run = _run_of(job)
+            for node in run.left:
+                answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
+                if isinstance(answer, wire.ProcessList):
+                    processes += [
+                        (pid, job.number, "batch" if step is None else str(step))
+                        for pid, step in answer.processes
+                    ]
+        return {"processes": processes}
+
+    async def _job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:
+        _, holder = await self._find(request.pid)
+        return self._job_and_end(holder)
+
+    async def _warn_process(self, request: cmd.WarnProcessRequest, user: Submitter) -> Json:
+        node, holder = await self._find(request.pid)
+        if holder.run is None:
+            raise NotFound(
+                f"process {request.pid} belongs to no job",
+                field="pid",
+                remedy="call it in a job, or name a process of one",
+            )
+        own_jobs(self._runner.state, str(holder.run.job_id), user.caller)
+        message = wire.WarnProcess(
+            run=holder.run, pid=request.pid, number=request.signal, seconds=request.before
+        )
+        await self._nodes.ask(node, message)
+        return self._job_and_end(holder)
+
+    async def _find(self, pid: int) -> tuple[str, wire.JobOfProcess]:
+        """Return the node and the run of a process; none if it belongs to no job."""
+        for node in self._runner.state.configured:
+            try:
+                answer = await self._nodes.ask(node, wire.FindJob(pid=pid))
+            except FairbankError:
+                continue
+            if isinstance(answer, wire.JobOfProcess) and answer.run is not None:
+                return node, answer
+        return "", wire.JobOfProcess()
+
+    def _job_and_end(self, holder: wire.JobOfProcess) -> Json:
+        rest = holder.seconds
+        ends = None if rest is None else self._runner.now().wall + round(rest)
+        return {"job": None if holder.run is None else str(holder.run.job_id), "ends": ends}
+
+
+def _run_of(job: WlmJob) -> Any:
+    if job.run is None or job.run.end:
+        raise InvalidInput(
+            f"job {job.name} is not running", field="job", remedy="squeue -t R lists those that run"
+        )
+    return job.run
