@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,40 @@ def test_job_whose_output_cannot_be_opened_says_why(cluster: RunningCluster) -> 
 def test_commands_beside_slurm_work_unchanged(cluster: RunningCluster, words: str) -> None:
     result = cluster.run(*words.split())
     assert result.returncode == 0, result
+
+
+def test_reconcile_finds_a_charge_that_was_removed_by_hand(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path)
+    try:
+        assert cluster.run("cluster", "up").returncode == 0
+        number = cluster.slurm("sbatch", "--parsable", "--wait", "--wrap", "sleep 1").strip()
+        jobs = ("jobs", "--csv", "-o", "JOBID,STATE")
+        wait_until(lambda: f"{number},COMPLETED" in cluster.run(*jobs).stdout, "the charge")
+        assert cluster.run("reconcile", "--grace", "0").returncode == 0
+        remove_run(cluster.directory / "bank" / "fairbank.sqlite", int(number))
+        compared = cluster.run("reconcile", "--grace", "0", "--csv", "-n", "-o", "JOBID,WHAT")
+        differences = f'{number},"ended in Slurm, unknown to the bank"\n'
+        assert (compared.returncode, compared.stdout) == (8, differences)
+        assert cluster.run("audit", "verify").returncode == 8
+        assert cluster.run("reconcile", "--grace", "0", "--fix").returncode == 0
+        assert cluster.run("reconcile", "--grace", "0").returncode == 0
+    finally:
+        cluster.close()
+
+
+def remove_run(ledger: Path, job: int) -> None:
+    """Delete a run and its entries, which the ledger itself never does."""
+    with closing(sqlite3.connect(ledger, timeout=60)) as file, file:
+        triggers = file.execute(
+            "SELECT name, sql FROM sqlite_master WHERE name IN ('run_stays', 'journal_stays')"
+        ).fetchall()
+        for name, _ in triggers:
+            file.execute(f"DROP TRIGGER {name}")
+        (run,) = file.execute("SELECT id FROM run WHERE job_id = ?", (job,)).fetchone()
+        file.execute("DELETE FROM journal WHERE run = ?", (run,))
+        file.execute("DELETE FROM run WHERE id = ?", (run,))
+        for _, sql in triggers:
+            file.execute(sql)
 
 
 def test_status_shows_daemons_nodes_jobs_and_credit(cluster: RunningCluster) -> None:

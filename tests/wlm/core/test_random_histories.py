@@ -24,6 +24,9 @@ from fairbank.cluster.partition_rules import PartitionRules, PartitionState, Pre
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.core.time import Instant
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits, QosLimits
 from fairbank.priority.settings import MultifactorSettings, PrioritySettings, PriorityWeights
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.wlm.core import events as ev
@@ -43,6 +46,7 @@ from tests.wlm.core.world import (
 PICK = st.integers(0, 50)
 MAIN = PartitionRules(name="main", is_default=True, max_seconds=3_600)
 URGENT = PartitionRules(name="urgent", tier=5, max_seconds=3_600, grace_seconds=0)
+LIMITED = QosLimits(name="normal", limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"cpu": 6}}))
 CALLERS = st.sampled_from([ALICE, ALICE, ALICE, BOB, OPERATOR])
 KINDS = ["afterok", "afternotok", "afterany", "after", "aftercorr", "singleton"]
 STEPS = ["begin", "begin", "begin", "end", "end", "fail", "clear", "clear", "clear", "launch",
@@ -75,9 +79,16 @@ class Histories(RuleBasedStateMachine):
         grace=st.sampled_from([0, 30]),
         service=st.integers(0, 2),
         complete_wait=st.sampled_from([0, 0, 20]),
+        has_limit=st.booleans(),
     )
     def begin(
-        self, has_bank: bool, preempts: PreemptMode, grace: int, service: int, complete_wait: int
+        self,
+        has_bank: bool,
+        preempts: PreemptMode,
+        grace: int,
+        service: int,
+        complete_wait: int,
+        has_limit: bool,
     ) -> None:
         by = PreemptBy.NONE if preempts is PreemptMode.OFF else PreemptBy.PARTITION
         main = (
@@ -100,6 +111,8 @@ class Histories(RuleBasedStateMachine):
             min_job_age=300,
             batch_start_timeout=60,
             priority=FACTORS,
+            qos={"normal": LIMITED},
+            enforced=Enforced(limits=has_limit),
         )
         self.world.restart()
         self.plans: list[ev.PlanMade] = []

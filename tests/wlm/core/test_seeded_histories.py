@@ -84,6 +84,7 @@ def play(seed: int, steps: int) -> None:
         grace=rng.choice([0, 30]),
         service=rng.randrange(3),
         complete_wait=rng.choice([0, 0, 20]),
+        has_limit=rng.random() < 0.5,
     )
     for _ in range(steps):
         take_step(history, rng)

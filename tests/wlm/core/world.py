@@ -19,6 +19,7 @@ from fairbank.core.errors import FairbankError
 from fairbank.core.submission.arrays import parse_array
 from fairbank.core.submission.dependencies import parse_dependencies
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.machines.nodes import Preemption
 from fairbank.scheduling.pending_job import PendingJob
@@ -397,10 +398,29 @@ class World:
             self._check_parent(*self.parents[job.number])
         assert job.request.eligible <= self.now.wall
         assert job.request.reservation in (None, *self.core.state.reservations)
-        assert state.partitions[job.run.allocation.partition].state is not PartitionState.DOWN
+        partition = state.partitions[job.run.allocation.partition]
+        assert partition.state in (PartitionState.UP, PartitionState.DRAIN)
+        self._check_limits(job)
         for name in job.run.allocation.nodes:
             assert state.nodes[name].condition is NodeCondition.UP
             assert not state.nodes[name].strays
+
+    def _check_limits(self, started: WlmJob) -> None:
+        """Check the throttle of an array and the CPUs of a QOS after a start."""
+        active = [
+            (job.request, job.active_run.allocation)
+            for job in self.core.state.jobs.values()
+            if job.active_run is not None
+        ]
+        array, throttle = started.request.array, started.request.throttle
+        if throttle is not None:
+            assert sum(request.array == array for request, _ in active) <= throttle
+        accounting = self.settings.accounting
+        for name, qos in accounting.qos.items():
+            most = qos.limits.tres.get(LimitKind.GRP_TRES, {}).get("cpu")
+            if most is not None and accounting.enforced.limits:
+                used = (run.tres["cpu"] for request, run in active if request.qos == name)
+                assert sum(used) <= most
 
     def _check_parent(self, kind: str, parent: int) -> None:
         """Check by the accounting that a dependency is met."""

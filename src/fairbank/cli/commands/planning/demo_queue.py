@@ -172,7 +172,8 @@ def show_queue(context: Context, folder: Path) -> None:
         shell.type("sacct -X -D --format=JobID,JobName,Account,Elapsed,State,ExitCode")
         shell.wait_for_reports()
         shell.type("fairbank statement 2 --limit 6")
-        shell.type("fairbank reconcile")
+        # All reports have arrived, so that no run may be left for the next time.
+        shell.type("fairbank reconcile --grace 0")
 
 
 @contextmanager
