@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -154,8 +155,13 @@ class LiveCluster(RunningCluster):
         def open_jobs() -> dict[str, str]:
             return {job: state for job, state in self.job_states().items() if state not in ended}
 
+        def differs(before: Mapping[str, str]) -> bool:
+            return open_jobs() != before
+
         try:
-            wait_until(lambda: not open_jobs(), "all ends", seconds=_ENDED_SECONDS)
+            while left := open_jobs():
+                # On a busy host hundreds of jobs may need long: it is enough that they go on.
+                wait_until(partial(differs, left), "an end", seconds=_ENDED_SECONDS)
             wait_until(self._has_reported, "reports to the bank", seconds=_ENDED_SECONDS)
         except TimeoutError as error:
             raise TimeoutError(f"{error}: {open_jobs()}\n{self.logs()}") from error
