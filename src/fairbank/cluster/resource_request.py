@@ -22,6 +22,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         memory_per_node       None: see `memory_per_cpu`; if both are None the job gets all
                               memory of its nodes, as in Slurm
         gpus                  per node
+        gpus_per_task         with `tasks`
+        total_gpus            of all nodes together, at least one of each; None: see the others
         constraint, prefer    features, in the grammar of `scheduling.placement.constraint`
         exclusive, shared     whole nodes; nodes shared with other jobs if the partition allows it
         required, excluded    names of nodes
@@ -39,6 +41,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
     gpus: tuple[Gpus, ...] = ()
+    gpus_per_task: tuple[Gpus, ...] = ()
+    total_gpus: Gpus | None = None
     tmp: int = 0
     constraint: str = ""
     prefer: str = ""
@@ -54,6 +58,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None:
                 check_integer(value, low, COUNT_MAX, field=field)
         check_gpus(self.gpus, field="gpus")
+        check_gpus(self.gpus_per_task, field="gpus_per_task")
+        check_gpus(filter(None, (self.total_gpus,)), field="total_gpus")
         for field, what, remedy in self._contradictions():
             raise InvalidInput(what, field=field, remedy=remedy)
 
@@ -113,6 +119,14 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     def least_tasks(self) -> int:
         """Number of tasks: at least one per node."""
         return max(self.nodes, self.tasks or self.nodes)
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs that are requested for all nodes together."""
+        per_node = sum(count for _, count in self.gpus)
+        per_task = sum(count for _, count in self.gpus_per_task)
+        total = 0 if self.total_gpus is None else self.total_gpus.number
+        return self.nodes * per_node + self.least_tasks * per_task + total
 
     @property
     def cpus(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fairbank.core.gres import GPU
 from fairbank.core.hostlist import expand
 from fairbank.core.submission.values import NodeRange
 
@@ -29,7 +30,7 @@ def node_range(job: Mapping[str, Any]) -> NodeRange:
     """Return the number of nodes: at least as many as the counts for each node need."""
     tasks, tasks_per_node = requested_tasks(job), job.get("ntasks-per-node")
     given = named_nodes(job)
-    gpus, per_node = _gpus(job, "gpus"), _gpus(job, "gpus-per-node")
+    gpus, per_node = _gpus(job, "gpus"), _gpus(job, "gpus-per-node") or _gpus(job, "gres")
     by_tasks = -(-tasks // tasks_per_node) if tasks and tasks_per_node else 1
     needed = max(by_tasks, -(-gpus // per_node) if gpus and per_node else 1)
     if tasks and tasks < given.least:
@@ -66,4 +67,4 @@ def _hosts(job: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _gpus(job: Mapping[str, Any], name: str) -> int:
-    return sum(gres.number for gres in job.get(name, []))
+    return sum(gres.number for gres in job.get(name, []) if gres.name == GPU)

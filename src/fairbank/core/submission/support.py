@@ -14,8 +14,7 @@ NO_EFFECT = frozenset(
 """Options that are accepted and change nothing."""
 
 _REASONS = {
-    "GPUs are not built yet": "gpus gpus-per-node gpus-per-task gpus-per-socket cpus-per-gpu"
-    " mem-per-gpu ntasks-per-gpu gpu-bind gres",
+    "GPUs are bound by number; CPUs, memory and tasks are requested by node or task": "gpus-per-socket cpus-per-gpu mem-per-gpu ntasks-per-gpu gpu-bind",
     "only one user has the cluster": "uid gid",
     "nodes are requested by CPUs, not by sockets or threads": "extra-node-info sockets-per-node"
     " cores-per-socket threads-per-core ntasks-per-core ntasks-per-socket",
@@ -42,7 +41,7 @@ def check_supported(options: Mapping[str, str]) -> None:
         reason = REFUSED.get(name)
         if (name, text.lower()) in _REFUSED_VALUES:
             reason = f"--exclusive={text} has no meaning here"
-        if reason is not None and (name, text) != ("gres", "none"):
+        if reason is not None:
             raise InvalidInput(
                 f"--{name} is not supported: {reason}", field=f"--{name}", remedy="leave it out"
             )

@@ -104,6 +104,7 @@ class NodeLine(NamedTuple):
     features: str | None = None
     active_features: str | None = None
     gres: str | None = None
+    gres_used: str | None = None
     address: str | None = None
     host: str | None = None
     port: int | None = None

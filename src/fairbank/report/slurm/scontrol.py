@@ -119,6 +119,8 @@ NODE = (
     "AvailableFeatures={features}",
     "ActiveFeatures={active_features}",
     "Gres={gres}",
+    "?GresDrain=N/A",
+    "?GresUsed={gres_used}",
     "<NodeAddr={address} ><NodeHostName={host} ><Port={port} ><Version={version}>",
     "<OS={system} >",
     "RealMemory={memory} AllocMem={allocated_memory} FreeMem={free_memory|N/A} Sockets={sockets}"

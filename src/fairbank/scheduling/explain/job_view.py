@@ -112,8 +112,8 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
         node_set.pack_flags(cluster.tmp < demand.tmp),
     )
     all_nodes = cluster.all_nodes
-    if demand.gpus:
-        names = ", ".join(f"{number} {kind}".strip() for kind, number in demand.gpus)
+    if gpus := demand.gpus or demand.gpus_per_task:
+        names = ", ".join(f"{number} {kind}".strip() for kind, number in gpus)
         yield (
             f"without these GPUs: {names}",
             node_set.without(
@@ -194,7 +194,9 @@ def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
             node_set.without(free.nodes(demand.without_cap()), free.nodes(demand)),
         )
     yield (
-        "too few GPUs are free" if demand.gpus else "too few resources are free for a task",
+        "too few GPUs are free"
+        if demand.gpus or demand.gpus_per_task
+        else "too few resources are free for a task",
         node_set.without(all_nodes, free.nodes(demand)),
     )
 

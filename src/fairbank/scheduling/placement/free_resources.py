@@ -38,6 +38,7 @@ class NodeDemand(NamedTuple):
     memory: int | None = 0
     memory_per_cpu: int = 0
     gpus: tuple[Gpus, ...] = ()
+    gpus_per_task: tuple[Gpus, ...] = ()
     tmp: int = 0
     alone: bool = False
     rows: int = 1
@@ -59,7 +60,9 @@ def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
         most_tasks=request.tasks_per_node,
         memory=None if memory == ALL_MEMORY and not request.memory_per_cpu else memory,
         memory_per_cpu=request.memory_per_cpu or 0,
-        gpus=request.gpus,
+        # Of a number for the whole job, each node has one at least.
+        gpus=(request.total_gpus._replace(number=1),) if request.total_gpus else request.gpus,
+        gpus_per_task=request.gpus_per_task,
         tmp=request.tmp,
         alone=rules.is_exclusive(request),
         rows=rules.rows_for(request),
@@ -235,6 +238,8 @@ class FreeResources:
                 fits &= cluster.cpus[at] <= demand.most_cpus
         if demand.gpus:
             fits &= self._has_gpus(demand.gpus, at)
+        for kind, count in demand.gpus_per_task:
+            tasks = np.minimum(tasks, self.gpu_counts(kind)[at] // count)
         if demand.most_tasks is not None:
             tasks = np.minimum(tasks, demand.most_tasks)
         return np.where(fits, tasks, 0)
@@ -243,14 +248,18 @@ class FreeResources:
         self, wanted: tuple[Gpus, ...], at: slice | npt.NDArray[np.intp]
     ) -> npt.NDArray[np.bool_]:
         """Return the nodes with enough GPUs of each type, and besides these enough of any type."""
-        none = np.zeros_like(self.cpus)
-        fits: npt.NDArray[np.bool_] = sum(self.gpus.values(), none)[at] >= sum(
-            count for _, count in wanted
-        )
+        fits: npt.NDArray[np.bool_] = self.gpu_counts("")[at] >= sum(count for _, count in wanted)
         for kind, count in wanted:
-            if kind:
-                fits &= self.gpus.get(kind, none)[at] >= count
+            fits &= self.gpu_counts(kind)[at] >= count
         return fits
+
+    def gpu_counts(self, kind: str) -> Counts:
+        """Return how many GPUs of a type are free on each node; of an empty type, how many of all.
+
+        The caller must not change it.
+        """
+        none = np.zeros_like(self.cpus)
+        return self.gpus.get(kind, none) if kind else sum(self.gpus.values(), none)
 
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
         """Return the GPUs of a node that a job gets, which fits there.

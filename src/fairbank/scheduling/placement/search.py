@@ -31,6 +31,7 @@ class PlacementRequest(NamedTuple):
     fitting         nodes of the partition that could ever run it: by resources, by name, by
                     features of every node
     alternatives    of these; all nodes of the job are from the same alternative
+    gpus            of all nodes together; None: as the demand on each node says
     """
 
     partition: str
@@ -44,6 +45,7 @@ class PlacementRequest(NamedTuple):
     required: NodeSet
     kinds: tuple[tuple[NodeSet, int], ...]
     contiguous: bool
+    gpus: Gpus | None = None
 
     def possible(self) -> NodeSet:
         """Return the nodes of all alternatives."""
@@ -71,6 +73,13 @@ class FreeNodes(Protocol):
             place: position of the node in the table.
             wanted: GPUs that the job requests of each node; an empty type means any.
             alone: True if the job has the node for itself and gets all of its GPUs.
+        """
+        ...
+
+    def gpu_counts(self, kind: str) -> Counts:
+        """Return how many GPUs of a type are free on each node; of an empty type, how many of all.
+
+        The caller must not change it.
         """
         ...
 
@@ -140,12 +149,15 @@ def _request(
         wanted.nodes, min_nodes, required.bit_count(), sum(group.least for group in parsed.groups)
     )
     tasks = max(-(-wanted.cpus // wanted.cpus_per_task), least)
+    most = tasks
+    if wanted.total_gpus is not None and wanted.tasks is None:  # as many nodes as hold the GPUs
+        most = max(tasks, wanted.total_gpus.number)
     return PlacementRequest(
         partition=partition,
         demand=demand,
         least=least,
         upto=max(least, min(filter(None, (wanted.max_nodes or least, max_nodes)))),
-        most=min(filter(None, (wanted.max_nodes, max_nodes, tasks))),
+        most=min(filter(None, (wanted.max_nodes, max_nodes, most))),
         tasks=tasks,
         fitting=fitting,
         alternatives=tuple(
@@ -158,6 +170,7 @@ def _request(
             for group in parsed.groups
         ),
         contiguous=wanted.contiguous,
+        gpus=wanted.total_gpus,
     )
 
 
@@ -185,10 +198,39 @@ def find_placement(
         for alternative in request.alternatives:
             among = usable & alternative
             for selection in _selections(request, among.bit_count()):
-                if (
-                    places := select_nodes(among, cluster.by_weight, free.tasks(plain), selection)
-                ) is not None:
+                places = (
+                    select_nodes(among, cluster.by_weight, free.tasks(plain), selection)
+                    if request.gpus is None
+                    else _nodes_with_gpus(cluster, free, request.gpus, plain, among, selection)
+                )
+                if places is not None:
                     return _distribute(cluster, free, request, plain, places)
+    return None
+
+
+def _nodes_with_gpus(
+    cluster: NodeTable,
+    free: FreeNodes,
+    gpus: Gpus,
+    plain: NodeDemand,
+    among: NodeSet,
+    selection: NodeSelection,
+) -> list[int] | None:
+    """Return nodes that together have the GPUs of a job, as few as possible; None if none do.
+
+    The lightest nodes come first. If these have too few, those with the most GPUs follow.
+    """
+    counts, tasks = free.gpu_counts(gpus.type), free.tasks(plain)
+    by_number = sorted(
+        node_set.each(among),
+        key=lambda place: (not selection.required >> place & 1, -int(counts[place])),
+    )
+    for nodes in range(selection.least, min(selection.most, len(by_number)) + 1):
+        exact = selection._replace(least=nodes, most=nodes, tasks=max(selection.tasks, nodes))
+        for some in (among, node_set.of(by_number[:nodes])):
+            places = select_nodes(some, cluster.by_weight, tasks, exact)
+            if places is not None and int(counts[places].sum()) >= gpus.number:
+                return places
     return None
 
 
@@ -208,6 +250,7 @@ def _distribute(
 ) -> Placement:
     """Return the placement: each node gets the tasks that fit, but one for each node behind."""
     tasks, nodes_left, shares = request.tasks, len(places), []
+    gpus_left = 0 if request.gpus is None else request.gpus.number
     columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for place, fits, whole, threads, has in zip(
         places, *(column[places].tolist() for column in columns), strict=True
@@ -222,9 +265,16 @@ def _distribute(
             if plain.memory is None
             else plain.memory or plain.memory_per_cpu * (cpus_here if plain.alone else cpus)
         )
+        wanted = plain.gpus or tuple(
+            Gpus(kind, count * tasks_here) for kind, count in plain.gpus_per_task
+        )
+        if request.gpus is not None:
+            most = int(free.gpu_counts(request.gpus.type)[place])
+            wanted = (Gpus(request.gpus.type, min(max(gpus_left - nodes_left, 1), most)),)
+            gpus_left -= wanted[0].number
         gpus = (
-            free.gpus_at(place, plain.gpus, alone=plain.alone)
-            if cluster.gpus and (plain.gpus or plain.alone)
+            free.gpus_at(place, wanted, alone=plain.alone)
+            if cluster.gpus and (wanted or plain.alone)
             else ()
         )
         shares.append(NodeShare(place, cpus_here, memory, gpus))

@@ -201,6 +201,9 @@ class _WholeNodes:
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
         return self.empty.gpus_at(place, wanted, alone=alone)
 
+    def gpu_counts(self, kind: str) -> Counts:
+        return self.empty.gpu_counts(kind)
+
 
 class EndTimes:
     """Nodes from now on if all running jobs use their whole time limit.

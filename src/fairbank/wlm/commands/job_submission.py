@@ -11,6 +11,7 @@ from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.hostlist import compress
+from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import options_by_flag, read_values
 from fairbank.core.submission.resources import named_nodes, requested_tasks
 from fairbank.core.submission.support import NO_EFFECT, check_supported
@@ -24,7 +25,7 @@ from fairbank.wlm.commands.job_options import (
     script_options,
     variable_options,
 )
-from fairbank.wlm.commands.option_errors import bad_value
+from fairbank.wlm.commands.option_errors import bad_gres, bad_value
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 from fairbank.wlm.commands.times import begin_time
 
@@ -146,6 +147,10 @@ def checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
                 options[option.name] = begin_time(text, now, field=flag)
         except InvalidInput as error:
             raise bad_value(name, option, text, error) from error
+    try:
+        requested_gpus(values, is_step=name == "srun" and "jobid" in values)
+    except InvalidInput as error:
+        raise bad_gres(name, error) from error
     return values
 
 

@@ -16,7 +16,7 @@ from fairbank.core.submission.options import Option, options_by_flag
 from fairbank.wlm.commands.slurm_errors import slurm_sentence
 
 _BAD_LINE_CODE, _BAD_NUMBER_CODE = 255, 1
-_READ_BY_CONTROLLER = (v.array, v.dependencies, v.licenses, v.gres)
+_READ_BY_CONTROLLER = (v.array, v.dependencies, v.licenses)
 """Readers of values that Slurm's sbatch sends as they are, and slurmctld refuses."""
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
 _NODE_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
@@ -46,6 +46,8 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
     reader, shown = option.reader, text[:40]
     if reader is v.flag:
         return bad_line(command, f"option '{option.flag}' doesn't allow an argument")
+    if reader in (v.gres, v.gpus):
+        return bad_gres(command, error)
     if reader in _READ_BY_CONTROLLER:
         sentence = slurm_sentence(error) or error.message
         line = f"Batch job submission failed: {sentence}"
@@ -68,6 +70,12 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
         if sizes is not None and int(sizes[1]):
             line = f"Maximum node count {sizes[2]} is less than minimum node count {sizes[1]}"
     return BadOption(f"{command}: error: {line}", cause=error)
+
+
+def bad_gres(command: str, error: InvalidInput) -> BadOption:
+    """Return the error of options that request GPUs."""
+    line = f"{command}: error: Invalid generic resource (gres) specification"
+    return BadOption(line, _BAD_NUMBER_CODE, cause=error)
 
 
 def print_bad_option(command: str, error: BadOption) -> int:

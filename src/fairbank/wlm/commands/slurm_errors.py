@@ -65,6 +65,7 @@ _BY_FIELD = {
     (NotFound, "node"): "Invalid node name specified",
     (InvalidInput, "constraint"): "Invalid feature specification",
     (InvalidInput, "licenses"): "Invalid license specification",
+    (InvalidInput, "gres"): "Invalid generic resource (gres) specification",
     (InvalidInput, "array"): "Invalid job array specification",
     (InvalidInput, "script"): "Pathname of a file, directory or other parameter too long",
 }

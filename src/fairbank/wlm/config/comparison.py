@@ -34,13 +34,14 @@ _KEYWORDS = {field: keyword.name for keyword in SETTINGS for field in keyword.ta
 
 
 class InUse(NamedTuple):
-    """Resources of jobs: CPUs and MiB by node, for those that run; partitions, also for those that
-    wait.
+    """Resources of jobs: CPUs, GPUs (up to the last one) and MiB by node, for those that run;
+    partitions, also for those that wait.
     """
 
     cpus: Mapping[str, int] = {}
     memory: Mapping[str, int] = {}
     partitions: frozenset[str] = frozenset()
+    gpus: Mapping[str, int] = {}
 
 
 class Comparison(NamedTuple):
@@ -72,12 +73,13 @@ def compare(old: WlmSettings, new: WlmSettings, in_use: InUse) -> Comparison:
         for field in fields
         if field in _AT_START
     ]
+    actual = new.scheduling.actual_resources
     refused += (
         fault
         for name in sorted(in_use.cpus.keys() | in_use.memory.keys())
         if name in before
         for fault in _node_faults(
-            before[name], after.get(name), InUse() if new.scheduling.actual_resources else in_use
+            before[name], after.get(name), _of_actual(in_use, after.get(name)) if actual else in_use
         )
     )
     refused += (
@@ -113,9 +115,14 @@ def _changed_fields(old: object, new: object, path: str) -> Iterator[str]:
         yield from _changed_fields(getattr(old, field), getattr(new, field), f"{path}.{field}")
 
 
-def _size(node: Node | None) -> tuple[int, int] | None:
-    """Return what a node daemon gives its node: CPUs and MiB."""
-    return None if node is None else (node.cpus, node.memory)
+def _size(node: Node | None) -> tuple[object, ...] | None:
+    """Return what a node daemon gives its node: CPUs, MiB and GPUs."""
+    return None if node is None else (node.cpus, node.memory, node.gpus)
+
+
+def _of_actual(in_use: InUse, node: Node | None) -> InUse:
+    """Return what jobs have of a node that may have more than is configured."""
+    return InUse(gpus=in_use.gpus if node is not None and node.gpus else {})
 
 
 def _node_faults(old: Node, new: Node | None, in_use: InUse) -> Iterator[str]:
@@ -128,5 +135,10 @@ def _node_faults(old: Node, new: Node | None, in_use: InUse) -> Iterator[str]:
         yield f"node {old.name} cannot have {new.cpus} CPUs: its jobs have {cpus}"
     if new.threads != old.threads:
         yield f"node {old.name} cannot change ThreadsPerCore: it has jobs"
+    gpus, count = in_use.gpus.get(old.name, 0), sum(gpu.number for gpu in new.gpus)
+    if gpus and new.gpus != old.gpus:
+        yield f"node {old.name} cannot change Gres: its jobs have GPUs"
+    elif count < gpus:
+        yield f"node {old.name} cannot have {count} GPUs: its jobs have {gpus}"
     if new.memory < memory:
         yield f"node {old.name} cannot have {new.memory} MiB: its jobs have {memory}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.wlm.config.forms import ValueForm
+from fairbank.wlm.config.forms import MEMORY_LIMIT, ValueForm
 
 TOP, CLUSTER, SCHEDULING = "", "cluster", "scheduling"
 PRIORITY, JOBS, BANK = "priority", "jobs", "bank"
@@ -18,8 +18,7 @@ NAMES = {NODES: "NodeName", PARTITIONS: "PartitionName", QOS: "name", ASSOCIATIO
 """Groups that are there once for each of a kind, with the keyword of the name."""
 
 MACHINES = "clusters of several machines are"
-NO_GPUS = "GPUs are"
-"""Subjects of the note of `later`."""
+"""Subject of the note of `later`."""
 
 
 class KeywordEffect(Enum):
@@ -66,6 +65,12 @@ class Keyword(NamedTuple):
 def later(name: str, group: str, form: ValueForm, missing: str) -> Keyword:
     """Return a keyword that is checked, for what is not built yet."""
     return Keyword(name, group, form, effect=KeywordEffect.NO, note=f"{missing} not built yet")
+
+
+def no_gpu_memory(group: str) -> Keyword:
+    """Return DefMemPerGPU, which is checked and has no effect."""
+    note = "memory is requested by node or CPU"
+    return Keyword("DefMemPerGPU", group, MEMORY_LIMIT, effect=KeywordEffect.NO, note=note)
 
 
 def without_effect(group: str, names: str) -> Iterator[Keyword]:

@@ -14,13 +14,13 @@ from fairbank.wlm.config.keyword import (
     CLUSTER,
     JOBS,
     MACHINES,
-    NO_GPUS,
     PRIORITY,
     SCHEDULING,
     TOP,
     Keyword,
     KeywordEffect,
     later,
+    no_gpu_memory,
     refused,
     without_effect,
 )
@@ -70,6 +70,7 @@ _CLUSTER = (
     later("AuthType", CLUSTER, f.one_of("auth/munge auth/slurm auth/none"), MACHINES),
     later("TreeWidth", CLUSTER, f.whole(1, f.SHORT_MAX), MACHINES),
     Keyword("MpiDefault", CLUSTER, f.one_of("none"), effect=KeywordEffect.NO),
+    Keyword("GresTypes", CLUSTER, f.one_of("gpu"), effect=KeywordEffect.NO),
     *without_effect(
         CLUSTER,
         "AccountingStorage* JobComp* Crypto* Cred* SwitchType ProctrackType SlurmctldPidFile"
@@ -137,7 +138,7 @@ _SCHEDULING = (
         c.MEMORY_PER_NODE,
         "scheduling.memory_per_cpu scheduling.memory_per_node",
     ),
-    later("DefMemPerGPU", SCHEDULING, f.MEMORY_LIMIT, NO_GPUS),
+    no_gpu_memory(SCHEDULING),
     Keyword("MaxMemPerCPU", SCHEDULING, f.MEMORY_LIMIT, "scheduling.max_memory_per_cpu"),
     Keyword("MaxMemPerNode", SCHEDULING, f.MEMORY_LIMIT, "scheduling.max_memory_per_node"),
     Keyword("Licenses", SCHEDULING, c.LICENSES, "scheduling.licenses"),

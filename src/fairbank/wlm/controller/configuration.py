@@ -34,7 +34,7 @@ def read_settings(directory: Path) -> LoadedSettings:
 
 def resources_in_use(jobs: Iterable[WlmJob]) -> InUse:
     """Return what jobs have of nodes, and the partitions of those that have not ended."""
-    cpus, memory = Counter[str](), Counter[str]()
+    cpus, memory, gpus = Counter[str](), Counter[str](), Counter[str]()
     partitions: set[str] = set()
     for job in jobs:
         if job.run is not None:
@@ -42,11 +42,13 @@ def resources_in_use(jobs: Iterable[WlmJob]) -> InUse:
                 if grant.binding.node in job.run.left:
                     cpus[grant.binding.node] += grant.cpus
                     memory[grant.binding.node] += grant.memory
+                    last = max(grant.binding.gpus, default=-1)
+                    gpus[grant.binding.node] = max(gpus[grant.binding.node], last + 1)
         if not job.state.has_ended:
             partitions.update(job.request.partitions)
             if job.run is not None:
                 partitions.add(job.run.allocation.partition)
-    return InUse(cpus, memory, frozenset(partitions))
+    return InUse(cpus, memory, frozenset(partitions), gpus)
 
 
 def check_stored_jobs(settings: WlmSettings, rows: Iterable[StoredRow]) -> None:

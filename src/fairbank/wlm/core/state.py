@@ -316,8 +316,11 @@ class CoreState:
 
     def threads_of(self, nodes: Iterable[str]) -> int:
         """Return the CPUs that a core has on each of some nodes."""
-        known = (self.configured[name] for name in nodes if name in self.configured)
-        return min((node.threads for node in known), default=1)
+        return min((node.threads for node in self.nodes_of(nodes)), default=1)
+
+    def nodes_of(self, names: Iterable[str]) -> Iterator[Node]:
+        """Yield the nodes with these names that are configured."""
+        return (self.configured[name] for name in names if name in self.configured)
 
     def steps_of(self, run: Run) -> list[WlmStep]:
         """Return the steps of a run that have tasks, by number."""

@@ -114,8 +114,8 @@ _PARTS: Mapping[str, GroupField] = {
     **{
         name: _shared(name)
         for name in (
-            "features", "active_features", "gres", "reason_user", "reason_time", "version",
-            "comment", "extra",
+            "features", "active_features", "gres", "gres_used", "reason_user", "reason_time",
+            "version", "comment", "extra",
         )
     },
     **_SPREADS,

@@ -23,19 +23,12 @@ from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import BillingRule, billing
 from fairbank.jobqueue.arrays import task_ranges
-from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine, JobShare
+from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.wlm.controller.commands import gres_texts as gres
 from fairbank.wlm.core.job_states import RAISED_SIGNAL, JobState
-from fairbank.wlm.core.jobs import (
-    ExpectedStart,
-    HeldBy,
-    Moment,
-    NodeGrant,
-    Submission,
-    WlmJob,
-    WlmRun,
-)
+from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, Moment, Submission, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 
 DEFAULT_QOS = "normal"
@@ -66,6 +59,7 @@ class ShownRequest:
         self.run, self.user = run, request.user
         self.allocation = None if run is None else run.allocation
         self.nodes = () if self.allocation is None else self.allocation.nodes
+        self.grants = () if self.allocation is None else self.allocation.grants
 
     @cached_property
     def rules(self) -> PartitionRules | None:
@@ -279,13 +273,14 @@ FIELDS: Fields[ShownJob] = {
     "tasks": lambda s: None if s.never_ran else s.wanted.least_tasks,
     "cpus_per_task": lambda s: s.wanted.cpus_per_task,
     "tasks_per_node": lambda s: s.wanted.tasks_per_node or 0,
-    "tres_per_task": lambda s: (
-        f"cpu={s.wanted.cpus_per_task}" if s.wanted.cpus_per_task > 1 else None
-    ),
+    "tres_per_job": lambda s: gres.tres_text(filter(None, [s.wanted.total_gpus])),
+    "tres_per_node": lambda s: gres.tres_text(s.wanted.gpus),
+    "tres_per_task": lambda s: gres.tres_per_task(s.wanted),
+    "gres": lambda s: gres.job_gres(s.grants),
     "least_cpus": lambda s: max(s.wanted.cpus_per_node, s.wanted.cpus_per_task),
     "least_memory": lambda s: s.wanted.memory_per_cpu or s.wanted.memory_per_node or 0,
     "least_tmp": lambda s: s.wanted.tmp,
-    "shares": lambda s: () if s.allocation is None else tuple(map(_share, s.allocation.grants)),
+    "shares": lambda s: tuple(gres.job_share(grant, s.state) for grant in s.grants),
     "preferred_features": lambda s: s.wanted.prefer or None,
     "sharing": lambda s: "NO" if s.wanted.exclusive else "YES" if s.wanted.shared else "OK",
     "contiguous": lambda s: s.wanted.contiguous,
@@ -317,7 +312,8 @@ def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
     """Return the TRES that a job requests."""
     nodes, cpus = wanted.nodes, wanted.cpus
     memory = (wanted.memory_per_node or 0) * nodes + (wanted.memory_per_cpu or 0) * cpus
-    return {"cpu": cpus, "mem": memory, "node": nodes}
+    gpus = {"gres/gpu": wanted.gpu_count} if wanted.gpu_count else {}
+    return {"cpu": cpus, "mem": memory, "node": nodes, **gpus}
 
 
 def tres_text(
@@ -335,7 +331,9 @@ def tres_text(
     billed = is_billed and int(billing(exact, None if rules is None else rules.weights, rule))
     shown = {
         name: shortened(count, unit="M") if name == "mem" else str(count)
-        for name, count in {**counts, "billing": billed}.items()
+        for name, count in sorted(
+            {**counts, "billing": billed}.items(), key=lambda one: one[0].startswith("gres/")
+        )
         if count
     }
     return ",".join(f"{name}={count}" for name, count in shown.items())
@@ -393,8 +391,3 @@ def _limit(state: CoreState, job: WlmJob) -> int | None:
     rules = (state.partitions.get(name) for name in job.request.partitions)
     has_most = any(one is not None and one.max_seconds for one in rules)
     return None if has_most and job.state.base == "PENDING" else NO_LIMIT
-
-
-def _share(grant: NodeGrant) -> JobShare:
-    cores = compress(map(str, grant.binding.cores)).strip("[]")
-    return JobShare(grant.binding.node, cores, grant.memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PartitionRules
@@ -13,10 +13,12 @@ from fairbank.core.hostlist import compress
 from fairbank.core.tres import Weights
 from fairbank.core.units import exact_decimal
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
+from fairbank.wlm.controller.commands.gres_texts import gres_text, used_gres
 from fairbank.wlm.controller.commands.job_lines import licenses_text, tres_text
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition as N
 from fairbank.wlm.core.state import CoreState, NodeStatus
+from fairbank.wlm.core.steps.gpus import gpu_types
 from fairbank.wlm.protocol.messages import Registration
 
 _MEBIBYTES = 1_024
@@ -85,8 +87,8 @@ def _node_line(
     cpus, memory = sum(grant.cpus for grant in grants), sum(grant.memory for grant in grants)
     features = ",".join(sorted(node.features)) or None
     rule = state.settings.accounting.billing_rule
-    gpus = {f"gres/{GPU}": sum(gpu.number for gpu in node.gpus)} if node.gpus else {}
-    configured = {"cpu": node.cpus, "mem": node.memory, **gpus}
+    gpus = sum(len(grant.binding.gpus) for grant in grants)
+    configured = {"cpu": node.cpus, "mem": node.memory, f"gres/{GPU}": _gpu_count([node])}
     _, reason = status.state
     return NodeLine(
         name=node.name,
@@ -103,13 +105,13 @@ def _node_line(
         weight=node.weight,
         features=features,
         active_features=features,
-        gres=",".join(f"{GPU}:{gpu.type}:{gpu.number}".replace("::", ":") for gpu in node.gpus)
-        or None,
+        gres=gres_text(node.gpus),
+        gres_used=used_gres(grants, gpu_types([node])[node.name]),
         address=node.name,
         host=node.name,
         partitions=partitions or None,
         configured_tres=tres_text(configured, None, rule),
-        allocated_tres=tres_text({"cpu": cpus, "mem": memory}, None, rule),
+        allocated_tres=tres_text({"cpu": cpus, "mem": memory, f"gres/{GPU}": gpus}, None, rule),
         comment=status.comment or None,
         extra=status.extra or None,
         reason=reason or None,
@@ -117,6 +119,10 @@ def _node_line(
         reason_time=status.reason_since if reason else None,
         reservation=None if reservation is None else reservation.name,
     )
+
+
+def _gpu_count(nodes: Iterable[Node]) -> int:
+    return sum(gpu.number for node in nodes for gpu in node.gpus)
 
 
 def _state_words(state: CoreState, node: Node, status: NodeStatus, cpus: int) -> Iterator[str]:
@@ -146,6 +152,7 @@ def partition_lines(state: CoreState) -> Iterator[PartitionLine]:
             "cpu": sum(node.cpus for node in nodes),
             "mem": sum(node.memory for node in nodes),
             "node": len(nodes),
+            f"gres/{GPU}": _gpu_count(nodes),
         }
         shares = rules.sharing in (OverSubscribe.YES, OverSubscribe.FORCE)
         yield PartitionLine(

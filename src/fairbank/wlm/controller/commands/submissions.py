@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.gres import Gres
 from fairbank.core.hostlist import expand
 from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import node_range, requested_tasks, required_hosts
 from fairbank.core.submission.support import check_supported
@@ -89,6 +92,7 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         # Each node runs the tasks that the others have no place for.
         cpus_per_node = max(cpus_per_node, cpus_per_task * (tasks - per_node * (nodes.least - 1)))
     memory, per_cpu = values.get("mem"), values.get("mem-per-cpu")
+    gpus = requested_gpus(values)
     sharing = values.get("exclusive")
     for name in ("constraint", "prefer"):
         constraint.parse(values.get(name, ""), f"--{name}")
@@ -101,6 +105,9 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         cpus_per_node=cpus_per_node,
         memory_per_node=ALL_MEMORY if per_cpu == 0 else memory,
         memory_per_cpu=per_cpu or None,
+        gpus=as_gpus(gpus.per_node or ()),
+        gpus_per_task=as_gpus(gpus.per_task),
+        total_gpus=None if gpus.total is None else as_gpus([gpus.total])[0],
         tmp=values.get("tmp", 0),
         constraint=values.get("constraint", ""),
         prefer=values.get("prefer", ""),
@@ -110,6 +117,10 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         required=required_hosts(values),
         excluded=tuple(dict.fromkeys(expand(values.get("exclude", ""), field="--exclude"))),
     )
+
+
+def as_gpus(listed: Iterable[Gres]) -> tuple[Gpus, ...]:
+    return tuple(Gpus(gres.type, gres.number) for gres in listed)
 
 
 def _pending_job(

@@ -11,6 +11,7 @@ from fairbank.wlm.core.events import Caller, CompleteJob, CreateStep, EndStepOf
 from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.rights import check_owner
+from fairbank.wlm.core.steps.gpus import gpu_types
 from fairbank.wlm.core.steps.step import WlmStep, place_step
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
@@ -27,7 +28,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     """Create a step of a running job, and let its nodes start the tasks.
 
     Raises:
-        Unavailable: other steps have the cores.
+        Unavailable: other steps have the cores or GPUs.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
     job, run = _running_job(tx, caller, body.job)
@@ -37,12 +38,14 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
         )
     threads = tx.state.threads_of(run.allocation.nodes)
     others = tx.state.steps_of(run.run)
+    types = gpu_types(tx.state.nodes_of(run.allocation.nodes))
+    grants = place_step(body.step, run.allocation, threads, others, types)
     step = WlmStep(
         run=run.run,
         number=run.steps,
         uid=caller.uid,
         request=body.step,
-        grants=(grants := place_step(body.step, run.allocation, threads, others)),
+        grants=grants,
         started=tx.now,
         left=tuple(grant.node for grant in grants),
     )

@@ -146,8 +146,9 @@ def _with_least_nodes(wanted: ResourceRequest, rules: list[PartitionRules]) -> R
 
 
 def requested_tres(wanted: ResourceRequest) -> dict[str, int]:
-    """Return the CPUs and nodes that limits count before the job has nodes."""
-    return {"cpu": wanted.cpus, "node": wanted.nodes}
+    """Return the CPUs, nodes and GPUs that limits count before the job has nodes."""
+    gpus = {"gres/gpu": wanted.gpu_count} if wanted.gpu_count else {}
+    return {"cpu": wanted.cpus, "node": wanted.nodes, **gpus}
 
 
 def check_least_time(time_min: int | None, limit: int | None) -> None:

@@ -11,8 +11,10 @@ from typing import Literal
 import msgspec
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.node import Gpus
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation
+from fairbank.wlm.core.steps.gpus import GpuTypes, StepGpus, too_few_gpus
 from fairbank.wlm.protocol.messages import StoredUsage
 
 StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
@@ -25,7 +27,8 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     are nodes that it must have, with distribution "arbitrary" the node of each task. `relative` is
     the number of its first node within the job. `plane` is the number of tasks that stay together.
     `exact`: it takes the cores that it asks for, and not all of its nodes. `overlap`: it shares
-    them with other steps. `overcommit`: a core may have several tasks.
+    them with other steps. `overcommit`: a core may have several tasks. `gpus` are those of each
+    node; None: all that the job has there, unless `gpus_per_task` or `total_gpus` says how many.
     """
 
     name: str = ""
@@ -42,6 +45,9 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     overlap: bool = False
     overcommit: bool = False
+    gpus: tuple[Gpus, ...] | None = None
+    gpus_per_task: tuple[Gpus, ...] = ()
+    total_gpus: Gpus | None = None
     submit_line: str = ""
 
     @property
@@ -51,14 +57,15 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepGrant(msgspec.Struct, frozen=True):
-    """Tasks and cores of a step on one node. Each task has its part of the cores, in their order.
-
-    With `overcommit` all tasks have all of them.
+    """Tasks, cores and GPUs of a step on one node. Each task has its part of the cores, in their
+    order; with `overcommit` all tasks have all of them. So it is with the GPUs of a step that
+    requests them by task; else all tasks have all.
     """
 
     node: str
     ranks: tuple[int, ...]
     cores: tuple[int, ...]
+    gpus: tuple[int, ...] = ()
 
 
 class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,22 +119,31 @@ BUSY = "Requested nodes are busy"
 
 
 def place_step(
-    request: StepRequest, allocation: RunAllocation, threads: int, others: Iterable[WlmStep]
+    request: StepRequest,
+    allocation: RunAllocation,
+    threads: int,
+    others: Sequence[WlmStep],
+    types: GpuTypes,
 ) -> tuple[StepGrant, ...]:
-    """Return the tasks and cores of a step on each of its nodes.
+    """Return the tasks, cores and GPUs of a step on each of its nodes.
 
     Args:
         request: what it asks for.
         allocation: what its job has.
         threads: CPUs of a core.
         others: the steps of the job that run.
+        types: types of the GPUs of its nodes.
 
     Raises:
-        Unavailable: other steps have the cores (BUSY).
+        Unavailable: other steps have the cores or GPUs (BUSY).
         Conflict: the job has too little.
-        InvalidInput: the job does not have the nodes.
+        InvalidInput: the job does not have the nodes or GPUs.
     """
-    grants = _candidates(request, allocation)
+    gpus = StepGpus(request, types, others)
+    candidates = _candidates(request, allocation)
+    grants = [grant for grant in candidates if gpus.is_able(grant)]
+    if len(grants) < min(request.nodes or 1, len(candidates)):
+        raise too_few_gpus(request, candidates)
     taken = _taken_cores(others, request)
     free = {
         grant.binding.node: [
@@ -141,28 +157,42 @@ def place_step(
         grant
         for grant in grants
         if free[grant.binding.node]
+        and gpus.is_free(grant)
         and (request.exact or len(free[grant.binding.node]) == len(whole[grant.binding.node]))
     ]
     # Named nodes are chosen first, but the tasks follow the order of the job.
     chosen = sorted(usable[:most], key=allocation.grants.index)
     is_busy = any(len(free[name]) < len(cores) for name, cores in whole.items())
+    is_busy |= gpus.are_taken(grants)
     needed = request.nodes or 1
     if len(chosen) < needed:
         if is_busy and needed <= len(grants):
             raise _busy()
         raise _too_few(request, needed, len(allocation.grants))
-    fitting = [_fitting(request, len(free[grant.binding.node]) * threads) for grant in chosen]
+    fitting = [
+        gpus.most_tasks(grant, _fitting(request, len(free[grant.binding.node]) * threads))
+        for grant in chosen
+    ]
     tasks = request.tasks or len(chosen) * (request.tasks_per_node or 1)
     if sum(fitting) < tasks and not request.overcommit:
-        at_best = sum(_fitting(request, len(whole[one.binding.node]) * threads) for one in grants)
+        at_best = sum(
+            gpus.most_tasks(
+                one, _fitting(request, len(whole[one.binding.node]) * threads), whole=True
+            )
+            for one in grants
+        )
         raise _busy() if is_busy and tasks <= at_best else _too_many(tasks, grants)
     if request.nodes is None and not request.named:
         chosen, fitting = chosen[:tasks], fitting[:tasks]
+    if request.total_gpus is not None and gpus.count(chosen) < request.total_gpus.number:
+        has_enough = gpus.count(grants, whole=True) >= request.total_gpus.number
+        raise _busy() if has_enough else too_few_gpus(request, grants)
     names = [grant.binding.node for grant in chosen]
     ranks = lay_out(request, names, fitting, tasks)
+    numbers = gpus.assign(chosen, [len(own) for own in ranks])
     return tuple(
-        StepGrant(name, own, tuple(_cores(request, len(own), free[name], threads)))
-        for name, own in zip(names, ranks, strict=True)
+        StepGrant(name, own, tuple(_cores(request, len(own), free[name], threads)), own_gpus)
+        for name, own, own_gpus in zip(names, ranks, numbers, strict=True)
         if own
     )
 

@@ -74,12 +74,13 @@ def ended_step(record: EndedStep, allocation: RunAllocation, threads: int) -> St
 def _facts(step: WlmStep, allocation: RunAllocation, threads: int) -> StepFacts:
     given = {grant.binding.node: grant.cpus for grant in allocation.grants}
     cpus = sum(min(len(one.cores) * threads, given[one.node]) for one in step.grants)
+    gpus = sum(len(one.gpus) for one in step.grants)
     return StepFacts(
         str(step.number),
         step.request.name,
         step.started.wall,
         step.nodes,
-        tres_of(allocation, step.nodes) | {"cpu": cpus},
+        tres_of(allocation, step.nodes) | {"cpu": cpus, "gres/gpu": gpus},
         status=step.status,
         tasks=step.tasks,
         canceller=step.canceller,

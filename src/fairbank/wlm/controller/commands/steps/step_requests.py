@@ -7,11 +7,16 @@ from typing import Any, cast
 
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import expand
+from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
-from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
+from fairbank.core.submission.resources import (
+    requested_tasks,
+    step_nodes,
+    tasks_per_node_of_step,
+)
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import Distribution, NodeRange
-from fairbank.wlm.controller.commands.submissions import check_words
+from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
 from fairbank.wlm.controller.nodes.step_start import StepLaunch
 from fairbank.wlm.core.events import CreateStep
 from fairbank.wlm.core.jobs import WlmJob
@@ -58,7 +63,7 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
 def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> StepRequest:
     shape: Distribution = values.get("distribution", Distribution("block"))
     named = tuple(expand(values.get("nodelist", ""), field="--nodelist"))
-    tasks = values.get("ntasks")
+    tasks, gpus = requested_tasks(values), requested_gpus(values, is_step=True)
     is_arbitrary = shape.kind == "arbitrary"
     if is_arbitrary and len(named) != (tasks or len(named) or 1):
         raise InvalidInput(
@@ -90,6 +95,9 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
         exact="exact" in values or "exclusive" in values,
         overlap="overlap" in values,
         overcommit="overcommit" in values,
+        gpus=None if gpus.per_node is None else as_gpus(gpus.per_node),
+        gpus_per_task=as_gpus(gpus.per_task),
+        total_gpus=None if gpus.total is None else as_gpus([gpus.total])[0],
         submit_line=request.submit_line,
     )
 

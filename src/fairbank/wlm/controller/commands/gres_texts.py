@@ -1,0 +1,75 @@
+"""GPUs as Slurm's commands show them: requests, and what jobs have of nodes. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fairbank.cluster.node import Gpus
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.gres import GPU
+from fairbank.core.hostlist import compress
+from fairbank.report.slurm.job_rows import JobShare
+from fairbank.wlm.core.jobs import NodeGrant
+from fairbank.wlm.core.state import CoreState
+from fairbank.wlm.core.steps.gpus import gpu_types
+
+
+def gres_text(gpus: Iterable[Gpus], name: str = GPU) -> str | None:
+    """Return GPUs such as `gpu:a100:2,gpu:1`; None if there are none."""
+    words = ((name, kind, str(count)) for kind, count in gpus)
+    return ",".join(":".join(filter(None, one)) for one in words) or None
+
+
+def tres_text(gpus: Iterable[Gpus]) -> str | None:
+    """Return requested GPUs such as `gres/gpu:a100:2`; None if there are none."""
+    return gres_text(gpus, f"gres/{GPU}")
+
+
+def tres_per_task(wanted: ResourceRequest) -> str | None:
+    """Return what is requested for each task: `cpu=2,gres/gpu:1`; None if it is a CPU only."""
+    cpus = f"cpu={wanted.cpus_per_task}" if wanted.cpus_per_task > 1 else None
+    return ",".join(filter(None, (cpus, tres_text(wanted.gpus_per_task)))) or None
+
+
+def job_gres(grants: Iterable[NodeGrant]) -> str | None:
+    """Return the GPUs of a job on all its nodes; None if it has none."""
+    counts = Counter[str]()
+    for grant in grants:
+        counts.update(dict(grant.gpus))
+    return gres_text(Gpus(kind, count) for kind, count in sorted(counts.items()))
+
+
+def numbered_gres(numbers: Iterable[int], types: Sequence[str]) -> str:
+    """Return GPUs by type with their numbers: `gpu:a100:2(IDX:0-1)`; empty if there are none.
+
+    `types` has the type of each by its number.
+    """
+    by_type: dict[str, list[int]] = {}
+    for number in sorted(numbers):
+        by_type.setdefault(types[number] if number < len(types) else "", []).append(number)
+    return ",".join(
+        f"{gres_text([Gpus(kind, len(own))])}(IDX:{compress(map(str, own)).strip('[]')})"
+        for kind, own in by_type.items()
+    )
+
+
+def job_share(grant: NodeGrant, state: CoreState) -> JobShare:
+    """Return what a job has of a node, with the numbers of cores and GPUs."""
+    name, cores, gpus, _ = grant.binding
+    types = gpu_types(state.nodes_of([name])).get(name, ())
+    shown = compress(map(str, cores)).strip("[]")
+    return JobShare(name, shown, grant.memory, numbered_gres(gpus, types))
+
+
+def used_gres(grants: Iterable[NodeGrant], types: Sequence[str]) -> str:
+    """Return the GPUs of a node that jobs have: `gpu:a100:1(IDX:0),gpu:t4:0(IDX:N/A)`.
+
+    `types` has the type of each by its number; a node without GPUs has `gpu:0`.
+    """
+    numbers = [number for grant in grants for number in grant.binding.gpus]
+    shown = []
+    for kind in dict.fromkeys(types):
+        own = [number for number in numbers if number < len(types) and types[number] == kind]
+        shown.append(numbered_gres(own, types) or f"{gres_text([Gpus(kind, 0)])}(IDX:N/A)")
+    return ",".join(shown) or f"{GPU}:0"
