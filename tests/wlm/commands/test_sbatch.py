@@ -233,7 +233,7 @@ BAD_LINES = {
     "directory": (["."], "Unable to open file ."),
     "two-sizes": (["--mem=1", "--mem-per-cpu=1", "job.sh"], "mutually exclusive"),
     "refused": (["--x11", "job.sh"], "--x11 is not supported"),
-    "gpus": (["-G1", "job.sh"], "--gpus is not supported"),
+    "gpus": (["--ntasks-per-gpu=1", "job.sh"], "--ntasks-per-gpu is not supported"),
     "wrap-and-script": (["--wrap", "true", "job.sh"], "not permitted with --wrap"),
     "no-hosts-file": (["-F", "no", "job.sh"], "Unable to open file no"),
     "encoding": (["job.sh", "\udcff"], "is not UTF-8"),

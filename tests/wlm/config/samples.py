@@ -34,6 +34,7 @@ CLUSTER = {
     "AuthType": "auth/munge",
     "TreeWidth": "16",
     "MpiDefault": "none",
+    "GresTypes": "gpu",
 }
 SCHEDULING = {
     "SchedulerType": "sched/builtin",

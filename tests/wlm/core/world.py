@@ -78,6 +78,8 @@ STAGES: dict[str, Stage] = {
     "cleared": "cleared",
 }
 ALICE, BOB, OPERATOR = ev.Caller(1000, "alice"), ev.Caller(1001, "bob"), ev.Caller(900, "olga")
+_WANTED = ("gpus", "gpus_per_task", "total_gpus", "tasks", "exclusive")
+"""Fields of the resources that a job requests."""
 LAUNCH = "what the tasks execute"
 START = Moment(1_700_000_000, 50)
 
@@ -568,6 +570,7 @@ def submission(caller: ev.Caller = ALICE, **fields: Any) -> ev.SubmitJob:
         nodes=fields.pop("nodes", 1),
         cpus_per_task=fields.pop("cpus", 1),
         memory_per_node=fields.pop("memory", 1),
+        **{name: fields.pop(name) for name in _WANTED if name in fields},
     )
     about = {name: fields.pop(name) for name in Submission.__struct_fields__ if name in fields}
     request = {name: fields.pop(name) for name in ("held", "test_only") if name in fields}

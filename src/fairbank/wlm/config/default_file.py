@@ -10,7 +10,8 @@ from fairbank.core.settings_file import toml_string
 class MachineSize(NamedTuple):
     """Size of a host: CPUs of all sockets, memory in MiB, sockets, and CPUs of a core.
 
-    `is_real`: it has all of these CPUs, so that jobs can be bound to them.
+    `is_real`: it has all of these CPUs, so that jobs can be bound to them. `gpus` has the number of
+    each type.
     """
 
     cpus: int
@@ -18,6 +19,7 @@ class MachineSize(NamedTuple):
     sockets: int = 1
     threads: int = 1
     is_real: bool = True
+    gpus: tuple[tuple[str, int], ...] = ()
 
 
 def default_file(
@@ -67,6 +69,7 @@ def default_file(
         *_sockets(size, nodes),
         *([f"threads_per_core = {size.threads}"] if has_own_cores else []),
         f"real_memory = {memory}",
+        *_gpus(size, nodes),
         "",
         "[[partitions]]",
         'partition_name = "main"',
@@ -77,6 +80,16 @@ def default_file(
         'tres_billing_weights = "CPU=1.0"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _gpus(size: MachineSize, nodes: int) -> list[str]:
+    """Return the GPUs of each node; those of a type that are too few for all have no node."""
+    words = [
+        ":".join(filter(None, ("gpu", kind, str(count // nodes))))
+        for kind, count in size.gpus
+        if count // nodes
+    ]
+    return [f"gres = {toml_string(','.join(words))}"] if words else []
 
 
 def bank_table(agent: str, bank: str) -> str:

@@ -66,6 +66,7 @@ _CLUSTER = (
     Keyword("ReturnToService", CLUSTER, f.whole(0, 2)),
     Keyword("MessageTimeout", CLUSTER, f.whole(1, 100, "seconds")),
     Keyword("metrics_port", CLUSTER, f.PORT),
+    Keyword("gpu_root", CLUSTER, f.PATH),
     later("MailProg", CLUSTER, f.PATH, "mails are"),
     later("AuthType", CLUSTER, f.one_of("auth/munge auth/slurm auth/none"), MACHINES),
     later("TreeWidth", CLUSTER, f.whole(1, f.SHORT_MAX), MACHINES),

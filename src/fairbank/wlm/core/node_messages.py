@@ -104,6 +104,9 @@ def _lacking(configured: Node, real: Node) -> str:
         wanted, present = getattr(configured, field), getattr(real, field)
         if present < wanted:
             return f"Low {word} (configured {wanted}, real {present})"
+    gpus, wanted = (sum(gpu.number for gpu in node.gpus) for node in (real, configured))
+    if gpus < wanted:
+        return f"gres/gpu count reported lower than configured ({gpus} < {wanted})"
     return ""
 
 

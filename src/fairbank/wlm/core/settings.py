@@ -33,6 +33,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     The first of `slurmctld_host` is the controller; empty: this host. An empty path stands for one
     in the directory of the cluster, an empty `slurm_user` for the user who starts the daemons.
+    `gpu_root` has dev, proc and sys, in which the node daemon looks for GPUs.
     """
 
     cluster_name: str = "cluster"
@@ -58,6 +59,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     return_to_service: int = 0
     message_timeout: int = 10
     metrics_port: int | None = None
+    gpu_root: str = "/"
 
 
 class SchedulingSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,7 @@ class ControlGroups:
             spool: spool directory of the node. Its number makes the names of the groups unique.
             allowed: False: no groups are made.
         """
-        status = spool.stat()
-        self._prefix = f"fairbank.{status.st_dev:x}.{status.st_ino:x}"
+        self._prefix = group_prefix(spool)
         usable = (parent for parent in _own_groups() if allowed and self._is_usable(parent))
         self.parent = next(usable, None)
 
@@ -55,6 +54,12 @@ class ControlGroups:
         return str(path)
 
 
+def group_prefix(spool: Path) -> str:
+    """Return the beginning of the names of the groups of a node, by its spool directory."""
+    status = spool.stat()
+    return f"fairbank.{status.st_dev:x}.{status.st_ino:x}"
+
+
 def group_processes(group: str) -> list[int]:
     """Return the process ids of a group; none if it is gone."""
     try:
@@ -71,15 +76,22 @@ def remove_group(group: str) -> None:
 
 def _own_groups() -> Iterator[Path]:
     """Yield the directories of the groups that this process is in, that of version 2 first."""
+    groups = (own_group(controllers) for controllers in ("", *_VERSION_1))
+    return filter(None, groups)
+
+
+def own_group(controller: str) -> Path | None:
+    """Return the directory of the group of this process in the hierarchy of a controller.
+
+    None if it is not mounted, or has others besides; empty: that of version 2.
+    """
     mounts = _mounts()
-    own = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        own[controllers] = path
-    for controllers in ("", *_VERSION_1):
-        if controllers in own and controllers in mounts:
-            root, directory = mounts[controllers]
-            yield Path(directory) / os.path.relpath(own[controllers], root)
+        if controllers == controller and controller in mounts:
+            root, directory = mounts[controller]
+            return Path(directory) / os.path.relpath(path, root)
+    return None
 
 
 def _mounts() -> dict[str, tuple[str, str]]:

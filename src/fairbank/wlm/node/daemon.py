@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.log import set_debug_levels
+from fairbank.wlm.node.gpus import HostGpus
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_server import NodeServer
 from fairbank.wlm.node.settings import NodeSettings
@@ -43,8 +44,13 @@ class NodeDaemon:
             launcher = LauncherProcess()
             stack.callback(launcher.close)
             nodes = []
+            gpus = HostGpus(
+                {hosted.name: hosted.gpus for hosted in self._settings.nodes},
+                self._settings.host_gpus,
+                self._settings.gpu_root,
+            )
             for hosted in self._settings.nodes:
-                node = NodeServer(hosted, self._settings, launcher, self._tasks.start)
+                node = NodeServer(hosted, self._settings, gpus, launcher, self._tasks.start)
                 await node.serve()
                 stack.callback(node.close)
                 nodes.append(node)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-
-import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.protocol.messages import StartJob, StartStep, run_directory, step_directory
+from fairbank.wlm.node.gpus import JOB_GPUS, NO_GPUS, ON_NODE, STEP_GPUS, NodeGpus
+from fairbank.wlm.node.orphans import device_group_of
+from fairbank.wlm.protocol.messages import (
+    StartJob,
+    StartStep,
+    TaskStart,
+    run_directory,
+    step_directory,
+)
 from fairbank.wlm.stepd.step import Step, StepTask, write_step
 
 JOBS, SCRIPT, STEPS = "jobs", "slurm_script", "steps"
@@ -20,12 +26,17 @@ _OF_STEP = {*Step._fields} & {*StartStep.__struct_fields__} - {"tasks"}
 """Fields of another step that the request to start it has."""
 
 
+def _entries(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {name.encode(): value.encode() for name, value in variables.items()}
+
+
 class JobDirectories:
     """Directories of the runs on one node."""
 
-    def __init__(self, spool: Path, node: str) -> None:
+    def __init__(self, spool: Path, node: str, gpus: NodeGpus = NO_GPUS) -> None:
         """Create the directory of all runs. Raises FairbankError."""
         self._spool, self._jobs, self._node = str(spool), spool / JOBS, node
+        self._gpus = gpus
         try:
             self._jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
             spool.chmod(0o700)
@@ -35,13 +46,16 @@ class JobDirectories:
     def path(self, run: Run) -> Path:
         return Path(run_directory(self._spool, run))
 
-    def create(self, start: StartJob, *, kill_wait: float, group: str = "") -> None:
+    def create(
+        self, start: StartJob, *, kill_wait: float, group: str = "", devices: str = ""
+    ) -> None:
         """Write the directory of a run that will start. Raises FairbankError.
 
         Args:
             start: the request.
             kill_wait: seconds between SIGTERM and SIGKILL.
             group: directory of its control group; empty: none.
+            devices: directory of that with its devices; empty: none.
         """
         path = self.path(start.run)
         self.remove(start.run)  # of a start that was never stored
@@ -50,6 +64,7 @@ class JobDirectories:
             arguments=[str(path / SCRIPT), *start.arguments],
             kill_wait=kill_wait,
             group=group,
+            devices=devices,
             title=f"JOB {start.run.job_id} ON {self._node}",
         )
         try:
@@ -58,7 +73,10 @@ class JobDirectories:
             script.write_bytes(start.script)
             script.chmod(0o700)
             # A batch script is one task on the first node of its job.
-            write_step(str(path), step, self._environment(start.environment, 0, "0"))
+            environment = self._environment(start.environment, 0, "0")
+            allowed = start.gpus if devices else None
+            environment |= _entries(self._gpus.variables(JOB_GPUS, start.gpus, allowed))
+            write_step(str(path), step, environment)
         except OSError as error:
             raise translate_os_error(error, f"cannot write {path}") from error
 
@@ -82,21 +100,33 @@ class JobDirectories:
         """
         path = self.step_path(start.run, start.step)
         title = f"STEP {start.run.job_id}.{start.step} ON {self._node}"
+        devices = device_group_of(self.path(start.run))
+        allowed = start.run_gpus if devices else None
         step = Step(
             **{field: getattr(start, field) for field in _OF_STEP},
-            tasks=[StepTask(*msgspec.structs.astuple(task)) for task in start.tasks],
+            tasks=[self._task(task, allowed) for task in start.tasks],
             seconds=seconds,
             kill_wait=kill_wait,
             title="" if start.node_index else title,  # one line for all nodes, as in Slurm
+            devices=devices,
         )
         ranks = ",".join(str(task.rank) for task in start.tasks)
         environment = self._environment(start.environment, start.node_index, ranks)
+        environment |= _entries(self._gpus.variables(STEP_GPUS, start.gpus, allowed))
         try:
             path.mkdir(mode=0o700, parents=True)
             write_step(str(path), step, environment)
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)
             raise translate_os_error(error, f"cannot write {path}") from error
+
+    def _task(self, task: TaskStart, allowed: Sequence[int] | None) -> StepTask:
+        variables = self._gpus.variables(STEP_GPUS, task.gpus, allowed) if task.gpus else {}
+        variables.pop(ON_NODE, None)  # that of all tasks
+        own = [f"{name}={value}" for name, value in variables.items()]
+        return StepTask(
+            task.rank, task.arguments, task.cpus, task.input, task.output, task.error, own
+        )
 
     def _environment(
         self, entries: Iterable[bytes], node_index: int, ranks: str
@@ -110,6 +140,7 @@ class JobDirectories:
         """
         environment = {name: value for name, _, value in (one.partition(b"=") for one in entries)}
         environment.pop(b"", None)
+        environment = self._gpus.clean(environment)
         environment |= {b"SLURM_NODEID": b"%d" % node_index, b"SLURM_GTIDS": ranks.encode()}
         node = self._node.encode()
         environment |= dict.fromkeys(

@@ -19,7 +19,7 @@ from fairbank.wlm.node.control_group import remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_step import NodeStep
-from fairbank.wlm.node.orphans import end_orphans, group_of
+from fairbank.wlm.node.orphans import device_group_of, end_orphans, group_of
 from fairbank.wlm.node.programs import program_environment, run_program
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import NodeSettings
@@ -154,7 +154,8 @@ class NodeRun:
             await step.process.end(0.0, STEPS_ENDED)
         if self._step_tasks:
             await asyncio.wait(self._step_tasks)
-        remove_group(group_of(self.directory))
+        for group in (group_of(self.directory), device_group_of(self.directory)):
+            remove_group(group)
         self._change("epilog", end=end)
         settings = self._context.settings
         status = await run_program(settings.epilog, self._environment(), settings.epilog_timeout)

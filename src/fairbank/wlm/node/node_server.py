@@ -19,6 +19,8 @@ from fairbank.rest.server.log import set_debug_level
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.node.control_group import ControlGroups, remove_group
+from fairbank.wlm.node.device_group import DeviceGroups
+from fairbank.wlm.node.gpus import HostGpus
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
@@ -64,6 +66,7 @@ class NodeServer:
         self,
         hosted: HostedNode,
         settings: NodeSettings,
+        host: HostGpus,
         launcher: LauncherProcess,
         start_task: StartTask,
     ) -> None:
@@ -72,13 +75,17 @@ class NodeServer:
         Args:
             hosted: name, directories and resources.
             settings: settings of all nodes of the daemon.
+            host: GPUs of the host.
             start_task: starts a task that must not fail.
         """
-        self._hosted, self._start_task = hosted, start_task
+        self._hosted, self._host, self._start_task = hosted, host, start_task
         check_local_disk(Path(hosted.spool), field="spool")
-        directories = JobDirectories(Path(hosted.spool), hosted.name)
-        store = RunStore(Path(hosted.spool))
-        self._groups = ControlGroups(Path(hosted.spool), allowed=settings.control_groups)
+        spool = Path(hosted.spool)
+        self._gpus = host.of_node(hosted.name)
+        directories = JobDirectories(spool, hosted.name, self._gpus)
+        store = RunStore(spool)
+        self._groups = ControlGroups(spool, allowed=settings.control_groups)
+        self._devices = DeviceGroups(spool, allowed=settings.control_groups and bool(hosted.gpus))
         self._context = NodeContext(
             hosted.name, boot_id(), settings, directories, launcher, store, self._notify, start_task
         )
@@ -138,24 +145,27 @@ class NodeServer:
 
     def _registration(self) -> Registration:
         host = read_host()
-        self._reported = cpus, memory, _ = self._resources(host)
+        self._reported = cpus, memory, *_ = self._resources(host)
         return Registration(
             node=self._hosted.name,
             release=fairbank.__version__,
             started=self._started,
             boot_id=self._context.boot_id,
             control_groups=self._groups.parent is not None,
+            device_groups=self._devices.are_controlled,
+            gpus=self._host.present(self._hosted.name),
             runs=tuple(run.status for run in self._runs.values()),
             steps=tuple(step.status for run in self._runs.values() for step in run.steps.values()),
             spool=self._hosted.spool,
             **host._replace(cpus=cpus, memory=memory)._asdict(),
         )
 
-    def _resources(self, host: HostState) -> tuple[int, int, int]:
-        """Return the CPUs, memory and disk of the node."""
+    def _resources(self, host: HostState) -> tuple[int, int, int, tuple[str, ...]]:
+        """Return the CPUs, memory, disk and GPUs of the node."""
         hosted, settings = self._hosted, self._context.settings
         cpus = part_of(host.cpus, hosted.cpus, settings.host_cpus)
-        return cpus, part_of(host.memory, hosted.memory, settings.host_memory), host.tmp
+        memory = part_of(host.memory, hosted.memory, settings.host_memory)
+        return cpus, memory, host.tmp, self._host.present(hosted.name)
 
     def report_changes(self, host: HostState) -> None:
         """Register again if the host has lost or got resources."""
@@ -229,12 +239,17 @@ class NodeServer:
             return
         context = self._context
         stored = StoredRun(run=start.run, boot_id=context.boot_id)
-        group = self._groups.create(context.directories.path(start.run).name)
+        name = context.directories.path(start.run).name
+        group, devices = self._groups.create(name), ""
         try:
-            context.directories.create(start, kill_wait=context.settings.kill_wait, group=group)
+            devices = self._devices.create(name, self._host.hidden_files(self._gpus, start.gpus))
+            context.directories.create(
+                start, kill_wait=context.settings.kill_wait, group=group, devices=devices
+            )
             context.store.put(stored)
         except (FairbankError, sqlite3.Error) as error:
             remove_group(group)
+            remove_group(devices)
             context.directories.remove(start.run)
             if isinstance(error, FairbankError):
                 raise

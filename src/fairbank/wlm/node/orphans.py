@@ -56,6 +56,14 @@ def group_of(directory: Path) -> str:
         return ""
 
 
+def device_group_of(directory: Path) -> str:
+    """Return the directory of the group with the devices of a run; empty if it has none."""
+    try:
+        return read_step(str(directory)).devices
+    except OSError:
+        return ""
+
+
 def _environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

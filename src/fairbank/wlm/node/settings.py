@@ -18,6 +18,7 @@ class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Node that the daemon serves: its name, its spool directory with mode 0700, and its socket.
 
     CPUs and memory in MiB are its part of the host, see `host_cpus`; None: all that the host has.
+    `gpus` are the types of its GPUs by their numbers; empty: of any type.
     """
 
     name: str
@@ -25,6 +26,7 @@ class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     socket: str
     cpus: Count | None = None
     memory: Count | None = None
+    gpus: tuple[str, ...] = ()
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +36,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `control_groups`, none are made even if the daemon may do so. `host_cpus` and `host_memory` are
     what the host had when the parts of the nodes were chosen; None: the parts are as written.
     `over_memory_kill`: what uses more memory than its job has is killed (JobAcctGatherParams).
+    `host_gpus` is how many GPUs the host had: with fewer than these, a node has only those that are left. The GPUs are looked for
+    in `gpu_root`, which has dev, proc and sys.
     """
 
     nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
@@ -47,6 +51,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     control_groups: bool = True
     host_cpus: Count | None = None
     host_memory: Count | None = None
+    host_gpus: int = 0
+    gpu_root: str = "/"
     debug: str = "info"
     syslog_debug: str = "quiet"
     over_memory_kill: bool = False

@@ -28,6 +28,7 @@ TIME_LIMIT = "time limit"
 # The bounds also refuse times that are no numbers or infinite.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 SignalTarget = Literal["all", "script", "steps"]
+GpuNumbers = tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]
 
 
@@ -65,7 +66,7 @@ class StartJob(Message, frozen=True, kw_only=True):
     RLIMIT_, -1 for none. `cpus` binds the job to these CPUs; empty: it is not bound. `seconds` is
     the time that is left until the time limit. `warning` is a signal to the script, and how many
     seconds before the limit it is sent. `memory` is what the job has on the node in MiB; 0: it has
-    no limit.
+    no limit. `gpus` are those of the run by their numbers on the node.
     """
 
     run: Run
@@ -84,6 +85,7 @@ class StartJob(Message, frozen=True, kw_only=True):
     seconds: Seconds | None = None
     warning: tuple[SignalNumber, Seconds] | None = None
     memory: Annotated[int, msgspec.Meta(ge=0)] = 0
+    gpus: GpuNumbers = ()
 
 
 def run_directory(spool: str, run: Run) -> str:
@@ -106,6 +108,7 @@ class TaskStart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     input: str = ""
     output: str = ""
     error: str = ""
+    gpus: GpuNumbers = ()
 
 
 class StartStep(Message, frozen=True, kw_only=True):
@@ -115,7 +118,8 @@ class StartStep(Message, frozen=True, kw_only=True):
     `node_index` is the number of the node in the step. Paths are absolute and file patterns are
     expanded; an empty one is a stream to srun. `input_rank` is the only task that gets the input of
     srun; None: all. `terminal` are the rows and columns of the terminal of the task 0; none: it has
-    none.
+    none. `gpus` are those of all tasks by their numbers on the node, unless a task has its own, and
+    `run_gpus` those of the run.
     """
 
     run: Run
@@ -133,6 +137,8 @@ class StartStep(Message, frozen=True, kw_only=True):
     terminal: Annotated[tuple[int, ...], msgspec.Meta(max_length=2)] = ()
     umask: int = 0o022
     limits: dict[str, int] = {}
+    gpus: GpuNumbers = ()
+    run_gpus: GpuNumbers = ()
 
 
 class EndStep(Message, frozen=True, kw_only=True):
@@ -302,7 +308,8 @@ class Registration(Message, frozen=True, kw_only=True):
     Memory and the disk of /tmp are in MiB; free memory, disk and load are the host's. `started` is
     the start of the daemon, in seconds since 1970 as `boot_time`. The sockets of steps are below
     `spool`. With `control_groups` the kernel lists the processes of each run; without, they are the
-    descendants of the step daemons.
+    descendants of the step daemons. `gpus` has the type of each GPU by its number; with
+    `device_groups` a run cannot open those of others.
     """
 
     node: str
@@ -318,6 +325,8 @@ class Registration(Message, frozen=True, kw_only=True):
     system: str
     machine: str
     control_groups: bool = False
+    device_groups: bool = False
+    gpus: tuple[str, ...] = ()
     runs: tuple[RunStatus, ...] = ()
     steps: tuple[StepStatus, ...] = ()
     spool: str = ""

@@ -24,7 +24,10 @@ FAILURE_MAX = 1_000
 
 
 class StepTask(NamedTuple):
-    """Task of a step: its rank, and what it has in place of what its step has; empty: nothing."""
+    """Task of a step: its rank, and what it has in place of what its step has; empty: nothing.
+
+    `variables` are NAME=value.
+    """
 
     rank: int
     arguments: Sequence[str] = ()
@@ -32,6 +35,7 @@ class StepTask(NamedTuple):
     input: str = ""
     output: str = ""
     error: str = ""
+    variables: Sequence[str] = ()
 
 
 class Step(NamedTuple):
@@ -43,7 +47,8 @@ class Step(NamedTuple):
     are the CPUs to which the processes are bound; none: all that the launcher has. `seconds` are
     left until the time limit; None: there is no limit. `warning` is a signal to the tasks, and how
     many seconds before the time limit it is sent. `group` is the directory of a control group for
-    the tasks; empty: none. `title` names the job and the node in the line that says that the job is
+    the tasks; empty: none. `devices` is another one, which has no access to the GPUs of others.
+    `title` names the job and the node in the line that says that the job is
     ended; empty: no line.
     `tasks` are those of this node; none: one, with the rank 0. `input_rank` is the only task that
     gets the input of srun; None: all. `terminal` are the rows and columns of the terminal of the
@@ -65,6 +70,7 @@ class Step(NamedTuple):
     warning: tuple[int, float] | None = None
     kill_wait: float = 30.0
     group: str = ""
+    devices: str = ""
     title: str = ""
     tasks: Sequence[StepTask] = ()
     input_rank: int | None = None
@@ -88,6 +94,7 @@ class Step(NamedTuple):
                 task.input or self.input,
                 task.output or self.output,
                 task.error or self.error,
+                task.variables,
             )
             for task in self.tasks or [StepTask(0)]
         ]

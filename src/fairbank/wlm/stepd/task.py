@@ -81,7 +81,7 @@ def run_task(
             ends = StreamEnds(stdin, stdout, stderr, ends.is_terminal)
             os.dup2(failure, _FAILURE, inheritable=False)
             _prepare(step, task, ends)
-            environment = _read_environment(directory, local, task.rank)
+            environment = _read_environment(directory, local, task)
             _restrict(step, task.cpus)  # last: the limits must not stop this process
             _execute(task.arguments, environment)
     except TaskFailure as error:
@@ -102,8 +102,8 @@ def _prepare(step: Step, task: StepTask, ends: StreamEnds) -> None:
     os.setsid()
     if ends.is_terminal and ends.stdin is not None:
         fcntl.ioctl(ends.stdin, termios.TIOCSCTTY, 0)
-    if step.group:
-        with open(f"{step.group}/cgroup.procs", "w", encoding="ascii") as group:
+    for path in filter(None, (step.group, step.devices)):
+        with open(f"{path}/cgroup.procs", "w", encoding="ascii") as group:
             group.write("0")  # this process
     reset_signals()
     os.umask(step.umask)
@@ -198,14 +198,16 @@ def _set_limit(number: int, soft: int) -> None:
     resource.setrlimit(number, (soft, hard))
 
 
-def _read_environment(step_directory: str, local: int, rank: int) -> dict[bytes, bytes]:
+def _read_environment(step_directory: str, local: int, task: StepTask) -> dict[bytes, bytes]:
     """Return the environment of a task, with its numbers, and the mark of the step."""
     with open(os.path.join(step_directory, ENVIRONMENT), "rb") as file:
         entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
     environment = {name: value for name, _, value in entries if name}
     environment[MARK.encode()] = os.fsencode(step_directory)
     environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
-    environment[b"SLURM_LOCALID"], environment[b"SLURM_PROCID"] = b"%d" % local, b"%d" % rank
+    environment[b"SLURM_LOCALID"], environment[b"SLURM_PROCID"] = b"%d" % local, b"%d" % task.rank
+    for name, _, value in (variable.partition("=") for variable in task.variables):
+        environment[os.fsencode(name)] = os.fsencode(value)
     return environment
 
 

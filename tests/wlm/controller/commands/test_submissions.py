@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.node import Gpus
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.submission.options import OPTIONS
@@ -157,9 +158,17 @@ def build(options: Mapping[str, str], lab: World | None = None, **fields: Any) -
         ({"nodelist": "n[0-1]"}, "wanted", {"nodes": 2, "max_nodes": None}),
         ({"nodelist": "n[0-1]", "ntasks": "1"}, "wanted", {"max_nodes": 1, "required": ("n0",)}),
         ({"test-only": ""}, "request", {"test_only": True}),
-        ({"gpus": "2"}, "error", "--gpus"),
-        ({"gres": "gpu:1"}, "error", "--gres"),
-        ({"gres": "none"}, "request", {}),
+        ({"gres": "gpu:1"}, "wanted", {"gpus": (Gpus("", 1),), "total_gpus": None}),
+        ({"gpus": "a100:2"}, "wanted", {"gpus": (), "total_gpus": Gpus("a100", 2)}),
+        (
+            {"gpus-per-task": "1", "ntasks": "3"},
+            "wanted",
+            {"tasks": 3, "gpus_per_task": (Gpus("", 1),)},
+        ),
+        ({"gpus": "4", "gpus-per-task": "2"}, "wanted", {"tasks": 2, "total_gpus": None}),
+        ({"gpus": "4", "gpus-per-node": "2"}, "wanted", {"nodes": 2, "gpus": (Gpus("", 2),)}),
+        ({"gpu-bind": "closest"}, "error", "--gpu-bind"),
+        ({"gres": "none"}, "wanted", {"gpus": ()}),
         ({"uid": "1"}, "error", "--uid"),
         ({"switches": "1"}, "error", "--switches"),
         ({"profile": "all", "hint": "compute_bound"}, "request", {}),

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ def user_settings(file: str, bank: str) -> str:
 def machine_size() -> MachineSize:
     """Return the size of this host, as far as this process may use it."""
     from fairbank.wlm.config.default_file import MachineSize
+    from fairbank.wlm.node.gpus import detect_gpus
     from fairbank.wlm.node.usage import read_host
 
     host = read_host()
@@ -94,7 +96,8 @@ def machine_size() -> MachineSize:
         threads = max(int(*siblings) // int(*cores), 1)
     if host.cpus != os.cpu_count() or host.cpus % (sockets * threads):
         sockets = threads = 1  # a part of the host
-    return MachineSize(host.cpus, host.memory, sockets, threads)
+    gpus = Counter(gpu.type for gpu in detect_gpus())
+    return MachineSize(host.cpus, host.memory, sockets, threads, gpus=tuple(gpus.items()))
 
 
 def write_node_settings(
@@ -118,13 +121,15 @@ def write_node_settings(
             socket=str(nodes / f"{node.name}.sock"),
             cpus=node.cpus,
             memory=node.memory or None,
+            gpus=tuple(kind for kind, count in node.gpus for _ in range(count)),
         )
         for node in settings.nodes
     ]
     sockets = [Path(node.socket) for node in hosted]
     directory.check_sockets([*sockets, directory.controller_socket, directory.bank_socket])
     file = directory.path / "node.json"
-    host_cpus, host_memory = _host_size(file, again=again)
+    root = settings.cluster.gpu_root
+    host_cpus, host_memory, host_gpus = _host_size(file, root, again=again)
     jobs, defaults = settings.jobs, NodeSettings(nodes=tuple(hosted))
     content = msgspec.structs.replace(
         defaults,
@@ -137,6 +142,8 @@ def write_node_settings(
         unkillable_program=jobs.unkillable_step_program,
         host_cpus=host_cpus,
         host_memory=host_memory,
+        host_gpus=host_gpus,
+        gpu_root=root,
         debug=settings.cluster.slurmd_debug,
         syslog_debug=settings.cluster.slurmd_syslog_debug,
         over_memory_kill="OverMemoryKill" in jobs.job_acct_gather_params,
@@ -148,16 +155,17 @@ def write_node_settings(
     return sockets
 
 
-def _host_size(file: Path, *, again: bool) -> tuple[int, int]:
-    """Return the CPUs and the memory of the host for which the sizes of the nodes were chosen."""
+def _host_size(file: Path, gpu_root: str, *, again: bool) -> tuple[int, int, int]:
+    """Return CPUs, memory and GPUs of the host for which the sizes of the nodes were chosen."""
+    from fairbank.wlm.node.gpus import detect_gpus
     from fairbank.wlm.node.settings import read_settings
     from fairbank.wlm.node.usage import read_host
 
     host = read_host()
     if again or not file.exists():
-        return host.cpus, host.memory
+        return host.cpus, host.memory, len(detect_gpus(gpu_root))
     earlier = read_settings(file)
-    return earlier.host_cpus or host.cpus, earlier.host_memory or host.memory
+    return (earlier.host_cpus or host.cpus, earlier.host_memory or host.memory, earlier.host_gpus)
 
 
 def write_agent_settings(directory: ClusterDirectory) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
     from fairbank.cli.framework.context import Context
     from fairbank.wlm.core.settings import WlmSettings
+    from fairbank.wlm.protocol.messages import Registration
 
 _ANSWER_SECONDS = 5.0
 
@@ -48,7 +49,7 @@ def _status(context: Context, options: Namespace) -> int:
         try:
             lines += _queue_lines(directory)
             if settings is not None:
-                lines.append(("tracking", _tracking(directory, settings)))
+                lines += _node_lines(_registration(directory, settings), settings)
         except FairbankError as error:
             problems.append(error)
             lines.append(("controller", f"{error.message}"))
@@ -90,8 +91,21 @@ def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
             yield of, ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
 
 
-def _tracking(directory: ClusterDirectory, settings: WlmSettings) -> str:
-    """Return how the node daemon finds the processes of a job. Raises Unavailable."""
+def _node_lines(node: Registration, settings: WlmSettings) -> Iterator[tuple[str, str]]:
+    """Yield what the node daemon can do on this host."""
+    by_group = "by control group" if node.control_groups else "as descendants of the step daemon"
+    yield "tracking", by_group
+    if count := sum(gpu.number for one in settings.nodes for gpu in one.gpus):
+        control = (
+            "a job cannot open those of others"
+            if node.device_groups
+            else "variables alone keep jobs off those of others, which they could open"
+        )
+        yield "GPUs", f"{count}; {control}"
+
+
+def _registration(directory: ClusterDirectory, settings: WlmSettings) -> Registration:
+    """Return what the node daemon says of its first node with GPUs. Raises Unavailable."""
     import socket
 
     from fairbank.wlm.protocol.frames import FrameDecoder, FrameError
@@ -103,7 +117,8 @@ def _tracking(directory: ClusterDirectory, settings: WlmSettings) -> str:
         encode_message,
     )
 
-    path = directory.path / "nodes" / f"{settings.nodes[0].name}.sock"
+    node = next((node for node in settings.nodes if node.gpus), settings.nodes[0])
+    path = directory.path / "nodes" / f"{node.name}.sock"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(_ANSWER_SECONDS)
@@ -115,8 +130,7 @@ def _tracking(directory: ClusterDirectory, settings: WlmSettings) -> str:
                 for frame in decoder.decode(data):
                     message = decode_message(frame)
                     if isinstance(message, Registration):
-                        groups = message.control_groups
-                        return "by control group" if groups else "as descendants of the step daemon"
+                        return message
     except (OSError, FrameError) as error:
         raise Unavailable(f"no answer from the node daemon: {error}") from error
     raise Unavailable("the node daemon closed the connection")

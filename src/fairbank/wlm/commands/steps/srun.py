@@ -12,6 +12,7 @@ from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.gpus import OPTIONS as GPU_OPTIONS
 from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
 from fairbank.wlm.client import requests
@@ -42,6 +43,8 @@ def run_step(line: SubmissionWords) -> int:
     variables = variable_options("srun", os.environ)
     if "jobid" in variables:
         variables.pop("job-name", None)  # that of the job, which is not meant for its steps
+    if line.options.keys() & set(GPU_OPTIONS):  # in place of those of the job
+        variables = {name: text for name, text in variables.items() if name not in GPU_OPTIONS}
     options = merged_options([variables, line.options])
     check_supported(options)
     submission.read_host_files(options)

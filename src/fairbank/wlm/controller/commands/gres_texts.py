@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
@@ -54,8 +55,17 @@ def numbered_gres(numbers: Iterable[int], types: Sequence[str]) -> str:
     )
 
 
-def job_share(grant: NodeGrant, state: CoreState) -> JobShare:
-    """Return what a job has of a node, with the numbers of cores and GPUs."""
+def job_shares(grants: Iterable[NodeGrant], state: CoreState) -> tuple[JobShare, ...]:
+    """Return what a job has of its nodes, with the numbers of cores and GPUs.
+
+    Neighbours of which it has the same are one.
+    """
+    shares = [_share(grant, state) for grant in grants]
+    alike = (list(group) for _, group in groupby(shares, lambda share: share[1:]))
+    return tuple(own[0]._replace(nodes=compress(one.nodes for one in own)) for own in alike)
+
+
+def _share(grant: NodeGrant, state: CoreState) -> JobShare:
     name, cores, gpus, _ = grant.binding
     types = gpu_types(state.nodes_of([name])).get(name, ())
     shown = compress(map(str, cores)).strip("[]")

@@ -23,11 +23,21 @@ _BY_OPTION = {
     "dependency": "SLURM_JOB_DEPENDENCY",
     "distribution": "SLURM_DISTRIBUTION",
     "export": "SLURM_EXPORT_ENV",
+    "gpus": "SLURM_GPUS",
+    "gpus-per-node": "SLURM_GPUS_PER_NODE",
+    "gpus-per-task": "SLURM_GPUS_PER_TASK",
 }
 """Variables that have an option as it was written, by its long name."""
 _OF_JOB = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_STEP", "SLURM_NTASKS", "SLURM_MEM_PER_", "SLURMD_")
 _ALSO_OF_JOB = frozenset(
-    (*_BY_OPTION.values(), "SLURM_RESTART_COUNT", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_NODELIST")
+    (
+        *_BY_OPTION.values(),
+        "SLURM_RESTART_COUNT",
+        "SLURM_NPROCS",
+        "SLURM_NNODES",
+        "SLURM_NODELIST",
+        "SLURM_GPUS_ON_NODE",
+    )
 )
 
 

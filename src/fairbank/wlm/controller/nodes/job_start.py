@@ -49,6 +49,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
     run, submission = start.run, start.submission
     grants = run.allocation.grants if details.has_memory else ()
     memory = sum(grant.memory for grant in grants if grant.binding.node == node)
+    gpus = next(one.binding.gpus for one in run.allocation.grants if one.binding.node == node)
     if node != run.batch_node or not submission.script:
         return StartJob(
             run=run.run,
@@ -58,6 +59,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
             output="/dev/null",
             seconds=start.seconds,
             memory=memory,
+            gpus=gpus,
         )
     variables = run_variables(start, details.wanted, details.array_tasks, details.now)
     default = OUTPUT if start.request.array is None else ARRAY_OUTPUT
@@ -79,6 +81,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
         cpus=details.cpus,
         seconds=start.seconds,
         memory=memory,
+        gpus=gpus,
     )
 
 

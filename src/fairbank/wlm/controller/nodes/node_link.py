@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.node import Node
+from fairbank.cluster.node import Gpus, Node
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.rest.auth.peers import is_own_user
 from fairbank.wlm.controller.core_runner import CoreRunner
@@ -161,6 +162,7 @@ class NodeLink:
             cpus=max(message.cpus, 1),
             memory=max(message.memory, 1),
             tmp=max(message.tmp, 0),
+            gpus=tuple(Gpus(kind, count) for kind, count in Counter(message.gpus).items()),
         )
         self._runner.handle(NodeRegistered(resources, message.boot_id, message.runs, message.steps))
 

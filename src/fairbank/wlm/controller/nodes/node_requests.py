@@ -79,7 +79,10 @@ def step_request(runner: CoreRunner, node: str, start: StartTasks) -> StartStep:
     by_core = (
         cpus_by_core(node, settings.nodes, host_cpus()) if settings.scheduling.affinity else {}
     )
-    return start_step_message(start, node, by_core)
+    job = runner.state.job_of(start.step.run)
+    grants = job.run.allocation.grants if job is not None and job.run is not None else ()
+    gpus = (one.binding.gpus for one in grants if one.binding.node == node)
+    return start_step_message(start, node, by_core, next(gpus, ()))
 
 
 @cache

@@ -41,7 +41,10 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_step_message(
-    start: StartTasks, node: str, cpus_of_cores: Mapping[int, Sequence[int]]
+    start: StartTasks,
+    node: str,
+    cpus_of_cores: Mapping[int, Sequence[int]],
+    run_gpus: tuple[int, ...] = (),
 ) -> StartStep:
     """Return the message that starts the tasks of a step on a node.
 
@@ -49,6 +52,7 @@ def start_step_message(
         start: the effect of the core; its `launch` is a StepLaunch.
         node: name of the node.
         cpus_of_cores: CPUs of this host by the number of the core; empty: nothing is bound.
+        run_gpus: GPUs of its run on the node.
 
     Raises:
         InvalidInput: a file pattern has a symbol whose value has a slash.
@@ -70,6 +74,8 @@ def start_step_message(
         terminal=launch.terminal,
         umask=launch.umask,
         limits=dict(launch.limits),
+        gpus=grant.gpus,
+        run_gpus=run_gpus,
     )
 
 
@@ -83,6 +89,7 @@ def _tasks(
     tasks = []
     cpus = [cpu for core in grant.cores for cpu in cpus_of_cores.get(core, ())]
     per_task = step.request.cpus_per_task
+    gpus_each = sum(count for _, count in step.request.gpus_per_task)
     for local, rank in enumerate(grant.ranks):
         symbols: dict[str, int | str] = {
             "J": f"{step.run.job_id}.{step.number}",
@@ -101,6 +108,7 @@ def _tasks(
                 input=_path(launch, launch.input, symbols),
                 output=_path(launch, launch.output, symbols),
                 error=_path(launch, launch.error, symbols),
+                gpus=grant.gpus[local * gpus_each : (local + 1) * gpus_each],
             )
         )
     return tasks
