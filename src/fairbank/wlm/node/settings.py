@@ -36,8 +36,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `control_groups`, none are made even if the daemon may do so. `host_cpus` and `host_memory` are
     what the host had when the parts of the nodes were chosen; None: the parts are as written.
     `over_memory_kill`: what uses more memory than its job has is killed (JobAcctGatherParams).
-    `host_gpus` is how many GPUs the host had: with fewer than these, a node has only those that are left. The GPUs are looked for
-    in `gpu_root`, which has dev, proc and sys.
+    `host_gpus` is how many GPUs the host had: if it has fewer, a node has only those that are left.
+    They are looked for in `gpu_root`, which has dev, proc and sys.
     """
 
     nodes: Annotated[tuple[HostedNode, ...], msgspec.Meta(min_length=1)]
