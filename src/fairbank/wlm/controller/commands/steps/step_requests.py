@@ -9,11 +9,7 @@ from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import expand
 from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
-from fairbank.core.submission.resources import (
-    requested_tasks,
-    step_nodes,
-    tasks_per_node_of_step,
-)
+from fairbank.core.submission.resources import requested_tasks, step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import Distribution, NodeRange
 from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
