@@ -155,7 +155,7 @@ def test_step_that_asks_for_more_gpus_than_its_job_has_is_refused(fields: dict[s
 def test_step_waits_until_others_free_their_gpus() -> None:
     world = gpu_world(nodes=1)
     job = world.run_one(cpus=4, gpus=(A100,))
-    one = {"tasks": 1, "exact": True, "gpus": (Gpus("", 1),)}
+    one: dict[str, Any] = {"tasks": 1, "exact": True, "gpus": (Gpus("", 1),)}
     first, second = world.step(job, **one), world.step(job, **one)
     assert (step_numbers(first), step_numbers(second)) == ({"n0": (0,)}, {"n0": (1,)})
     for fields in (one, {"tasks": 1, "exact": True}, {**one, "gpus": None, "total_gpus": A100}):
