@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.wlm.node.device_group import DeviceGroups
-from fairbank.wlm.node.gpus import (
+from fairbank.wlm.node.devices.device_group import DeviceGroups
+from fairbank.wlm.node.devices.gpus import (
     JOB_GPUS,
     STEP_GPUS,
     GpuDevice,

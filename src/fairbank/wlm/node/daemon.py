@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.log import set_debug_levels
-from fairbank.wlm.node.gpus import HostGpus
+from fairbank.wlm.node.devices.gpus import HostGpus
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_server import NodeServer
 from fairbank.wlm.node.settings import NodeSettings

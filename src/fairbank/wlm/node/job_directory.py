@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairbank.cluster.job import Run
 from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.node.gpus import JOB_GPUS, NO_GPUS, ON_NODE, STEP_GPUS, NodeGpus
+from fairbank.wlm.node.devices.gpus import JOB_GPUS, NO_GPUS, ON_NODE, STEP_GPUS, NodeGpus
 from fairbank.wlm.node.orphans import device_group_of
 from fairbank.wlm.protocol.messages import (
     StartJob,

@@ -19,8 +19,8 @@ from fairbank.rest.server.log import set_debug_level
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.node.control_group import ControlGroups, remove_group
-from fairbank.wlm.node.device_group import DeviceGroups
-from fairbank.wlm.node.gpus import HostGpus
+from fairbank.wlm.node.devices.device_group import DeviceGroups
+from fairbank.wlm.node.devices.gpus import HostGpus
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask

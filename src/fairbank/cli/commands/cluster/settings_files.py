@@ -81,7 +81,7 @@ def user_settings(file: str, bank: str) -> str:
 def machine_size() -> MachineSize:
     """Return the size of this host, as far as this process may use it."""
     from fairbank.wlm.config.default_file import MachineSize
-    from fairbank.wlm.node.gpus import detect_gpus
+    from fairbank.wlm.node.devices.gpus import detect_gpus
     from fairbank.wlm.node.usage import read_host
 
     host = read_host()
@@ -157,7 +157,7 @@ def write_node_settings(
 
 def _host_size(file: Path, gpu_root: str, *, again: bool) -> tuple[int, int, int]:
     """Return CPUs, memory and GPUs of the host for which the sizes of the nodes were chosen."""
-    from fairbank.wlm.node.gpus import detect_gpus
+    from fairbank.wlm.node.devices.gpus import detect_gpus
     from fairbank.wlm.node.settings import read_settings
     from fairbank.wlm.node.usage import read_host
 

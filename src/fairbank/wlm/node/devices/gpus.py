@@ -48,18 +48,18 @@ def detect_gpus(root: str = "/") -> list[GpuDevice]:
 
 def _nvidia(root: Path) -> list[GpuDevice]:
     """Return the GPUs of NVIDIA, by the driver or, in a container without it, by their devices."""
-    found = []
+    entries = []
     for path in sorted(root.glob("proc/driver/nvidia/gpus/*/information")):
         text = _read(path)
         model, minor = _MODEL.search(text), _MINOR.search(text)
         if minor is not None:
-            found.append((model[1] if model else "", minor[1]))
-    if not found:
+            entries.append((model[1] if model else "", minor[1]))
+    if not entries:
         numbers = (path.name.removeprefix("nvidia") for path in root.glob("dev/nvidia[0-9]*"))
-        found = [("", number) for number in sorted(filter(str.isdecimal, numbers), key=int)]
+        entries = [("", number) for number in sorted(filter(str.isdecimal, numbers), key=int)]
     return [
         GpuDevice(at, _type(model), "nvidia", (f"{root}/dev/nvidia{minor}",))
-        for at, (model, minor) in enumerate(found)
+        for at, (model, minor) in enumerate(entries)
     ]
 
 
@@ -67,15 +67,15 @@ def _amd(root: Path) -> list[GpuDevice]:
     """Return the GPUs of AMD that ROCm can use."""
     if not (root / "dev/kfd").exists():
         return []
-    found = []
+    entries = []
     for node in root.glob("sys/class/drm/renderD*"):
         if _read(node / "device/vendor").strip() == _AMD:
             bus = os.path.realpath(node / "device")
-            cards = sorted(path.name for path in (node / "device/drm").glob("card*"))
-            found.append((bus, _read(node / "device/product_name"), [node.name, *cards]))
+            files = sorted(path.name for path in (node / "device/drm").glob("card*"))
+            entries.append((bus, _read(node / "device/product_name"), [node.name, *files]))
     return [
         GpuDevice(at, _type(model), "amd", tuple(f"{root}/dev/dri/{name}" for name in names))
-        for at, (_, model, names) in enumerate(sorted(found))
+        for at, (_, model, names) in enumerate(sorted(entries))
     ]
 
 

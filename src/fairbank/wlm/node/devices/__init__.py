@@ -1,0 +1,1 @@
+"""GPUs of the host: detection, variables, and groups that deny those of others."""
