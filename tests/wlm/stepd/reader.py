@@ -43,8 +43,14 @@ class Reader:
     def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
         self.connection.sendall(encode_frame(Frame(kind, number, body)))
 
+    def write(self, kind: int, rank: int, count: int) -> None:
+        """Say that some output is written."""
+        self.send(frames.WRITTEN, rank, struct.pack("!BI", kind, count))
+
     def receive(self, *, is_generous: bool = True) -> bool:
-        """Take what comes next. Return False at the end of the connection."""
+        """Take what comes next, and say that it is written. Return False at the end of the
+        connection.
+        """
         try:
             data = self.connection.recv(65_536)
         except ConnectionResetError:  # a killed step daemon had not read everything
@@ -56,6 +62,8 @@ class Reader:
                 case frames.OUTPUT | frames.ERRORS if frame.body:
                     self.output[key] += frame.body
                     taken += len(frame.body)
+                    if is_generous:
+                        self.write(*key, len(frame.body))
                 case frames.OUTPUT | frames.ERRORS:
                     self.ended.add(key)
                 case frames.EXITED:

@@ -87,12 +87,12 @@ def test_srun_that_comes_after_a_killed_one_gets_the_rest(start_step: StartStep)
     assert len(before) + len(rest) >= len(whole)
 
 
-def test_credit_is_what_an_srun_has_taken(start_step: StartStep) -> None:
+def test_next_srun_gets_what_a_killed_one_has_not_written(start_step: StartStep) -> None:
     step = streamed(start_step, "seq 100000; read line")
     with Reader(step, credit=50_000) as first:
         while len(first.output[OUTPUT, 0]) < 50_000:
             assert first.receive(is_generous=False)
-        first.send(CREDIT, 20_000)
+        first.write(OUTPUT, 0, 20_000)
         wait_until(lambda: step.request({"kind": "state"}), "an answer after the credit")
     with Reader(step, credit=2**31, wants_input=True) as second:
         second.send(INPUT)
@@ -114,6 +114,32 @@ def test_all_sruns_get_what_is_written_from_now_on(start_step: StartStep) -> Non
                 reader.receive_all()
     texts = [one.output[OUTPUT, 0] for one in (owner, late, whole)]
     assert texts == [b"one\ntwo\n", b"two\n", b"one\ntwo\n"]
+
+
+def test_output_that_only_a_killed_srun_missed_comes_again(start_step: StartStep) -> None:
+    step = streamed(start_step, "echo one; read line; echo two; read line; echo three")
+    killed = Reader(step, credit=100)
+    while killed.output[OUTPUT, 0] != b"one\n":
+        assert killed.receive(is_generous=False)
+    with Reader(step, credit=100, wants_input=True) as other:
+        other.send(INPUT, body=b"\n")
+        other.receive_until(b"two\n")
+        killed.close()
+    with Reader(step, credit=100, wants_input=True) as third:
+        third.send(INPUT, body=b"\n")
+        third.receive_all()
+    assert third.output[OUTPUT, 0] == b"one\ntwo\nthree\n"
+
+
+def test_srun_that_is_behind_keeps_nothing_for_the_next(start_step: StartStep) -> None:
+    step = streamed(start_step, "seq 2000; read line")
+    with Reader(step, credit=2**31) as first, Reader(step, "start"):
+        first.receive_until(b"\n2000\n")
+        wait_until(lambda: step.request({"kind": "state"}), "an answer after the last frame")
+    with Reader(step, credit=100, wants_input=True) as second:
+        second.send(INPUT)
+        second.receive_all()
+    assert second.output[OUTPUT, 0] == b""
 
 
 def test_hundred_stopped_sruns_delay_no_other(start_step: StartStep) -> None:

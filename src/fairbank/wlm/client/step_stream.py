@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from fairbank.core.errors import Unavailable
@@ -22,13 +23,19 @@ _CHECK_SECONDS = 1.0
 """Pause between two questions whether a step still runs whose daemon does not listen."""
 _PAUSE_SECONDS = 0.002, 0.1  # first and longest pause between two attempts to connect
 _CHUNK = 256 * 1024
+_NOTE_BYTES = 32 * 1024
+"""Output after which the step daemon learns what was written. An srun that is killed just before
+it may have written as much that the next one gets again.
+"""
+_WRITTEN = struct.Struct("!BI")  # kind of output, and number of bytes
 
 
 class StepStream:
     """Connection to a step daemon. It is not blocking.
 
     `unsent` are the bytes that the socket has not taken, `open_input` the bytes of input that the
-    tasks have not taken. `is_finished`: everything has come.
+    tasks have not taken. `_credit` are the bytes of output that came since the last frame about
+    them, `_written` those that were written since. `is_finished`: everything has come.
     """
 
     def __init__(
@@ -47,6 +54,8 @@ class StepStream:
         self._decoder = FrameDecoder()
         self.unsent = bytearray()
         self.open_input = 0
+        self._credit = 0
+        self._written: Counter[tuple[int, int]] = Counter()
         self.is_finished = False
         request = {"kind": "attach", "from": origin, "input": wants_input}
         self.socket, line, self._first = _attach(node, json.dumps(request).encode(), check)
@@ -60,6 +69,25 @@ class StepStream:
             self.open_input += len(body)
         self.unsent += encode_frame(Frame(kind, number, body))
         self.flush()
+
+    def note_written(self, frame: Frame, count: int) -> None:
+        """Note that a frame of output was dealt with, and how many bytes of its stream are written.
+
+        Those are fewer than came while a line waits for its end.
+        """
+        self._credit += len(frame.body)
+        self._written[frame.kind, frame.number] += count
+        if self._credit >= _NOTE_BYTES:
+            self.tell_written()
+
+    def tell_written(self) -> None:
+        """Say what was written, and take as much output as came."""
+        if self._credit:
+            for (kind, rank), count in self._written.items():
+                self.unsent += encode_frame(Frame(frames.WRITTEN, rank, _WRITTEN.pack(kind, count)))
+            self._written.clear()
+            self.send(frames.CREDIT, self._credit)
+            self._credit = 0
 
     def flush(self) -> None:
         """Send what is left, as far as the socket takes it."""

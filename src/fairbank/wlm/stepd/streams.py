@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from fairbank.wlm.protocol.frames import (
     OUTPUT,
     SIGNAL,
     WINDOW_SIZE,
+    WRITTEN,
     Frame,
     FrameDecoder,
     FrameError,
@@ -44,6 +44,7 @@ _CHUNK = 32 * 1024
 _UNSENT_MAX = 8 * _CHUNK
 _RETRY_SECONDS = 1.0
 _SIZE = struct.Struct("!HH")  # rows and columns of a terminal
+_WRITTEN = struct.Struct("!BI")  # kind of output, and number of bytes
 
 
 class StreamEnds(NamedTuple):
@@ -59,20 +60,25 @@ class StreamEnds(NamedTuple):
 
 
 class _Output:
-    """Output stream of a task. `held` is what could not be kept yet, on a full disk."""
+    """Output stream of a task.
+
+    `shown` is the position up to which sruns have written everything. `held` is what could not be
+    kept yet, on a full disk.
+    """
 
     def __init__(self, kind: int, rank: int, descriptor: int, log: StreamLog) -> None:
         self.kind, self.rank, self.descriptor, self.log = kind, rank, descriptor, log
         self.is_open = True
+        self.shown = 0
         self.held = b""
 
 
 class _Srun:
     """Connected srun.
 
-    `unsent` are the bytes for its socket, `credit` those of output that it still takes. `sent` are
-    the pieces of output for which it has not granted new credit, and `taken` the positions up to
-    which it has. `waiting` are the outputs of which it does not have all.
+    `unsent` are the bytes for its socket, `credit` those of output that it still takes. It has got
+    what is between its `begins` and `positions`, and has written what is before `written`.
+    `waiting` are the outputs of which it does not have all.
     """
 
     def __init__(self, connection: socket.socket, has_input: bool) -> None:
@@ -80,9 +86,9 @@ class _Srun:
         self.decoder = FrameDecoder()
         self.unsent = bytearray()
         self.credit = 0
-        self.sent: deque[tuple[_Output, int]] = deque()
+        self.begins: dict[_Output, int] = {}
         self.positions: dict[_Output, int] = {}
-        self.taken: dict[_Output, int] = {}
+        self.written: dict[_Output, int] = {}
         self.waiting: dict[_Output, None] = {}
         self.is_finished = False
 
@@ -112,7 +118,7 @@ class StepStreams:
         self._has_srun = has_srun
         self._log_bytes = max(BUFFER_BYTES // (2 * tasks), _LOG_BYTES_MIN)
         self._ranks: list[int] = []
-        self._outputs: list[_Output] = []
+        self._outputs: dict[tuple[int, int], _Output] = {}  # by kind and rank
         self._readers: dict[int, _Srun] = {}
         self._input = TaskInput(poller, self._tell_taken)
         self._exits: dict[int, int] = {}
@@ -129,7 +135,7 @@ class StepStreams:
                 os.set_blocking(descriptor, False)
                 path = os.path.join(self._directory, f"stream.{kind}.{rank}")
                 output = _Output(kind, rank, descriptor, StreamLog(path, self._log_bytes))
-                self._outputs.append(output)
+                self._outputs[kind, rank] = output
                 self._listen(output)
         if ends.stdin is not None:
             self._input.add_task(ends.stdin, is_terminal=ends.is_terminal)
@@ -142,7 +148,7 @@ class StepStreams:
     def write_errors(self, line: bytes) -> None:
         """Add a line of the step daemon to the first stream for errors, else for output."""
         for kind in (ERRORS, OUTPUT):
-            for output in self._outputs:
+            for output in self._outputs.values():
                 if output.kind == kind:
                     self._keep(output, line)
                     return
@@ -155,7 +161,7 @@ class StepStreams:
         """Try again to keep what a full disk did not take."""
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
-            for output in self._outputs:
+            for output in self._outputs.values():
                 if output.held:
                     data, output.held = output.held, b""
                     self._listen(output)
@@ -207,7 +213,7 @@ class StepStreams:
         Args:
             connection: its socket. Frames begin with the answer.
             origin: "start" for all output that is kept, "end" for what is written from now on.
-                Output that no srun has taken is never left out.
+                Without another srun, output that none has written is never left out.
             wants_input: whether it has input for the tasks. Only one srun at a time gives it.
         """
         is_first, self._was_attached = not self._readers, True
@@ -215,13 +221,13 @@ class StepStreams:
         reader = _Srun(connection, wants_input and is_free)
         answer = {"ranks": self._ranks, "input": reader.has_input}
         reader.unsent += json.dumps(answer).encode() + b"\n"
-        for output in self._outputs:
+        for output in self._outputs.values():
             position = output.log.end
             if origin == "start":
                 position = output.log.start
             elif is_first:
-                position = output.log.needed
-            reader.positions[output] = reader.taken[output] = position
+                position = output.shown
+            reader.begins[output] = reader.positions[output] = reader.written[output] = position
             reader.waiting[output] = None
         for rank, status in self._exits.items():
             reader.unsent += _exit_frame(rank, status)
@@ -254,12 +260,20 @@ class StepStreams:
         if self._readers.pop(reader.connection.fileno(), None) is not None:
             self._poller.unregister(reader.connection.fileno())
             reader.connection.close()
+            for output in self._outputs.values():
+                self._release(output)
 
     def _receive(self, reader: _Srun, frame: Frame) -> None:
         match frame.kind:
             case _ if frame.kind == CREDIT:
                 reader.credit += frame.number
-                self._release(reader, frame.number)
+            case _ if frame.kind == WRITTEN and len(frame.body) == _WRITTEN.size:
+                kind, count = _WRITTEN.unpack(frame.body)
+                output = self._outputs.get((kind, frame.number))
+                if output is not None:
+                    end = reader.written[output] + count
+                    reader.written[output] = min(end, reader.positions[output])
+                    self._release(output)
             case _ if frame.kind == INPUT and reader.has_input:
                 self._input.take(frame.body)
             case _ if frame.kind == SIGNAL and frame.number in signal.valid_signals():
@@ -267,16 +281,14 @@ class StepStreams:
             case _ if frame.kind == WINDOW_SIZE and len(frame.body) == _SIZE.size:
                 self._input.resize(*_SIZE.unpack(frame.body))
 
-    def _release(self, reader: _Srun, count: int) -> None:
-        """Note that an srun has written some of the bytes that it got."""
-        while count and reader.sent:
-            output, length = reader.sent.popleft()
-            if length > count:
-                reader.sent.appendleft((output, length - count))
-                length = count
-            count -= length
-            reader.taken[output] += length
-            output.log.release(min(one.taken[output] for one in self._readers.values()))
+    def _release(self, output: _Output) -> None:
+        """Give up what neither a connected srun nor the next one needs."""
+        readers = self._readers.values()
+        for reader in readers:  # in this order: each has begun where an earlier one was, or before
+            if reader.begins[output] <= output.shown:
+                output.shown = max(output.shown, reader.written[output])
+        positions = [reader.written[output] for reader in readers]
+        output.log.release(min([output.shown, *positions]))
 
     def _send(self, reader: _Srun) -> None:
         """Send an srun what it takes now."""
@@ -304,7 +316,6 @@ class StepStreams:
                 data = output.log.read(position, min(_CHUNK, reader.credit))
                 reader.credit -= len(data)
                 reader.positions[output] += len(data)
-                reader.sent.append((output, len(data)))
                 reader.unsent += encode_frame(Frame(output.kind, output.rank, data))
                 del reader.waiting[output]
                 reader.waiting[output] = None  # the others first
@@ -332,7 +343,7 @@ class StepStreams:
 
     def finish(self) -> None:
         """Read what the tasks have left in their pipes. No process of the step is left."""
-        for output in self._outputs:
+        for output in self._outputs.values():
             while output.is_open and not output.held and self._read_output(output):
                 pass
             if output.is_open and not output.held:  # a process of another step has it
@@ -361,7 +372,7 @@ class StepStreams:
         """True if an srun is connected, or should connect to learn what it does not know yet."""
         if self._readers or (self._has_srun and not self._was_attached):
             return True
-        return any(output.log.needed < output.log.end or output.held for output in self._outputs)
+        return any(one.shown < one.log.end or one.held for one in self._outputs.values())
 
 
 def _exit_frame(rank: int, status: int) -> bytes:

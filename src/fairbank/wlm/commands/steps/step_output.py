@@ -30,19 +30,22 @@ class StepOutput:
         self._has_labels, self._is_buffered = has_labels, is_buffered
         self._rest: dict[tuple[int, int], bytes] = {}
 
-    def write(self, kind: int, rank: int, data: bytes) -> None:
+    def write(self, kind: int, rank: int, data: bytes) -> int:
         """Write what a task has written. Raises OSError.
 
         Args:
             kind: OUTPUT or ERRORS.
             rank: rank of the task.
             data: empty at the end of the stream.
+
+        Returns:
+            Number of bytes of the stream that are written now; the others wait for a line's end.
         """
         if kind not in self._files:
-            return
+            return len(data)
         if not (self._has_labels or self._is_buffered):
             self._write(kind, data)
-            return
+            return len(data)
         text = self._rest.pop((kind, rank), b"") + data
         end = text.rfind(b"\n") + 1 if data and self._is_buffered else len(text)
         if len(text) - end > LINE_MAX:
@@ -50,6 +53,7 @@ class StepOutput:
         if end < len(text):
             self._rest[kind, rank] = text[end:]
         self._write(kind, self._labelled(rank, text[:end]) if self._has_labels else text[:end])
+        return end
 
     def _labelled(self, rank: int, text: bytes) -> bytes:
         label = b"%*d: " % (self._width, rank)

@@ -131,20 +131,17 @@ class StepRun:
         self._receive(stream)
 
     def _receive(self, stream: StepStream) -> None:
-        written = 0
         for frame in stream.receive():
             if frame.kind in (frames.OUTPUT, frames.ERRORS):
-                self._write(frame)
-                written += len(frame.body)
+                stream.note_written(frame, self._write(frame))
             elif frame.kind == frames.EXITED:
                 self._note_exit(stream.node.node, frame)
-        if written:
-            stream.send(frames.CREDIT, written)
+        stream.tell_written()
 
-    def _write(self, frame: Frame) -> None:
+    def _write(self, frame: Frame) -> int:
         """Write what a task has written. If that is not possible any more, end the step."""
         try:
-            self._output.write(frame.kind, frame.number, frame.body)
+            return self._output.write(frame.kind, frame.number, frame.body)
         except OSError:
             with suppress(FairbankError):
                 requests.end_step(self._controller, self._step)
