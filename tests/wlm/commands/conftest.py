@@ -12,6 +12,7 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.program import run
 from tests.wlm.client.recording_controller import RecordingController
+from tests.wlm.commands.shell import Shell
 from tests.wlm.controller.small_cluster import SmallCluster
 
 
@@ -35,6 +36,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
     with Controller(one.directory) as controller:
         requests.change_jobs(controller, "cancel", [], filter={"states": ["PENDING", "RUNNING"]})
     one.close()
+
+
+@pytest.fixture
+def shell(cluster: SmallCluster, tmp_path: Path) -> Shell:
+    """Return the commands of a user of the cluster, in an empty directory."""
+    return Shell(cluster, tmp_path)
 
 
 @pytest.fixture

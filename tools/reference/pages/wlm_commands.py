@@ -34,8 +34,12 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
   limits and shares are in `wlm.toml`.
 - `seff JOB` prints what a job used of its CPUs and memory, in the form of seff 2.1. It needs no
   Perl.
-- Slurm's other commands, such as salloc and sreport, say that they are not there: on a host with a
-  Slurm, their names would reach that one.
+- `sattach JOB.STEP` and `srun --attach JOB` show what a step writes from now on, or from its start
+  with `--from-start`. Without a number, it is the only step that runs. The first that attaches
+  while no other has the input gives it; `--input-filter` is refused. For a minute after a step has
+  ended, they show what no srun has written. Ctrl-C ends sattach alone, and srun forwards it.
+- Slurm's other commands, such as sreport, say that they are not there: on a host with a Slurm,
+  their names would reach that one.
 - sdiag counts since the start of the controller: nothing resets its numbers. It prints N/A for what
   the controller does not count. Requests have the names and numbers of Slurm's messages; one that
   Slurm does not have has the number 0.
@@ -44,7 +48,7 @@ _SUBMISSION = """## sbatch and srun --batch
 
 Options come from `#SBATCH` lines, then from variables, then from the command line; a later source
 counts more. `srun --batch PROGRAM ARGS...` submits a script as it is, and runs any other program on
-the first node. srun reads no `#SBATCH` lines, and without `--batch` it is refused.
+the first node. srun reads no `#SBATCH` lines.
 
 `sbatch --wait` ends with the exit code of the job, and with 1 if a signal ended the job. An option
 without effect is accepted, with a line on standard error. One that is refused ends the submission

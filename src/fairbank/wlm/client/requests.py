@@ -90,6 +90,14 @@ class StartedStep(NamedTuple):
         return f"StepId={self.job}.{self.step}"
 
 
+class FoundStep(NamedTuple):
+    """Step, its state, RUNNING or how it has ended, and its status of wait(2)."""
+
+    step: StartedStep
+    state: str
+    status: int
+
+
 class AwaitedJob(NamedTuple):
     """State of a job that was waited for; its `environment` when it runs, else empty."""
 
@@ -150,8 +158,15 @@ def create_step(controller: Controller, job: int, step: StepToStart) -> StartedS
 
 def step_state(controller: Controller, step: StartedStep) -> str:
     """Return RUNNING, or how a step has ended."""
-    state: str = controller.request("step-state", job=step.job, step=step.step)["state"]
-    return state
+    return find_step(controller, str(step.job), step.step).state
+
+
+def find_step(controller: Controller, job: str, step: int | None = None) -> FoundStep:
+    """Return a step of a job, also one that has ended; None: the only one that runs."""
+    answer = controller.request("step-state", job=job, step=step)
+    nodes = [StepNode(**node) for node in answer["nodes"]]
+    step_of_job = StartedStep(answer["job"], answer["step"], nodes)
+    return FoundStep(step_of_job, answer["state"], answer["status"])
 
 
 def end_step(controller: Controller, step: StartedStep, signal: int = 0) -> None:

@@ -17,6 +17,7 @@ MODULES: Mapping[str, str] = {
     "sacct": "fairbank.wlm.commands.tables.sacct",
     "sacctmgr": "fairbank.wlm.commands.tables.sacctmgr",
     "salloc": "fairbank.wlm.commands.sbatch",
+    "sattach": "fairbank.wlm.commands.steps.attachment",
     "sbatch": "fairbank.wlm.commands.sbatch",
     "scancel": "fairbank.wlm.commands.scancel",
     "scontrol": "fairbank.wlm.commands.scontrol",
@@ -31,7 +32,6 @@ MODULES: Mapping[str, str] = {
 }
 """Module of each command."""
 ABSENT: Mapping[str, str] = {
-    "sattach": "srun shows the output of its step; attaching again is not built yet",
     "sbcast": "the nodes share the file systems of this host",
     "scrontab": "use cron, which calls sbatch",
     "sreport": "fairbank usage reports what was used",

@@ -36,6 +36,10 @@ def _run(name: str, words: Sequence[str]) -> int:
         print(f"Usage: {name} {_USAGE[name]}")
     else:
         # Help starts without the client.
+        if name == "srun" and "attach" in line.options:
+            from fairbank.wlm.commands.steps.attachment import attach_srun
+
+            return attach_srun(line)
         if name == "srun" and "batch" not in line.options:
             from fairbank.wlm.commands.steps.srun import run_step
 

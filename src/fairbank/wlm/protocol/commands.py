@@ -249,10 +249,12 @@ class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-s
 
 
 class StepStateRequest(CommandRequest, frozen=True, tag="step-state"):
-    """State of a step. Answer: `state`, RUNNING or how it has ended, and its `status`."""
+    """State of a step; null: of the only one that runs. Answer: `job` and `step`, `state`, RUNNING
+    or how it has ended, its `status`, and its `nodes` as in the answer to `create-step`.
+    """
 
-    job: int
-    step: int
+    job: int | str
+    step: int | None = None
 
 
 class EndStepRequest(CommandRequest, frozen=True, tag="end-step"):

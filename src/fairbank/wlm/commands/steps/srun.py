@@ -25,6 +25,7 @@ from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
 from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
+from fairbank.wlm.commands.steps.terminal import RawTerminal, terminal_size
 from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 
 BUSY_SECONDS = 0.1, 5.0
@@ -111,7 +112,7 @@ def _run(
         limits={limit: submission.soft_limit(limit) for limit in submission.LIMITS},
         input=_input_of_tasks(files["input"]),
         input_rank=int(files["input"]) if files["input"].isdecimal() else None,
-        terminal=_terminal_size() if has_terminal else (),
+        terminal=terminal_size() if has_terminal else (),
         submit_line=" ".join(("srun", *line.words)),
     )
     stdin = None if step.input else _input(files["input"])
@@ -143,9 +144,7 @@ def _run(
         is_quiet="quiet" in options,
     )
     followed = StepRun(controller, started, output, stdin, behaviour)
-    if not has_terminal:
-        return followed.follow()
-    with RawTerminal():
+    with RawTerminal(is_raw=has_terminal):
         return followed.follow()
 
 
@@ -230,30 +229,3 @@ def _input_of_tasks(text: str) -> str:
 
 def _not_opened(stream: str, path: str, error: OSError) -> InvalidInput:
     return InvalidInput(f"Could not open {stream} file: {path}: {error.strerror}", field="file")
-
-
-def _terminal_size() -> tuple[int, int]:
-    try:
-        columns, rows = os.get_terminal_size(0)
-    except OSError:
-        return 24, 80
-    return rows, columns
-
-
-class RawTerminal:
-    """Terminal in raw mode, as the program on the other end has it."""
-
-    def __enter__(self) -> None:
-        import termios
-        import tty
-
-        self._before: list[Any] | None = None
-        if os.isatty(0):
-            self._before = termios.tcgetattr(0)
-            tty.setraw(0)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            import termios
-
-            termios.tcsetattr(0, termios.TCSADRAIN, self._before)

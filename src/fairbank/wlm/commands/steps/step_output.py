@@ -15,7 +15,13 @@ class StepOutput:
     """Output of tasks. Each stream keeps the line that is not complete."""
 
     def __init__(
-        self, files: Mapping[int, int], ranks: int, *, has_labels: bool, is_buffered: bool
+        self,
+        files: Mapping[int, int],
+        ranks: int,
+        *,
+        has_labels: bool,
+        is_buffered: bool,
+        only: Mapping[int, int] | None = None,
     ) -> None:
         """Begin.
 
@@ -25,8 +31,10 @@ class StepOutput:
             ranks: number of all tasks.
             has_labels: whether each line begins with the rank of its task.
             is_buffered: whether only whole lines are written.
+            only: rank that alone is shown, by kind of frame; a kind that is missing is of all.
         """
         self._files, self._width = files, len(str(ranks - 1))
+        self._only = only or {}
         self._has_labels, self._is_buffered = has_labels, is_buffered
         self._rest: dict[tuple[int, int], bytes] = {}
 
@@ -41,7 +49,7 @@ class StepOutput:
         Returns:
             Number of bytes of the stream that are written now; the others wait for a line's end.
         """
-        if kind not in self._files:
+        if kind not in self._files or self._only.get(kind, rank) != rank:
             return len(data)
         if not (self._has_labels or self._is_buffered):
             self._write(kind, data)

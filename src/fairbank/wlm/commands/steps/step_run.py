@@ -32,9 +32,13 @@ class StepOptions(NamedTuple):
     """Options of srun about the ends of tasks and its terminal.
 
     `kills_on_failure`: the first task that fails ends the others (-K). `wait_seconds` after the
-    first end of a task the others are ended (-W); 0: never. `has_terminal`: --pty.
+    first end of a task the others are ended (-W); 0: never. `has_terminal`: --pty. `name` is that
+    of the command: sattach forwards no signals and tells no exits. `is_attached`: the step is that
+    of another srun, and goes on without this process.
     """
 
+    name: str = "srun"
+    is_attached: bool = False
     kills_on_failure: bool = False
     wait_seconds: int = 0
     has_terminal: bool = False
@@ -79,14 +83,21 @@ class StepRun:
         for end in (wakeup, wakeup_end):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGWINCH, *_FORWARDED):
+        forwarded = (signal.SIGINT, *_FORWARDED) if self._options.name == "srun" else ()
+        for number in (signal.SIGWINCH, *forwarded):
             signal.signal(number, lambda *_: None)
         self._selector.register(wakeup, selectors.EVENT_READ, self._take_signals)
         wants_input = self._stdin is not None
         for node in self._step.nodes:
             stream = StepStream(node, origin, wants_input=wants_input, check=self._check)
+            # The nodes have the same one, also if two attach at once.
+            wants_input = stream.has_input
             self._streams.append(stream)
             self._receive(stream)
+        if self._options.is_attached and os.isatty(0):
+            self.send_size()
+        if self._stdin is not None and not wants_input:
+            self._say(f"{self._step} gets its input from another srun, or has had it all")
         while any(not stream.is_finished for stream in self._streams):
             self._watch()
             for key, _ in self._selector.select(self._pause()):
@@ -139,12 +150,13 @@ class StepRun:
         stream.tell_written()
 
     def _write(self, frame: Frame) -> int:
-        """Write what a task has written. If that is not possible any more, end the step."""
+        """Write what a task has written. If that is not possible any more, end an own step."""
         try:
             return self._output.write(frame.kind, frame.number, frame.body)
         except OSError:
             with suppress(FairbankError):
-                requests.end_step(self._controller, self._step)
+                if not self._options.is_attached:
+                    requests.end_step(self._controller, self._step)
             raise
 
     def _read_input(self, _: object) -> None:
@@ -169,16 +181,16 @@ class StepRun:
         self._running.discard(frame.number)
         if status:
             self._failed.add(frame.number)
-        self._was_forced |= os.WIFSIGNALED(status) and os.WTERMSIG(status) in _ENDING
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _ENDING:
+            self._was_forced = self._options.name == "srun"
         self._exits.setdefault((node, status), []).append(frame.number)
-        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        self._code = max(self._code, code)
+        self._code = max(self._code, exit_code(status))
 
     def _tell_exits(self) -> None:
         """Print how tasks have ended, as Slurm does, and end the others if that is wished."""
         exits, self._exits = self._exits, {}
         for (node, status), ranks in exits.items():
-            if status:
+            if status and self._options.name == "srun":
                 self._print(f"error: {node}: {_tasks(ranks)}: {_words(status)}")
         if not self._running or not exits:
             return
@@ -262,7 +274,12 @@ class StepRun:
 
     def _print(self, text: str) -> None:
         line_end = "\r\n" if self._options.has_terminal else "\n"
-        print(f"srun: {text}", end=line_end, file=sys.stderr, flush=True)
+        print(f"{self._options.name}: {text}", end=line_end, file=sys.stderr, flush=True)
+
+
+def exit_code(status: int) -> int:
+    """Return the exit code of srun for a status of wait(2)."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _tasks(ranks: Sequence[int]) -> str:

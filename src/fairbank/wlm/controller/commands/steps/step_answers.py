@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from fairbank.core.errors import FairbankError, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.wlm.controller.commands.job_filter import own_jobs
 from fairbank.wlm.controller.commands.steps.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import Submitter
@@ -37,35 +37,46 @@ class StepAnswers:
     async def _create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
         body = build_step(request, self._runner.state)
         step = cast("WlmStep", await self._runner.request(user.caller, body))
+        return self._facts_of(step)
+
+    def _facts_of(self, step: WlmStep) -> Json:
+        """Return what srun must know to connect to the daemons of a step."""
         registered = self._nodes.registrations
-        return {
-            "step": step.number,
-            "nodes": [
-                {
-                    "node": grant.node,
-                    "ranks": grant.ranks,
-                    "directory": wire.step_directory(
-                        registered[grant.node].spool, step.run, step.number
-                    ),
-                }
-                for grant in step.grants
-            ],
-        }
+        nodes = [
+            {
+                "node": grant.node,
+                "ranks": grant.ranks,
+                "directory": wire.step_directory(
+                    registered[grant.node].spool, step.run, step.number
+                ),
+            }
+            for grant in step.grants
+            if grant.node in registered
+        ]
+        return {"job": step.run.job_id, "step": step.number, "nodes": nodes}
 
     async def _step_state(self, request: cmd.StepStateRequest, user: Submitter) -> Json:
-        (job,) = own_jobs(self._runner.state, str(request.job), user.caller)
-        runs = [] if job.run is None else [job.run.run]
-        for step in map(self._runner.state.steps_of, runs):
-            if any(one.number == request.step for one in step):
-                return {"state": "RUNNING", "status": 0}
+        jobs = own_jobs(self._runner.state, str(request.job), user.caller)
+        runs = [job.run.run for job in jobs if job.run is not None]
+        running = [step for run in runs for step in self._runner.state.steps_of(run)]
+        matching = [step for step in running if request.step in (None, step.number)]
+        if len(matching) == 1:
+            return {**self._facts_of(matching[0]), "state": "RUNNING", "status": 0}
+        if matching:
+            names = ", ".join(f"{step.run.job_id}.{step.number}" for step in matching[:20])
+            raise Conflict(
+                f"job {request.job} has {len(matching)} steps that run",
+                field="step",
+                remedy=f"name one of {names}",
+            )
         await self._runner.committed()
         for ended in await self._runner.ended_steps(runs):
             if ended.step.number == request.step:
-                return {"state": ended.state, "status": ended.step.status}
+                status = ended.step.status
+                return {**self._facts_of(ended.step), "state": ended.state, "status": status}
+        what = "step that runs" if request.step is None else f"step {request.step}"
         raise NotFound(
-            f"job {request.job} has no step {request.step}",
-            field="step",
-            remedy="sacct lists its steps",
+            f"job {request.job} has no {what}", field="step", remedy="sacct lists its steps"
         )
 
     async def _end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:

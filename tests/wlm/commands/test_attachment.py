@@ -1,0 +1,203 @@
+"""sattach and `srun --attach` with the real controller and a node daemon."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from tests.support.conditions import wait_until
+from tests.wlm.commands.shell import Shell, sh
+from tests.wlm.controller.small_cluster import SmallCluster
+
+SCRIPT = "echo one; read line; echo two $line; exit 6"
+
+
+@contextmanager
+def step_of(
+    shell: Shell, cluster: SmallCluster, *words: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run srun. Yield its step as soon as there is a first line, and its process."""
+    with shell.start("srun", *words, stdin=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith("one\n")
+        job = str(max(map(int, cluster.jobs())))
+        with Controller(cluster.directory) as controller:
+            step = requests.find_step(controller, job).step
+            try:
+                yield f"{step.job}.{step.step}", process
+            finally:
+                requests.change_jobs(controller, "cancel", [job])
+
+
+def test_attached_command_gets_what_comes_now_or_everything(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    with step_of(shell, cluster, *sh(SCRIPT)) as (step, process):
+        late = shell.start("sattach", step, stdin=subprocess.PIPE)
+        whole = shell.start("srun", "--attach", step, "--from-start")
+        assert late.stderr is not None
+        note = f"sattach: StepId={step} gets its input from another srun, or has had it all\n"
+        assert late.stderr.readline() == note
+        assert whole.stdout is not None
+        assert whole.stdout.readline() == "one\n"
+        assert process.communicate("now\n", timeout=60)[0] == "two now\n"
+        assert late.communicate(timeout=60)[0] == "two now\n"
+        assert whole.communicate(timeout=60)[0] == "two now\n"
+    assert (process.returncode, late.returncode, whole.returncode) == (6, 6, 6)
+
+
+def test_step_goes_on_without_an_srun_and_can_be_attached(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = "echo one; while [ ! -e go ]; do sleep 0.05; done; seq 5; read line; echo $line"
+    with step_of(shell, cluster, *sh(script)) as (step, process):
+        process.kill()
+        process.wait()
+        (shell.directory / "go").touch()
+        code, out, err = shell.run("sattach", step, text="input\n")
+    # It comes again if srun was killed before it could say that it had written it.
+    assert (code, err, out[out[0] == "one" :]) == (0, [], ["1", "2", "3", "4", "5", "input"])
+
+
+def test_end_of_an_attached_command_leaves_the_step(shell: Shell, cluster: SmallCluster) -> None:
+    with step_of(shell, cluster, *sh(SCRIPT)) as (step, process):
+        attached = shell.start("sattach", "--from-start", step)
+        assert attached.stdout is not None
+        assert attached.stdout.readline() == "one\n"
+        attached.send_signal(signal.SIGINT)
+        assert attached.wait(60) == 130
+        attached.communicate()
+        with (
+            Path("/dev/full").open("w") as full,
+            shell.start("sattach", "--from-start", step, stdout=full) as failing,
+        ):
+            assert "No space left" in failing.communicate(timeout=60)[1]
+        assert process.communicate("on\n", timeout=60)[0] == "two on\n"
+    assert process.returncode == 6
+
+
+def test_attached_srun_forwards_signals(shell: Shell, cluster: SmallCluster) -> None:
+    script = "trap 'echo usr1; exit' USR1; echo one; while :; do sleep 0.05; done"
+    with step_of(shell, cluster, *sh(script)) as (step, process):
+        with shell.start("srun", f"--attach={step}", "--from-start") as attached:
+            assert attached.stdout is not None
+            assert attached.stdout.readline() == "one\n"
+            attached.send_signal(signal.SIGUSR1)
+            assert attached.communicate(timeout=60)[0] == "usr1\n"
+        assert process.communicate(timeout=60)[0] == "usr1\n"
+
+
+def test_output_of_one_task_may_be_shown_alone(shell: Shell, cluster: SmallCluster) -> None:
+    script = "echo one; echo e >&2; read line; echo two; echo f >&2"
+    with step_of(shell, cluster, "-n", "4", *sh(script)) as (step, process):
+        words = ("sattach", "--from-start", "-l", "--output-filter=3", step)
+        filtered = shell.start(*words)
+        errors = shell.start(*words, "--error-filter", "0")
+        for one in (filtered, errors):
+            assert one.stdout is not None
+            assert one.stdout.readline() == "3: one\n"
+        _, layout, _ = shell.run("sattach", "--layout", step)
+        process.communicate("\n", timeout=60)
+        assert filtered.communicate(timeout=60) == ("3: two\n", "3: e\n3: f\n")
+        assert errors.communicate(timeout=60) == ("3: two\n", "0: e\n0: f\n")
+    assert layout == [
+        "Job step layout:",
+        "\t4 tasks, 2 nodes (n[1-2])",
+        "",
+        "\tNode 0 (n1), 2 task(s): 0 1 ",
+        "\tNode 1 (n2), 2 task(s): 2 3 ",
+    ]
+
+
+def test_output_that_no_srun_has_can_be_had_after_the_end(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 3"
+    with step_of(shell, cluster, *sh(script)) as (step, process):
+        process.kill()
+        process.wait()
+        (shell.directory / "go").touch()
+        job = step.partition(".")[0]
+        with Controller(cluster.directory) as controller:
+
+            def has_ended() -> bool:
+                return requests.find_step(controller, job, 0).state != "RUNNING"
+
+            wait_until(has_ended, "the end of the step")
+        first = shell.run("sattach", step)
+        assert (first[0], first[1][-1]) == (3, "two")
+        code, out, err = shell.run("sattach", step)
+    assert (code, out) == (1, [])
+    assert "has ended: FAILED" in err[0]
+
+
+def test_two_that_attach_at_once_give_input_to_all_nodes_or_none(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = "echo one; while [ ! -e go ]; do sleep 0.05; done; read line; echo got $line"
+    with step_of(shell, cluster, "-N", "2", *sh(script)) as (step, process):
+        process.kill()
+        process.wait()
+        words = ("srun", "--attach", step, "--from-start")
+        both = [shell.start(*words, stdin=subprocess.PIPE) for _ in range(2)]
+        for one in both:
+            assert one.stdout is not None
+            assert [one.stdout.readline() for _ in range(2)] == ["one\n", "one\n"]
+        (shell.directory / "go").touch()
+        for number, one in enumerate(both):
+            assert one.stdin is not None
+            one.stdin.write(f"{number}\n")
+            one.stdin.flush()
+        outs = [one.communicate(timeout=60) for one in both]
+    assert sum("gets its input" in err for _, err in outs) == 1
+    giver = next(number for number, (_, err) in enumerate(outs) if "gets" not in err)
+    every = "".join(out for out, _ in outs).splitlines()
+    assert {line for line in every if line.startswith("got")} == {f"got {giver}"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("sattach", "999.0"), "Invalid job id specified"),
+        (("sattach", "x.0"), "'x' is not a job"),
+        (("sattach", "1.x"), "is not a step"),
+        (("sattach", "1.batch"), "Cannot be used with extern or batch steps"),
+        (("sattach",), "one step is needed"),
+        (("sattach", "1.0", "2.0"), "one step is needed"),
+        (("sattach", "--input-filter=0", "1.0"), "srun -i chooses the task"),
+        (("sattach", "--output-filter=x", "1.0"), "is not the number of a task"),
+        (("sattach", "--pty", "--output-filter=0", "1.0"), "both --pty and I/O filtering"),
+        (("srun", "--attach", "999"), "Invalid job id specified"),
+        (("srun", "--attach=1.0", "hostname"), "takes no program"),
+        (("srun", "--attach=1.0", "-n", "2"), "--ntasks has no meaning with --attach"),
+    ],
+)
+def test_bad_request_is_refused_in_a_sentence(
+    shell: Shell, words: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence.lower() in shell.refusal(*words).lower()
+
+
+def test_job_with_several_steps_needs_the_number_of_one(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = (
+        "srun -n 1 --exact sh -c 'touch one; while [ ! -e go ]; do sleep 0.05; done' &\n"
+        "srun -n 1 --exact sh -c 'touch two; while [ ! -e go ]; do sleep 0.05; done' &\nwait\n"
+    )
+    with shell.start("salloc", "-n", "2", *sh(script)) as process:
+        wait_until(lambda: len(list(shell.directory.glob("[ot][nw][eo]"))) == 2, "two steps")
+        job = max(map(int, cluster.jobs()))
+        code, _, err = shell.run("srun", "--attach", str(job))
+        (shell.directory / "go").touch()
+        process.communicate(timeout=60)
+    assert code == 1
+    assert re.search(rf"2 steps that run.*{job}\.0, {job}\.1", " ".join(err))
