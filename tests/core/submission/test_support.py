@@ -24,4 +24,5 @@ def test_option_that_is_not_built_is_refused_by_name(name: str, text: str) -> No
 
 
 def test_options_without_effect_are_accepted() -> None:
-    check_supported({**dict.fromkeys(NO_EFFECT, "1"), "gres": "none", "exclusive": "user"})
+    accepted = {"gres": "none", "exclusive": "user", "mpi": "none"}
+    check_supported({**dict.fromkeys(NO_EFFECT, "1"), **accepted})

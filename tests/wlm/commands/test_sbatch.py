@@ -84,6 +84,16 @@ def test_option_replaces_its_alternative_of_an_earlier_source(
     assert list(submitted(controller).options) == [later[2:].partition("=")[0]]
 
 
+@pytest.mark.parametrize("text", ["cpu:3,gres/gpu:a100:1", "cpu=3,gres/gpu:a100=1"])
+def test_tres_of_tasks_replace_cpus_and_gpus_of_an_earlier_source(
+    command: RunCommand, controller: RecordingController, text: str
+) -> None:
+    write_script("#!/bin/sh\n#SBATCH -c 2 --gpus-per-task=4\n")
+    assert command("sbatch", "-n2", f"--tres-per-task={text}", "job.sh").code == 0
+    requested = {"ntasks": "2", "cpus-per-task": "3", "gpus-per-task": "a100:1"}
+    assert submitted(controller).options == requested
+
+
 def test_command_is_wrapped_in_a_script(
     command: RunCommand, controller: RecordingController
 ) -> None:
@@ -234,6 +244,8 @@ BAD_LINES = {
     "two-sizes": (["--mem=1", "--mem-per-cpu=1", "job.sh"], "mutually exclusive"),
     "refused": (["--x11", "job.sh"], "--x11 is not supported"),
     "gpus": (["--ntasks-per-gpu=1", "job.sh"], "--ntasks-per-gpu is not supported"),
+    "tres-of-tasks": (["--tres-per-task=cpu:1,license/x:1", "job.sh"], "only cpu and gres/gpu"),
+    "two-counts": (["-c1", "--tres-per-task=cpu:1", "job.sh"], "mutually exclusive"),
     "wrap-and-script": (["--wrap", "true", "job.sh"], "not permitted with --wrap"),
     "no-hosts-file": (["-F", "no", "job.sh"], "Unable to open file no"),
     "encoding": (["job.sh", "\udcff"], "is not UTF-8"),

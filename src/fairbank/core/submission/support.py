@@ -27,7 +27,9 @@ _REASONS = {
     "nodes are not rebooted": "reboot",
     "no cores are set aside": "core-spec thread-spec",
     "nodes are chosen by their weight and position": "spread-job switches use-min-nodes",
-    "CPUs of tasks are requested with --cpus-per-task": "tres-per-task",
+    "tasks request only cpu and gres/gpu": "tres-per-task",
+    "the nodes share the file systems of one machine": "bcast",
+    "launchers of MPI start their processes themselves": "mpi",
     "X11 is not forwarded": "x11",
 }
 REFUSED: Mapping[str, str] = {
@@ -43,7 +45,7 @@ def check_supported(options: Mapping[str, str]) -> None:
         reason = REFUSED.get(name)
         if (name, text.lower()) in _REFUSED_VALUES:
             reason = f"--exclusive={text} has no meaning here"
-        if reason is not None:
+        if reason is not None and (name, text) != ("mpi", "none"):
             raise InvalidInput(
                 f"--{name} is not supported: {reason}", field=f"--{name}", remedy="leave it out"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ _ALTERNATIVES = (
     ("nodelist", "nodefile"),
 )
 """Options of which a later source replaces the other, too."""
+
+_TASK_OPTIONS = {"cpu": "cpus-per-task", "gres/gpu": "gpus-per-task"}
+_OF_TASK = re.compile(rf"({'|'.join(_TASK_OPTIONS)})[:=](.+)")
 
 _SEVERAL = "heterogeneous jobs are not supported"
 
@@ -73,10 +77,10 @@ def variable_options(command: str, environment: Mapping[str, str]) -> dict[str, 
 def merged_options(sources: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return the options of all sources; a later source wins.
 
-    Raises InvalidInput if one source has two sizes of memory.
+    Raises InvalidInput if one source has two sizes of memory, or two of the CPUs of a task.
     """
     merged: dict[str, str] = {}
-    for source in sources:
+    for source in map(_with_task_options, sources):
         if len(source.keys() & set(_MEMORY)) > 1:
             raise InvalidInput(
                 "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", field="--mem"
@@ -86,6 +90,20 @@ def merged_options(sources: Iterable[Mapping[str, str]]) -> dict[str, str]:
                 merged = {name: text for name, text in merged.items() if name not in names}
         merged |= source
     return merged
+
+
+def _with_task_options(source: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the options with --cpus-per-task and --gpus-per-task in place of --tres-per-task."""
+    options = dict(source)
+    for part in filter(None, options.pop("tres-per-task", "").split(",")):
+        match = _OF_TASK.fullmatch(part)
+        name = _TASK_OPTIONS[match[1]] if match else "tres-per-task"
+        if name in source and match:
+            what = f"--{name} and --tres-per-task={match[1]} are mutually exclusive."
+            raise InvalidInput(what, field="--tres-per-task", remedy="give one of them")
+        text = match[2].replace("=", ":") if match else part
+        options[name] = f"{options[name]},{text}" if name in options else text
+    return options
 
 
 def _texts(command: str, given: Iterable[GivenOption]) -> dict[str, str]:
