@@ -97,11 +97,22 @@ def test_name_is_sent(controller: RecordingController, shown: Shown) -> None:
         (["partition", "p"], "Partition p not found\n"),
         (["reservation", "r"], "Reservation r not found\n"),
         (["step", "9.0"], "slurm_get_job_steps error: Invalid job id specified\n"),
+        (["config", "Colour"], "Setting Colour not found\n"),
         (["colour"], "invalid entity:colour for keyword:show\n"),
         ([], "too few arguments for keyword:show\n"),
         (["job", "1", "2"], "too many arguments for keyword:show:job\n"),
     ],
-    ids=["job", "node", "partition", "reservation", "step", "entity", "nothing", "too-much"],
+    ids=[
+        "job",
+        "node",
+        "partition",
+        "reservation",
+        "step",
+        "setting",
+        "entity",
+        "nothing",
+        "too-much",
+    ],
 )
 def test_what_does_not_exist_is_an_error(
     controller: RecordingController, shown: Shown, words: list[str], message: str
@@ -131,6 +142,7 @@ def test_config_is_read_back(controller: RecordingController, shown: Shown) -> N
     assert lines[1] == "ClusterName             = lab"
     assert lines[-1] == "Slurmctld(primary) at ws17 is UP"
     assert config.read_config(text)["ClusterName"] == "lab"
+    assert shown("config", "clustername").splitlines()[1:-2] == lines[1:2]
 
 
 def test_limits_are_shown_with_their_usage(controller: RecordingController, shown: Shown) -> None:

@@ -192,6 +192,11 @@ def _show_config(which: str) -> int:
     with Controller() as controller:
         state = controller.request("ping")
         settings = requests.settings(controller)
+    if which:
+        settings = {name: settings[name] for name in settings if name.lower() == which.lower()}
+    if not settings:
+        print(f"Setting {which} not found", file=sys.stderr)
+        return 1
     print(f"Configuration data as of {time(int(clock()), notation())}")
     for name, value in settings.items():
         print(f"{name:<23} = {value}")
