@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from fairbank.agent.protocol import Ack, Verdict
 from tests.agent.conftest import SU, Site
-from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, limit_event, prolog_request
+from tests.agent.plugin import ACCOUNT, START, Plugin, epilog_event, limit_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
@@ -74,6 +75,25 @@ def test_changed_limit_changes_the_hold(site: Site, agent: RunningAgent, plugin:
     assert site.sums(allocation) == (0, 3 * SU)
     plugin.exchange(limit_event(1, 10_800))
     assert agent.status()["reports_answered"]["adjust"]["granted"] <= 2
+
+
+def test_suspension_moves_the_end_of_the_hold_and_costs_nothing(
+    site: Site, agent: RunningAgent, plugin: Plugin
+) -> None:
+    allocation = site.project(ACCOUNT, 100 * SU)
+    plugin.verdict(prolog_request(1))
+    agent.wait_until_empty()
+    until = datetime.fromisoformat(site.job(1)["until"])
+    for _ in range(2):
+        plugin.exchange(limit_event(1, 3_600, suspended_seconds=50_000))
+        agent.wait_until_empty()
+    assert site.sums(allocation) == (0, SU)
+    moved = datetime.fromisoformat(site.job(1)["until"]) - until
+    assert moved.total_seconds() == 50_000
+    assert agent.status()["reports_answered"]["adjust"]["granted"] == 1
+    plugin.exchange(epilog_event(1, 1_800, end=START + 51_800, suspended_seconds=50_000))
+    agent.wait_until_empty()
+    assert site.sums(allocation) == (SU // 2, 0)
 
 
 def test_running_job_without_request_is_held(

@@ -56,8 +56,12 @@ def prolog_event(request: PrologRequest, terms: PartitionTerms, *, bank_up: bool
 
 
 def limit_event(known: KnownRun | None, message: LimitEvent) -> E:
-    limit = message.limit_seconds
-    same = known is not None and known.limit == limit and known.pieces == known.pieces_of(message)
+    limit, suspended = message.limit_seconds, message.suspended_seconds
+    same = (
+        known is not None
+        and (known.limit, known.suspended) == (limit, suspended)
+        and known.pieces == known.pieces_of(message)
+    )
     # A refused run has no hold for its limit, whatever the limit was.
     if known is not None and same and known.state in STARTED_STATES | {S.WAITING, S.ENDED}:
         return E.LIMIT_SAME
@@ -167,9 +171,8 @@ def facts_after(known: KnownRun | None, state: S, cause: Occurrence) -> KnownRun
         return KnownRun(state)
     refusal = cause.refusal if state in (S.REFUSED, S.DEFERRED) else None
     if (message := cause.message) is None:
-        limit, billing, pieces = (
-            (known.limit, known.billing, known.pieces) if known else (None, "", ())
-        )
-        return KnownRun(state, limit, refusal, billing, pieces)
+        return msgspec.structs.replace(known or KnownRun(state), state=state, refusal=refusal)
     billing = exact_decimal(message.billing)
-    return KnownRun(state, message.limit_seconds, refusal, billing, cause.pieces)
+    return KnownRun(
+        state, message.limit_seconds, refusal, billing, cause.pieces, message.suspended_seconds
+    )

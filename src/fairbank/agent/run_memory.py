@@ -36,7 +36,8 @@ def replies_to(receipts: Iterable[Receipt], verdict: Verdict) -> list[Reply]:
 class KnownRun(msgspec.Struct, frozen=True, gc=False):
     """State of a run, its last time limit in seconds, and the refusal if it was refused.
 
-    `billing` are its last billing units, `pieces` those before each change of its resources.
+    `billing` are its last billing units, `pieces` those before each change of its resources, and
+    `suspended` the seconds of its suspensions.
     """
 
     state: AgentRunState
@@ -44,6 +45,7 @@ class KnownRun(msgspec.Struct, frozen=True, gc=False):
     refusal: Verdict | None = None
     billing: str = ""
     pieces: tuple[RunPiece, ...] = ()
+    suspended: int = 0
 
     def pieces_of(self, message: PluginMessage) -> tuple[RunPiece, ...]:
         """Return the pieces of the run before its last change of resources.

@@ -126,9 +126,12 @@ class BaseReport(
 
 
 class HoldReport(BaseReport, frozen=True, kw_only=True, tag="hold"):
-    """A run is about to start, for at most `time_limit` seconds (at least 1)."""
+    """A run is about to start, for at most `time_limit` seconds (at least 1). One that has started
+    may have been `suspended` for some seconds, which are no part of them.
+    """
 
     time_limit: Seconds
+    suspended: Seconds = 0
 
 
 class OpenEndedHold(HoldReport, frozen=True, kw_only=True, tag="hold"):
@@ -141,10 +144,11 @@ class OpenEndedHold(HoldReport, frozen=True, kw_only=True, tag="hold"):
 
 class AdjustReport(BaseReport, frozen=True, kw_only=True, tag="adjust"):
     """The time limit of a run is now `time_limit` seconds (at least 1), or its resources have
-    changed.
+    changed, or it was suspended: `suspended` are the seconds for which it has not run so far.
     """
 
     time_limit: Seconds
+    suspended: Seconds = 0
 
 
 class CompleteReport(BaseReport, frozen=True, kw_only=True, tag="complete"):

@@ -166,7 +166,8 @@ class RunReports(UseCases):
         )
 
     def _hold_end(self, report: HoldReport | AdjustReport) -> Instant:
-        return self._context.policy.hold_end(report.start, report.time_limit)
+        seconds = report.time_limit + report.suspended
+        return self._context.policy.hold_end(report.start, seconds)
 
     def _resolution(
         self, report: CompleteReport, counts: Counts | None

@@ -50,6 +50,7 @@ class Campaign:
         self.jobs: list[int] = []
         self.requeued: set[int] = set()
         self.parents: dict[int, tuple[str, int]] = {}
+        self.suspended: list[int] = []
         self.kills: Counter[str] = Counter()
 
     # ------------------------------------------------------------------ what happens
@@ -64,10 +65,18 @@ class Campaign:
                 deck = self.random.sample(KINDS, len(KINDS))
             self.kills[self.kill(deck.pop())] += 1
             self.cluster.check_live()
+        self.resume()
+
+    def resume(self) -> None:
+        """Let the suspended jobs go on."""
+        while self.suspended:
+            self.cluster.change("resume", self.suspended.pop())
 
     def submit(self) -> None:
-        """Submit a job of some kind, and requeue or cancel one of the last."""
-        kind = self.random.choice(["job", "job", "wide", "array", "chain", "requeue", "cancel"])
+        """Submit a job of some kind, and suspend, requeue or cancel one of the last."""
+        kind = self.random.choice(
+            ["job", "job", "wide", "array", "chain", "suspend", "requeue", "cancel"]
+        )
         if kind == "array":
             self._submit(array=f"0-{self.random.randint(1, 4)}%2")
         elif kind == "wide":
@@ -86,6 +95,10 @@ class Campaign:
                 self.cluster.change("requeue", job)
             elif kind == "cancel":
                 self.cluster.change("cancel", job)
+            elif kind == "suspend":
+                self.resume()
+                self.cluster.change("suspend", job)
+                self.suspended.append(job)
 
     def _submit(self, code: int = 0, **options: str) -> int:
         script = SCRIPT.format(tenths=self.random.randint(0, 4), code=code)

@@ -255,7 +255,7 @@ def test_usage_of_a_running_job_is_printed(controller: RecordingController, run:
     assert run(*words, "9.1") == "9.1|||2\n"
     assert run(*words, "9") == "9.0|||2\n"
     assert run(*words, "9", "-a") == "9.batch|1M|g01|1\n9.0|||2\n9.1|||2\n"
-    assert last_rows(controller).filter.states == ("RUNNING",)
+    assert last_rows(controller).filter.states == ("RUNNING", "SUSPENDED")
     assert last_rows(controller).filter.jobs == ("9",)
 
 

@@ -241,12 +241,12 @@ def test_refusal_ends_with_the_sentence_of_slurm(
         ("write script 7", "invalid write argument: script"),
         ("pidinfo me", "Invalid process id: me"),
         ("setdebug info n1", "invalid setdebug argument: n1"),
-        ("suspend 7", "suspend is not supported"),
+        ("takeover 7", "takeover is not supported"),
         ("--zzz", "unrecognized option '--zzz'"),
     ],
     ids=[
         "nothing", "keyword", "ambiguous", "few", "many", "no-job", "state", "word", "no-id",
-        "entity", "create", "write", "pid", "setdebug", "suspend", "option",
+        "entity", "create", "write", "pid", "setdebug", "takeover", "option",
     ],
 )  # fmt: skip
 def test_bad_command_line_is_refused(

@@ -52,7 +52,7 @@ KINDS = ["afterok", "afternotok", "afterany", "after", "aftercorr", "singleton"]
 STEPS = ["begin", "begin", "begin", "end", "end", "fail", "clear", "clear", "clear", "launch",
          "prolog", "unkillable", "repeat"]  # fmt: skip
 ACTIONS = ["hold", "release", "cancel", "requeue", "requeuehold", "special", "top", "limit",
-           "signal", "notify", "priority", "eligible"]  # fmt: skip
+           "signal", "notify", "priority", "eligible", "suspend", "resume"]  # fmt: skip
 VERDICTS = st.sampled_from(["run", "run", "hold", "cancel"])
 WORKS = st.tuples(PICK, st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 7, 8]))
 FAULTS = ["silence", "register", "register", "boot", "lacking", "node", "node", "node",
@@ -195,6 +195,8 @@ class Histories(RuleBasedStateMachine):
             "limit": ev.UpdateJob(jobs=which, limit=300),
             "signal": ev.SendSignal(which, 10),
             "notify": ev.SendNotice(which, "save now"),
+            "suspend": ev.SuspendJob(which),
+            "resume": ev.ResumeJob(which),
             "priority": ev.UpdateJob(jobs=which, priority=1_000),
             "eligible": ev.UpdateJob(jobs=which, eligible=world.now.wall + 50),
         }
@@ -203,7 +205,9 @@ class Histories(RuleBasedStateMachine):
         answer = world.request(body, caller)
         if isinstance(answer, FairbankError):
             assert world.rows == before
-        if caller not in (OPERATOR, ev.Caller(job.submission.uid, job.request.user)):
+        owner = ev.Caller(job.submission.uid, job.request.user)
+        allowed = (OPERATOR,) if action in ("suspend", "resume") else (OPERATOR, owner)
+        if caller not in allowed:
             assert isinstance(answer, Forbidden)  # W9
 
     # --- scheduler and bank

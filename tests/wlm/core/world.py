@@ -61,6 +61,7 @@ from fairbank.wlm.protocol.messages import (
     RunState,
     RunStatus,
     StepStatus,
+    SuspendRun,
 )
 
 Action = Literal["run", "hold", "cancel"]
@@ -100,6 +101,7 @@ class ModelNode:
         self.starts: dict[Run, StartRun] = {}
         self.begun: set[Run] = set()
         self.steps: dict[tuple[Run, int], StepStatus] = {}
+        self.suspended: set[Run] = set()
 
     @property
     def live(self) -> list[Run]:
@@ -112,6 +114,8 @@ class ModelNode:
                 if run.run not in self.begun:
                     self.begun.add(run.run)
                     self.runs[run.run], self.starts[run.run] = "starting", message
+            case SuspendRun(run=identity, suspended=suspended):
+                (self.suspended.add if suspended else self.suspended.discard)(identity)
             case EndJob(run=identity):
                 if self.runs.get(identity) in ("starting", "running"):
                     self.runs[identity] = "ending"
@@ -366,6 +370,8 @@ class World:
                     self.timers.add(effect)
             has_begun = True
         self.check()
+        if not is_lost:
+            self._check_suspensions()
         while self.received:
             self.event(ev.MessageAcknowledged(self.received.pop(0)))
 
@@ -497,13 +503,25 @@ class World:
                     taken.update((step.run, grant.node, core) for core in grant.cores)
         assert all(count == 1 for count in taken.values()), "W12"
 
+    def _check_suspensions(self) -> None:
+        """Check that just the suspended runs are suspended on their nodes."""
+        for job in self.core.state.jobs.values():
+            run = job.active_run
+            assert (job.state.base == "SUSPENDED") == (run is not None and bool(run.suspended))
+            for name in run.left if run is not None else ():
+                node = self.nodes[name]
+                if run is not None and not node.is_silent and run.run in node.runs:
+                    assert (run.run in node.suspended) == (run.suspended is not None)
+
     def _check_job(self, job: WlmJob) -> None:
         identity = str(job.identity(self.settings.cluster.cluster_name))
         assert job.state.has_ended == (identity in self.accounting), "W4"
         run = job.active_run
         seconds = self.settings.run_seconds(job.request.limit)
-        if run is not None and run.started is not None and seconds is not None:
-            latest = run.started.mono + seconds
+        if run is None or run.suspended is not None:
+            return  # its time stands still
+        if run.started is not None and seconds is not None:
+            latest = run.started.mono + run.paused + seconds
             is_due = SetTimer(ev.TimerKind.LIMIT, job.number, latest) in self.timers
             assert self.now.mono <= latest or is_due, "W7"
 

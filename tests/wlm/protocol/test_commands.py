@@ -40,6 +40,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "uhold": JOBS,
     "release": JOBS,
     "requeue": {**JOBS, "held": True, "special": False},
+    "suspend": JOBS,
+    "resume": JOBS,
     "top": JOBS,
     "notify": {**JOBS, "text": "ends soon"},
     "update-job": {**JOBS, "fields": {"TimeLimit": "+10"}},

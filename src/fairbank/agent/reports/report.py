@@ -122,6 +122,8 @@ def report_body(
         "pieces": pieces,
         "key": key,
     }
+    if not isinstance(message, EpilogEvent):
+        facts["suspended"] = message.suspended_seconds
     if kind is ReportKind.HOLD:
         return encode_report(HoldReport(**facts))
     if kind is ReportKind.ADJUST or not isinstance(message, EpilogEvent):

@@ -179,7 +179,8 @@ def change_jobs(
 ) -> list[JobResult]:
     """Make a request about several jobs, and return the result of each.
 
-    The requests are cancel, hold, uhold, release, requeue, top, notify and update-job.
+    The requests are cancel, hold, uhold, release, requeue, suspend, resume, top, notify and
+    update-job.
     """
     return [
         JobResult(item["job"], None if item["error"] is None else error_of(item["error"]))

@@ -177,7 +177,7 @@ def _ask(
     controller: Controller, jobs: Sequence[str], matching: Mapping[str, list[str]]
 ) -> list[str]:
     """Return those jobs that the user wants to cancel."""
-    open_jobs = {"states": ["PENDING", "RUNNING"], **matching, "jobs": jobs}
+    open_jobs = {"states": ["PENDING", "RUNNING", "SUSPENDED"], **matching, "jobs": jobs}
     rows = fetch(controller, "jobs", JobLine, ["label", "name", "partition"], open_jobs).rows
     return [
         row.label

@@ -125,7 +125,7 @@ def _on_named_jobs(request: str) -> Callable[[Controller, Sequence[str]], int]:
 def _jobs_with_name(controller: Controller, name: str) -> list[str]:
     """Return the jobs with a name that wait or run: for root all, else those of the user."""
     own = {} if os.geteuid() == 0 else {"users": [str(os.geteuid())]}
-    matching = {"names": [name], "states": ["PENDING", "RUNNING"], **own}
+    matching = {"names": [name], "states": ["PENDING", "RUNNING", "SUSPENDED"], **own}
     return [row.label for row in fetch(controller, "jobs", JobLine, ["label"], matching).rows]
 
 
@@ -303,7 +303,7 @@ def _list_processes(controller: Controller, words: Sequence[str]) -> int:
     named, _, only = words[0].partition(".") if words else ("", "", "")
     jobs = [named] if named else []
     if not jobs:
-        running = {"states": ["RUNNING"]}
+        running = {"states": ["RUNNING", "SUSPENDED"]}
         jobs = [row.label for row in fetch(controller, "jobs", JobLine, ["label"], running).rows]
     print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for name in jobs:
@@ -359,6 +359,8 @@ COMMANDS = {
     "uhold": _Command(_on_named_jobs("uhold"), "JOBS|JobName=NAME", 1),
     "release": _Command(_on_named_jobs("release"), "JOBS|JobName=NAME", 1),
     "requeue": _Command(_on_jobs("requeue"), "JOBS", 1),
+    "suspend": _Command(_on_jobs("suspend"), "JOBS", 1),
+    "resume": _Command(_on_jobs("resume"), "JOBS", 1),
     "requeuehold": _Command(_requeue_held, "[State=SpecialExit] JOBS", 1),
     "top": _Command(_on_jobs("top"), "JOBS", 1),
     "notify": _Command(_notify, "JOB TEXT", 2),
@@ -374,8 +376,4 @@ COMMANDS = {
     "setdebug": _Command(_set_debug, "LEVEL [nodes=NODES]", 1, 2),
     "shutdown": _Command(_shutdown, "", 0, 1),
 }
-REFUSED = {
-    "suspend": "jobs are not suspended yet; scancel -f -s STOP stops one",
-    "resume": "jobs are not suspended yet; scancel -f -s CONT continues one",
-    "takeover": "there is one controller",
-}
+REFUSED = {"takeover": "there is one controller"}

@@ -30,6 +30,7 @@ _BY_FIELD = {
     (Conflict, "ended"): "Job has already finished",
     (Conflict, "completing"): "Job/step already completing or completed",
     (Conflict, "requeue"): "Requested operation is presently disabled",
+    (Conflict, "suspended"): "Requested operation is presently disabled",
     (Conflict, "dependency"): "Job dependency problem",
     (InvalidInput, "field"): "Update of this parameter is not supported",
     (InvalidInput, "fields"): "No changes specified",

@@ -70,6 +70,7 @@ def plugin_message(
         "limit_seconds": request.limit,
         "start": begun.wall,
         "batch": True,
+        "suspended_seconds": run.paused,
         "array": None if request.array is None else (request.array, max(request.task, 0)),
     }
     if message.kind == "prolog":

@@ -182,7 +182,7 @@ def _late_runs(facts: LiveFacts) -> Iterator[str]:
         limit, has_processes = job.request.limit, status.state in ("starting", "running")
         if limit is None or not has_processes:
             continue
-        late = facts.now.mono - run.started.mono - limit - allowed
+        late = run.ran(facts.now) - limit - allowed
         if late > 0:
             yield f"run {run.run} on node {name} is {late} s late"
 

@@ -42,7 +42,7 @@ from fairbank.wlm.core.effects import (
     StoreRows,
 )
 from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
-from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.job_states import BEGUN
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
@@ -196,7 +196,7 @@ class CoreRunner:
                 raise NotFound(
                     f"there is no job {number}", field="job", remedy="squeue lists the jobs"
                 )
-            if job.state is JobState.RUNNING or job.state.has_ended:
+            if job.state in BEGUN or job.state.has_ended:
                 await self.committed()
                 return job
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()

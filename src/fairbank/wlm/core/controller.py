@@ -12,7 +12,7 @@ from fairbank.wlm.core.effects import CoreEffect, StoredRow
 from fairbank.wlm.core.ends import settle_dependencies
 from fairbank.wlm.core.factors.usage import note_associations
 from fairbank.wlm.core.jobs import Moment
-from fairbank.wlm.core.requests import cluster_requests, job_requests, step_requests
+from fairbank.wlm.core.requests import cluster_requests, job_requests, step_requests, suspensions
 from fairbank.wlm.core.requests.job_updates import update
 from fairbank.wlm.core.requests.submission import submit
 from fairbank.wlm.core.settings import WlmSettings
@@ -29,6 +29,8 @@ _REQUESTS: Mapping[type, Callable[[Transition, ev.Caller, Any], object]] = {
     ev.ReleaseJob: job_requests.release,
     ev.RequeueJob: job_requests.requeue,
     ev.CancelJob: job_requests.cancel,
+    ev.SuspendJob: suspensions.suspend,
+    ev.ResumeJob: suspensions.resume,
     ev.SendSignal: job_requests.signal,
     ev.SendNotice: job_requests.notify,
     ev.TopJob: job_requests.move_to_top,

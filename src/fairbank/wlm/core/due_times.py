@@ -10,6 +10,9 @@ from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.state import CoreState
 
+SUSPENSION_SECONDS = 3_600
+"""Seconds after which a suspension is added up, and the bank moves the end of its hold."""
+
 
 def due_times(state: CoreState, job: WlmJob) -> Iterator[tuple[TimerKind, int]]:
     """Yield the timers of a job with their times, which may be over."""
@@ -26,12 +29,16 @@ def due_times(state: CoreState, job: WlmJob) -> Iterator[tuple[TimerKind, int]]:
             yield TimerKind.DEADLINE, request.deadline
         if run.grace_ends is not None:
             yield TimerKind.GRACE, run.grace_ends
+        if run.suspended is not None:
+            yield TimerKind.SUSPENSION, run.suspended.mono + SUSPENSION_SECONDS
+            return
         if run.started is None or request.limit is None:
             return
+        begin = run.started.mono + run.paused
         if (seconds := state.settings.run_seconds(request.limit)) is not None:
-            yield TimerKind.LIMIT, run.started.mono + seconds
+            yield TimerKind.LIMIT, begin + seconds
         if (warning := job.submission.warning) is not None and not run.is_warned:
-            yield TimerKind.WARNING, run.started.mono + request.limit - warning.seconds
+            yield TimerKind.WARNING, begin + request.limit - warning.seconds
 
 
 def _last_start(state: CoreState, request: PendingJob, deadline: int) -> int:

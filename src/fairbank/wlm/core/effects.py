@@ -18,6 +18,7 @@ from fairbank.wlm.protocol.messages import (
     ForgetStep,
     NotifyJob,
     SignalJob,
+    SuspendRun,
 )
 
 Table = Literal[
@@ -99,8 +100,9 @@ class StartTasks(NamedTuple):
 class ChangeLimit(NamedTuple):
     """Change of the time limit of a run; `seconds` None: it has none.
 
-    `started` is the monotonic time from which it counts; None: the run has not begun. The seconds
-    that are left are computed when the message is sent, for a commit may take long.
+    `started` is the monotonic time from which it counts; None: the run has not begun, or is
+    suspended. The seconds that are left are computed when the message is sent, for a commit may
+    take long.
     """
 
     run: Run
@@ -108,7 +110,7 @@ class ChangeLimit(NamedTuple):
     started: int | None
 
 
-NodeRequest = EndJob | ForgetRun | SignalJob | NotifyJob | EndStep | ForgetStep
+NodeRequest = EndJob | ForgetRun | SignalJob | SuspendRun | NotifyJob | EndStep | ForgetStep
 Message = StartRun | StartTasks | ChangeLimit | NodeRequest | AgentMessage
 
 

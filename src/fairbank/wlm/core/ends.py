@@ -220,7 +220,8 @@ def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> N
     run = job.active_run
     if run is None:
         return
-    if grace and run.grace_ends is None and run.started is not None:
+    # One that is suspended could not use it.
+    if grace and run.grace_ends is None and run.started is not None and run.suspended is None:
         tx.put_run(job, run, grace_ends=tx.now.mono + grace)
         for number in (SIGCONT, SIGTERM):
             send_signal(tx, run, number, "all")
@@ -259,7 +260,14 @@ def _close_run(
     # Before the start was sent, no node knows the run.
     left = run.left if run.is_allowed else ()
     closed = msgspec.structs.replace(
-        run, ended=tx.now, end=end, status=status, left=left, grace_ends=None
+        run,
+        ended=tx.now,
+        end=end,
+        status=status,
+        left=left,
+        grace_ends=None,
+        suspended=None,
+        paused=run.paused_until(tx.now),
     )
     for node in left:
         tx.send(node, EndJob(run=run.run, reason=end))

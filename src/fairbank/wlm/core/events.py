@@ -107,6 +107,18 @@ class CancelJob(NamedTuple):
     jobs: JobSelection
 
 
+class SuspendJob(NamedTuple):
+    """Suspension of running jobs, which keep what they have."""
+
+    jobs: JobSelection
+
+
+class ResumeJob(NamedTuple):
+    """End of the suspension of jobs."""
+
+    jobs: JobSelection
+
+
 class SendSignal(NamedTuple):
     """Signal to the steps of running jobs, to their batch scripts (scancel -b), or to both (-f)."""
 
@@ -192,9 +204,9 @@ class DeleteReservation(NamedTuple):
 
 
 RequestBody = (
-    SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SendSignal | SendNotice
-    | CompleteJob | CreateStep | EndStepOf | TopJob | UpdateNode | UpdatePartition | DeletePartition
-    | SetReservation | DeleteReservation
+    SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SuspendJob | ResumeJob
+    | SendSignal | SendNotice | CompleteJob | CreateStep | EndStepOf | TopJob | UpdateNode
+    | UpdatePartition | DeletePartition | SetReservation | DeleteReservation
 )  # fmt: skip
 
 
@@ -289,6 +301,7 @@ class TimerKind(Enum):
     WARNING = "warning"
     LIMIT = "limit"
     GRACE = "grace"
+    SUSPENSION = "suspension"
     PRIORITY = "priority"
     COMPLETION = "completion"
     FORGET = "forget"

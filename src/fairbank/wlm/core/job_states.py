@@ -27,6 +27,7 @@ class JobState(Enum):
     CLEANING_SPECIAL = "PENDING COMPLETING SPECIAL_EXIT"
     CONFIGURING = "RUNNING CONFIGURING"
     RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
     # Ended, while processes and epilogs are left on some of its nodes.
     COMPLETED_COMPLETING = "COMPLETED COMPLETING"
     CANCELLED_COMPLETING = "CANCELLED COMPLETING"
@@ -102,6 +103,8 @@ class JobEvent(Enum):
     DEADLINE = auto()
     ALLOCATED = auto()
     BEGUN = auto()  # the batch script runs
+    SUSPENDED = auto()
+    RESUMED = auto()
     REQUEUED = auto()
     REQUEUED_HELD = auto()
     REQUEUED_SPECIAL = auto()  # its exit code is in RequeueExitHold
@@ -126,7 +129,9 @@ _CLEARED = {
     S.CLEANING_SPECIAL: S.SPECIAL_EXIT,
     **{S(f"{state.value} COMPLETING"): state for state in ENDED},
 }
-_WITH_NODES = frozenset({S.CONFIGURING, S.RUNNING})
+BEGUN = frozenset({S.RUNNING, S.SUSPENDED})
+"""States of a job whose script has begun, and has not ended."""
+_WITH_NODES = BEGUN | {S.CONFIGURING}
 _COMPLETING = frozenset(state for state, cleared in _CLEARED.items() if cleared in ENDED)
 _CLEANING = _CLEARED.keys() - _COMPLETING
 
@@ -151,11 +156,13 @@ def _completing(event: JobEvent) -> JobState:
 ROWS: Sequence[tuple[Collection[JobState], JobEvent, JobState]] = (
     ({S.PENDING}, E.ALLOCATED, S.CONFIGURING),
     ({S.CONFIGURING}, E.BEGUN, S.RUNNING),
+    ({S.RUNNING}, E.SUSPENDED, S.SUSPENDED),
+    ({S.SUSPENDED}, E.RESUMED, S.RUNNING),
     *((WAITING, event, _ended(event)) for event in _ENDS_OF_WAITING),
     *((_CLEANING, event, _completing(event)) for event in _ENDS_OF_WAITING),
     *((_WITH_NODES, event, _completing(event)) for event in _ENDS_OF_RUNS),
     # Only a script that began can complete, and only then its limit counts.
-    *(({S.RUNNING}, event, _completing(event)) for event in _ENDS_OF_SCRIPTS),
+    *((BEGUN, event, _completing(event)) for event in _ENDS_OF_SCRIPTS),
     # A job that ends because of a node may not be requeued, or it would have been.
     *(
         ((_WITH_NODES | _COMPLETING) - {S.NODE_FAIL_COMPLETING}, event, during)

@@ -161,6 +161,9 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     is_warned   the signal that its job asked for before the limit was sent: it comes once
     steps       number of the steps that it has had
     derived     highest status of a step that has ended
+    suspended   begin of its suspension; `mono` moves on with what `paused` has of it
+    resumed     end of the last suspension
+    paused      seconds of suspensions, which are no part of the time that it ran
     """
 
     run: Run
@@ -177,6 +180,9 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     is_warned: bool = False
     steps: int = 0
     derived: int = 0
+    suspended: Moment | None = None
+    resumed: Moment | None = None
+    paused: int = 0
 
     @property
     def batch_node(self) -> str:
@@ -184,10 +190,27 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def elapsed(self) -> int:
-        """Seconds from its start to its end; 0 for a run that has not started or not ended."""
-        if self.started is None or self.ended is None:
+        """Seconds that it ran; 0 for a run that has not ended."""
+        return 0 if self.ended is None else self.ran(self.ended)
+
+    def ran(self, now: Moment) -> int:
+        """Return for how many seconds it has run, or ran if it has ended."""
+        end = self.ended or now
+        if self.started is None:
             return 0
-        return self.ended.mono - self.started.mono
+        return max(end.mono - self.started.mono - self.paused_until(end), 0)
+
+    def paused_until(self, now: Moment) -> int:
+        """Return for how many seconds it was suspended until now."""
+        return self.paused + (0 if self.suspended is None else now.mono - self.suspended.mono)
+
+    @property
+    def ran_before(self) -> int:
+        """Seconds that it had run when its last suspension began."""
+        last = self.suspended or self.resumed
+        if last is None or self.started is None:
+            return 0
+        return last.mono - self.started.mono - self.paused
 
 
 _PASSING_REASONS = frozenset({"Cleaning", "None", "Priority", "Prolog", "Resources"})
@@ -309,7 +332,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _progress(state: JobState) -> Progress:
-    if state.base == "RUNNING":
+    if state.base in ("RUNNING", "SUSPENDED"):
         return Progress.RUNNING
     if state.has_ended:
         return Progress.COMPLETED if state.base == "COMPLETED" else Progress.FAILED

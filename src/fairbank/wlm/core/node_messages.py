@@ -22,14 +22,14 @@ from fairbank.wlm.core.ends import (
     lose_node,
 )
 from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged
-from fairbank.wlm.core.job_states import JobEvent, JobState
+from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
 from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
 from fairbank.wlm.core.steps import changes as step_changes
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import EndJob, ForgetRun, RunStatus
+from fairbank.wlm.protocol.messages import EndJob, ForgetRun, RunStatus, SuspendRun
 
 KILLED_STATUS = 9
 """Wait status of a script whose step daemon was killed: it was killed then, too. One that a request
@@ -77,6 +77,8 @@ def register(tx: Transition, message: NodeRegistered) -> None:
         run = job.active_run
         if run is not None and run.started is not None:
             send_limit_to(tx, job, run, name)
+            if run.suspended is not None or run.resumed is not None:
+                tx.send(name, SuspendRun(run=run.run, suspended=run.suspended is not None))
 
 
 def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
@@ -200,7 +202,7 @@ def _miss_run(tx: Transition, job: WlmJob, run: WlmRun, node: str, *, has_booted
         clear_node(tx, job, node)
     elif not run.is_allowed:
         pass  # nothing was sent yet
-    elif has_booted or job.state is JobState.RUNNING:
+    elif has_booted or job.state in BEGUN:
         # Without a boot the start may have passed the registration: only its end frees the node.
         lose_node(tx, job, node, is_clear=has_booted)
     else:
@@ -264,7 +266,7 @@ def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool
         return
     _begin(tx, job, run)
     job = tx.state.jobs[job.number]
-    if job.state is JobState.RUNNING:
+    if job.state in BEGUN:
         end_script(tx, job, status, is_late=is_late)
 
 

@@ -77,7 +77,7 @@ def ending_limits(state: CoreState, now: Moment) -> list[tuple[WlmJob, LimitTest
         return []
     limits = queue_limits(state, now)
     tests = [
-        (job, limits.ending_limit(job.request, (now.mono - run.started.mono) // 60))
+        (job, limits.ending_limit(job.request, run.ran(now) // 60))
         for job in _with_nodes(state)
         if (run := job.active_run) is not None and run.started is not None
     ]
@@ -119,7 +119,7 @@ def remaining_seconds(job: WlmJob, run: WlmRun, now: Moment) -> int:
         return 1
     limit = job.request.limit or UNLIMITED_SECONDS
     begun = run.started or run.allocated
-    return max(begun.mono + limit - now.mono, 1)
+    return max(begun.mono + run.paused_until(now) + limit - now.mono, 1)
 
 
 def _active(job: WlmJob, run: WlmRun, state: CoreState, now: Moment) -> Active:

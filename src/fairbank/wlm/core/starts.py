@@ -176,7 +176,10 @@ def send_start_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
 def send_limit_to(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
     """Send the time limit of a run, which may have changed."""
     seconds = tx.state.settings.run_seconds(job.request.limit)
-    tx.send(node, ChangeLimit(run.run, seconds, run.started.mono if run.started else None))
+    begin = None if run.started is None else run.started.mono + run.paused
+    if run.suspended is not None and seconds is not None:
+        seconds, begin = max(seconds - run.ran(tx.now), 0), None  # its time stands still
+    tx.send(node, ChangeLimit(run.run, seconds, begin))
 
 
 def arm_start(tx: Transition, job: WlmJob) -> None:

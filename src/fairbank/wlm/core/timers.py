@@ -22,8 +22,9 @@ from fairbank.wlm.core.ends import (
 )
 from fairbank.wlm.core.events import TimerFired, TimerKind
 from fairbank.wlm.core.factors.priorities import tick
-from fairbank.wlm.core.job_states import JobEvent, JobState
+from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob
+from fairbank.wlm.core.requests.suspensions import count_suspension
 from fairbank.wlm.core.snapshot import ending_limits, occupied_nodes
 from fairbank.wlm.core.starts import arm_start
 from fairbank.wlm.core.transition import Transition
@@ -68,6 +69,8 @@ def _act(tx: Transition, job: WlmJob, kind: TimerKind) -> None:
             _warn(tx, job)
         case TimerKind.GRACE:
             _end_grace(tx, job)
+        case TimerKind.SUSPENSION:
+            count_suspension(tx, job)
         case TimerKind.FORGET:
             forget_job(tx, job)
 
@@ -95,7 +98,7 @@ def _end_reservations(tx: Transition) -> None:
         for job in list(tx.state.jobs.values()):
             if job.request.reservation != name or reservation.flexible or job.active_run is None:
                 continue
-            if job.state is JobState.RUNNING:
+            if job.state in BEGUN:
                 end_job(tx, job, JobEvent.TIMEOUT, "TimeLimit", status=SIGTERM)
             else:
                 requeue_job(tx, job)

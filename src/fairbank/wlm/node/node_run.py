@@ -197,6 +197,7 @@ class NodeRun:
         kill_wait = self._context.settings.kill_wait
         self._context.directories.create_step(start, kill_wait=kill_wait, seconds=seconds)
         step = self._new_step(StepStatus(run=self.run, step=start.step))
+        step.process.is_suspended = self._script.is_suspended
         self.steps[start.step] = step
         self._add_task(step.start(self._context.launcher))
 
@@ -256,6 +257,11 @@ class NodeRun:
         step = next((number for number, process in of_run if process.pid == request.pid), None)
         process = self._script if step is None else self.steps[step].process
         await process.warn(request.pid, request.number, request.seconds)
+
+    async def suspend(self, *, suspended: bool) -> None:
+        """Suspend all that runs, or let it go on; also what starts later."""
+        for process in (self._script, *(step.process for step in self.steps.values())):
+            await process.suspend(suspended=suspended)
 
     async def end(self, request: EndJob) -> None:
         """End the run, or change its time limit; before it has started, as soon as it starts."""

@@ -50,6 +50,7 @@ from fairbank.wlm.protocol.messages import (
     StartJob,
     StartStep,
     StepStatus,
+    SuspendRun,
     UsageReport,
     WarnProcess,
     error_message,
@@ -190,6 +191,8 @@ class NodeServer:
                 self._known(run).forget_step(step)
             case SignalJob(run=run):
                 await self._known(run).signal(message)
+            case SuspendRun(run=run, suspended=suspended):
+                await self._known(run).suspend(suspended=suspended)
             case EndJob(run=run):
                 await self._known(run).end(message)
             case NotifyJob(run=run, text=text):

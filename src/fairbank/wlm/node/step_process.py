@@ -15,8 +15,15 @@ from fairbank.wlm.node.step_connection import StepConnection, wait_for_process
 from fairbank.wlm.node.usage import final_usage, sample_usage
 from fairbank.wlm.protocol.messages import EndCause, RunOutcome, RunUsage
 from fairbank.wlm.stepd.processes import TICKS_PER_SECOND, Process, descendants
-from fairbank.wlm.stepd.step import LOG, StepEnd, StepStart, forbid_start, read_end, read_start
-from fairbank.wlm.stepd.step_daemon import TIME_LIMIT
+from fairbank.wlm.stepd.step import (
+    LOG,
+    TIME_LIMIT,
+    StepEnd,
+    StepStart,
+    forbid_start,
+    read_end,
+    read_start,
+)
 
 
 class StepProcess:
@@ -25,7 +32,7 @@ class StepProcess:
     Invariants: `_start` is the identity of the step daemon, None until its tasks are executed;
     `_connection` is None while there is no step daemon. `end_request` has the seconds and the
     reason of the last request to end the step; it is sent when there is a step daemon, and so are
-    `signals` to the tasks.
+    `signals` to the tasks, and `is_suspended`, the last request to suspend it or let it go on.
     `kill_seconds` are those since the first SIGKILL, as the step daemon said last.
     """
 
@@ -36,6 +43,7 @@ class StepProcess:
         self.kill_seconds = 0.0
         self.end_request: tuple[float | None, str] | None = None
         self.signals: list[int] = []
+        self.is_suspended: bool | None = None
         self._start: StepStart | None = None
         self._connection: StepConnection | None = None
 
@@ -92,6 +100,8 @@ class StepProcess:
             note_running(state["script"])
             for number in self.signals:
                 await self.signal(number, only_script=True)
+            if self.is_suspended is not None:
+                await connection.request(kind="suspend", suspended=self.is_suspended)
             if self.end_request is not None:
                 await self._send_end(connection, *self.end_request)
         except Unavailable:
@@ -158,6 +168,13 @@ class StepProcess:
         )
         if error := answer.get("error"):
             raise Conflict(error, field="pid", remedy="name a process of the job")
+
+    async def suspend(self, *, suspended: bool) -> None:
+        """Suspend the step or let it go on; before it has started, as soon as it starts."""
+        self.is_suspended = suspended
+        if self._connection is not None:
+            with suppress(Unavailable):
+                await self._connection.request(kind="suspend", suspended=suspended)
 
     async def end(self, seconds: float | None, reason: str) -> None:
         """End the step, or change its time limit; before it has started, as soon as it starts.

@@ -126,6 +126,14 @@ class RequeueRequest(JobsRequest, frozen=True, tag="requeue"):
     special: bool = False
 
 
+class SuspendRequest(JobsRequest, frozen=True, tag="suspend"):
+    """Suspension of running jobs."""
+
+
+class ResumeRequest(JobsRequest, frozen=True, tag="resume"):
+    """End of the suspension of jobs."""
+
+
 class TopRequest(JobsRequest, frozen=True, tag="top"):
     """Move of jobs before all other jobs of their user."""
 
@@ -310,6 +318,7 @@ class ShutdownRequest(CommandRequest, frozen=True, tag="shutdown"):
 
 AnyRequest = (
     SubmitRequest | CancelRequest | HoldRequest | UserHoldRequest | ReleaseRequest | RequeueRequest
+    | SuspendRequest | ResumeRequest
     | TopRequest | NotifyRequest | UpdateJobRequest | UpdateNodeRequest | CreateRequest
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest

@@ -168,6 +168,15 @@ class SignalJob(Message, frozen=True, kw_only=True):
     target: SignalTarget = "all"
 
 
+class SuspendRun(Message, frozen=True, kw_only=True):
+    """Request to suspend all processes of a run, or to let them go on; its time limit stands still
+    with them. Answer: Accepted.
+    """
+
+    run: Run
+    suspended: bool
+
+
 class EndJob(Message, frozen=True, kw_only=True):
     """Request to end a job after some seconds, in place of its time limit. Answer: Accepted.
 
@@ -354,8 +363,8 @@ class JobOfProcess(Message, frozen=True, kw_only=True):
 
 AnyMessage = (
     Hello | ErrorMessage | Accepted | StartJob | StartStep | EndStep | ForgetStep | SignalJob
-    | EndJob | ForgetRun | PollNode | PollUsage | ListProcesses | FindJob | NotifyJob | SetDebug
-    | RunStatus | StepStatus | Registration | UsageReport | ProcessList | JobOfProcess
+    | SuspendRun | EndJob | ForgetRun | PollNode | PollUsage | ListProcesses | FindJob | NotifyJob
+    | SetDebug | RunStatus | StepStatus | Registration | UsageReport | ProcessList | JobOfProcess
     | WarnProcess
 )  # fmt: skip
 _decode = msgspec.msgpack.Decoder(AnyMessage).decode

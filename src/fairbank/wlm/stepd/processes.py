@@ -25,6 +25,7 @@ class Process(NamedTuple):
     cpu_ticks: int
     virtual_bytes: int
     resident: int
+    is_stopped: bool = False
 
 
 def boot_id() -> str:
@@ -51,6 +52,7 @@ def read_process(pid: int) -> Process | None:
         cpu_ticks=sum(map(int, fields[11:15])),
         virtual_bytes=int(fields[20]),
         resident=int(fields[21]),
+        is_stopped=fields[0] in b"Tt",
     )
 
 

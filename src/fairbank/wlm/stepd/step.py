@@ -19,6 +19,8 @@ _SUFFIX = ".new"
 _END_BYTES = 4_096
 NO_START_STATUS = 53
 """Status of a script that was not executed because of its job: 0:53, as in Slurm."""
+TIME_LIMIT = "time limit"
+"""Reason of a step that its time limit ended."""
 FAILURE_MAX = 1_000
 """Characters of a failure. The rest of a record of the end is short, so that it fits its file."""
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
+from fairbank.wlm.stepd.error_output import ErrorOutput
 from fairbank.wlm.stepd.limit_warnings import LimitWarnings
 from fairbank.wlm.stepd.poller import Poller
 from fairbank.wlm.stepd.processes import (
@@ -35,6 +36,7 @@ from fairbank.wlm.stepd.step import (
     FAILURE_MAX,
     LOG,
     NO_START_STATUS,
+    TIME_LIMIT,
     Step,
     StepEnd,
     StepStart,
@@ -44,24 +46,15 @@ from fairbank.wlm.stepd.step import (
     store_end,
 )
 from fairbank.wlm.stepd.streams import StepStreams
+from fairbank.wlm.stepd.suspension import Suspension
 from fairbank.wlm.stepd.task import JOB_FAULT_CODE, open_streams, run_task
 
-TIME_LIMIT = "time limit"
-"""Reason of a step that its time limit ended."""
 REQUEST_MAX = 65_536  # bytes
 CONNECTIONS_MAX = 64
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
 _STORE_SECONDS = 1.0  # pause between two attempts to store the end
-_CAUSES = {
-    TIME_LIMIT: " DUE TO TIME LIMIT",
-    "TIMEOUT": " DUE TO TIME LIMIT",
-    "PREEMPTED": " DUE TO PREEMPTION",
-    "REQUEUED": " DUE TO JOB REQUEUE",
-    "NODE_FAIL": " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
-}
-"""Ends of Slurm's line about a job that is ended, by the reason of the request."""
 _IGNORED = "HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE".split()
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -98,6 +91,7 @@ class StepDaemon:
     def __init__(self, directory: str, step: Step, listener: socket.socket) -> None:
         self._directory, self._step, self._listener = directory, step, listener
         self._poller = Poller()
+        self._suspension = Suspension(self._processes)
         self._connections: dict[int, tuple[socket.socket, bytes]] = {}
         self._running: dict[int, int] = {}
         self._statuses: dict[int, int] = {}
@@ -143,6 +137,7 @@ class StepDaemon:
             tasks=len(tasks),
             has_srun=bool(step.tasks),
         )
+        self._errors = ErrorOutput(step, self._streams)
         for local, task in enumerate(tasks):
             ours, ends = open_streams(step, local, task)
             pid = os.fork()
@@ -193,8 +188,9 @@ class StepDaemon:
 
     def _milliseconds(self) -> float | None:
         """Return the time until something is due, for `poll`; None: nothing is."""
-        times = [self._end_at, self._kill_at, self._streams.due()]
-        times.append(self._warnings.next_at(self._end_at))
+        deadline = self._deadline()
+        times = [deadline, self._kill_at, self._streams.due(), self._suspension.due]
+        times.append(self._warnings.next_at(deadline))
         due = min((at for at in times if at is not None), default=None)
         if not self._running and self._kill_at is None:
             return 0
@@ -203,17 +199,34 @@ class StepDaemon:
         # `poll` takes at most 24 days; the loop calls it again.
         return min(max(0.0, due - time.monotonic()), _POLL_SECONDS) * 1_000 + 1
 
+    def _deadline(self) -> float | None:
+        """Return the time at which the step is ended; None: never, or its time stands still."""
+        is_still = self._suspension.since is not None and self._end_reason == TIME_LIMIT
+        return None if is_still else self._end_at
+
+    def _clock(self, now: float) -> float:
+        """Return the time from which the time until the end counts."""
+        since = self._suspension.since
+        return now if since is None or self._end_reason != TIME_LIMIT else since
+
+    def _resume(self, now: float) -> None:
+        seconds = self._suspension.end(now)
+        if self._end_at is not None and self._end_reason == TIME_LIMIT:
+            self._end_at += seconds
+
     def _act(self, now: float) -> None:
         """Do what is due."""
-        for number, _, process in self._warnings.take_due(self._end_at, now):
+        deadline = self._deadline()
+        for number, _, process in self._warnings.take_due(deadline, now):
             if process is None:
                 self._signal_tasks(number)
             else:
                 send_signal([process], number)
         self._streams.act(now)
+        self._suspension.act(now)
         if self._kill_at is None and not self._running:
             self._end("", now)  # what the tasks have left behind
-        elif self._end_at is not None and now >= self._end_at:
+        elif deadline is not None and now >= deadline:
             self._end(self._end_reason, now)
         elif self._kill_at is not None and now >= self._kill_at:
             send_signal(self._processes(), signal.SIGKILL)
@@ -230,39 +243,18 @@ class StepDaemon:
         send_signal(processes, signal.SIGTERM)
         # After it: a stopped process that goes on must not run past the pending SIGTERM.
         send_signal(processes, signal.SIGCONT)
+        self._suspension.end(now)
 
     def _announce(self, reason: str) -> None:
-        """Say in the error output of a task that runs that it is ended, once, as Slurm does."""
-        step = self._step
-        if self._is_announced or not self._running or not step.title:
-            return
-        self._is_announced = True
-        at = time.strftime("%Y-%m-%dT%H:%M:%S")
-        self._write_error(f"*** {step.title} CANCELLED AT {at}{_CAUSES.get(reason, '')} ***")
-
-    def _write_error(self, text: str) -> None:
-        """Write a line to the error output of the tasks, as slurmstepd does."""
-        line = f"slurmstepd: error: {text}\n"
-        path = self._step.error or self._step.output
-        if not path:
-            self._streams.write_errors(line.encode())
-            return
-        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            file = os.open(path, flags)
-            os.write(file, line.encode())
-            os.close(file)
-        except OSError:
-            pass  # the job is ended all the same
+        """Say once, while a task runs, that the step is ended."""
+        if not self._is_announced and self._running and self._step.title:
+            self._is_announced = True
+            self._errors.announce(reason)
 
     def _end_for_memory(self, used: int, limit: int) -> None:
         """Kill all processes, because their job has used more bytes than it has."""
-        name = self._step.step_id
-        self._write_error(f"{name} exceeded memory limit ({used} > {limit}), being killed")
-        self._write_error(
-            f"Detected 1 oom_kill event in {name}. Some of the step tasks have been OOM Killed."
-        )
-        self._is_out_of_memory = self._is_announced = self._was_warned = True
+        self._errors.report_memory(used, limit)
+        self._is_out_of_memory = self._is_announced = True
         self._end_at, self._kill_at = None, time.monotonic()
 
     # ------------------------------------------------------------------ requests
@@ -344,20 +336,26 @@ class StepDaemon:
                 "reason": str(reason),
             }:
                 if self._kill_at is None:
-                    self._end_at = None if seconds is None else now + seconds
                     self._end_reason = reason[:FAILURE_MAX]
+                    start = self._clock(now)
+                    self._end_at = None if seconds is None else start + seconds
+            case {"kind": "suspend", "suspended": bool(is_suspended)}:
+                if not is_suspended:
+                    self._resume(now)
+                elif self._kill_at is None:
+                    self._suspension.begin(now)
             case {"kind": "over_memory", "used": int(used), "limit": int(limit)}:
                 if self._kill_at is None:
                     self._end_for_memory(used, limit)
             case _:
-                kinds = "state, signal, warn, end or over_memory"
+                kinds = "state, signal, warn, end, suspend or over_memory"
                 return {"error": f"this is not a request to a step daemon: {kinds}"}
         return {}
 
     def _state(self, now: float) -> Mapping[str, Any]:
         return {
             "script": self._first,
-            "seconds_left": None if self._end_at is None else self._end_at - now,
+            "seconds_left": None if self._end_at is None else self._end_at - self._clock(now),
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),
         }

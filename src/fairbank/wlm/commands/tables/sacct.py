@@ -83,9 +83,10 @@ SSTAT_OPTIONS = (
     CommandOption("pidformat", "i", "", "the processes"),
 )
 _NEEDED = ("job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes")
+_LIVE = ("RUNNING", "SUSPENDED")
 _USAGES = ("processor", "virtual", "resident")
 OWN_EXIT_CODE = frozenset(
-    {"PENDING", "RUNNING", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
+    {"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
 )
 """States of runs that have the exit code of their batch step; it is 0:0 with all others."""
 
@@ -286,11 +287,11 @@ def _show_usage(controller: Controller, line: CommandLine, fields: Sequence[Slur
     names = [*(column.field for column in fields), *_NEEDED]
     matching = {
         "jobs": [job.partition(".")[0] for job in jobs],
-        "states": ["RUNNING"],
+        "states": ["RUNNING", "SUSPENDED"],
         "steps": True,
     }
     listing = fetch(controller, "accounting", AccountingLine, dict.fromkeys(names), matching)
-    running = [_shown(row) for row in listing.rows if row.step and row.state == "RUNNING"]
+    running = [_shown(row) for row in listing.rows if row.step and row.state in _LIVE]
     rows = list[Any]()
     for name in jobs:
         steps = _steps_of(name, running, shows_all="allsteps" in line.options)

@@ -73,7 +73,7 @@ def _lines(row: Any, memory: float) -> Iterator[str]:
     yield f"Memory Utilized: {_size(memory)}"
     share = f"{_size(allocated)} ({_size(allocated / parts)}/{unit})"
     yield f"Memory Efficiency: {_percent(memory, allocated)} of {share}"
-    if row.state == "RUNNING":
+    if row.state in ("RUNNING", "SUSPENDED"):
         yield _RUNNING
 
 

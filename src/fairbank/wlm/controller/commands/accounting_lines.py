@@ -104,11 +104,7 @@ class ShownRun(ShownRequest):
     @property
     def elapsed(self) -> int:
         """Seconds from its start to its end, or to now."""
-        if self.run is None or self.run.started is None:
-            return 0
-        if self.is_over:
-            return self.run.elapsed
-        return max(self.now.mono - self.run.started.mono, 0)
+        return 0 if self.run is None else self.run.ran(self.now)
 
     def cells(self, columns: Iterable[str]) -> list[Any]:
         """Return some fields of its `AccountingLine`."""
@@ -131,6 +127,7 @@ FIELDS: Fields[ShownRun] = {
     "started": lambda s: s.begun,
     "ended": lambda s: s.record.ended if s.is_over else None,
     "elapsed": lambda s: s.elapsed,
+    "suspended": lambda s: 0 if s.run is None else s.run.paused_until(s.run.ended or s.now),
     "planned": lambda s: s.planned,
     "limit": lambda s: _limit(s.request.limit),
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,

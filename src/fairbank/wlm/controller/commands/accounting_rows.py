@@ -125,9 +125,9 @@ async def _add_steps(
     by_identity = {run.record.identity: run for run in runs}
     steps: dict[StepKey, StepFacts] = {}
     for step in running:
-        if (run := by_identity.get(step.run)) and run.allocation:
+        if (run := by_identity.get(step.run)) and run.run:
             key, threads = (step.run, step.number), runner.state.threads_of(step.nodes)
-            steps[key] = live_step(step, run.allocation, run.now, threads, usages.get(key))
+            steps[key] = live_step(step, run.run, run.now, threads, usages.get(key))
     for record in await runner.ended_steps(by_identity):
         step = record.step
         if (run := by_identity[step.run]).allocation:

@@ -80,6 +80,8 @@ class CommandAnswers:
             cmd.HoldRequest: self._change(lambda jobs, _: ev.HoldJob(jobs)),
             cmd.UserHoldRequest: self._change(lambda jobs, _: ev.HoldJob(jobs, by_owner=True)),
             cmd.ReleaseRequest: self._change(lambda jobs, _: ev.ReleaseJob(jobs)),
+            cmd.SuspendRequest: self._change(lambda jobs, _: ev.SuspendJob(jobs)),
+            cmd.ResumeRequest: self._change(lambda jobs, _: ev.ResumeJob(jobs)),
             cmd.RequeueRequest: self._change(
                 lambda jobs, request: ev.RequeueJob(jobs, request.held, request.special)
             ),

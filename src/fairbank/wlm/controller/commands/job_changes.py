@@ -108,8 +108,7 @@ def _end(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
             remedy="set TimeLimit instead",
         )
     end = parse_moment(text, context.now.wall, context.state.settings.zone, field=name)
-    elapsed = context.now.mono - run.started.mono
-    seconds = max(end - context.now.wall + elapsed, 1)
+    seconds = max(end - context.now.wall + run.ran(context.now), 1)
     return {"limit": -(-seconds // MINUTE) * MINUTE}
 
 

@@ -147,7 +147,8 @@ class ShownJob(ShownRequest):
         if self.job.ended is not None:
             return self.job.ended.wall
         limit, start = self.request.limit, self.start
-        return None if start is None or limit is None else start + limit
+        paused = 0 if self.run is None else self.run.paused_until(self.now)
+        return None if start is None or limit is None else start + paused + limit
 
     @property
     def eligible(self) -> int | None:
@@ -260,6 +261,8 @@ FIELDS: Fields[ShownJob] = {
     "deadline": lambda s: s.request.deadline,
     "elapsed": lambda s: _elapsed(s.job, s.now),
     "waited": lambda s: max((s.begun or s.now.wall) - s.request.submitted, 0),
+    "suspended": lambda s: _suspension_time(s.run),
+    "seconds_before_suspension": lambda s: 0 if s.run is None else s.run.ran_before,
     "limit": lambda s: _limit(s.state, s.job),
     "least_limit": lambda s: s.request.time_min,
     "planned_nodes": lambda s: None if s.expected is None else compress(s.expected.nodes),
@@ -376,11 +379,15 @@ def _flag(state: JobState) -> str:
     return state.shown if state.flags and state is not JobState.REQUEUE_HOLD else ""
 
 
+def _suspension_time(run: WlmRun | None) -> int | None:
+    """Return when a run was suspended, or resumed later."""
+    last = None if run is None else run.suspended or run.resumed
+    return None if last is None else last.wall
+
+
 def _elapsed(job: WlmJob, now: Moment) -> int:
     run = job.run
-    if job.state.base == "PENDING" or run is None or run.started is None:
-        return 0
-    return run.elapsed if run.ended is not None else now.mono - run.started.mono
+    return 0 if job.state.base == "PENDING" or run is None else run.ran(now)
 
 
 def _limit(state: CoreState, job: WlmJob) -> int | None:

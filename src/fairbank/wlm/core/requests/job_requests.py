@@ -79,7 +79,7 @@ def open_jobs(tx: Transition, caller: Caller, selection: JobSelection, done: str
     jobs = selected_jobs(tx, caller, selection)
     open_ones = [job for job in jobs if not job.state.has_ended]
     if not open_ones:
-        raise _wrong_state(jobs[0], done, "pending or running")
+        raise wrong_state(jobs[0], done, "pending or running")
     return open_ones
 
 
@@ -122,7 +122,7 @@ def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
     jobs = selected_jobs(tx, caller, body.jobs)
     started = [job for job in jobs if job.state.base != "PENDING"]
     if not started:
-        raise _wrong_state(jobs[0], "requeued", "running, or has ended")
+        raise wrong_state(jobs[0], "requeued", "running, or has ended")
     for job in started:
         if not job.submission.may_requeue:
             raise Conflict(
@@ -156,7 +156,7 @@ def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
     for job in selected_jobs(tx, caller, body.jobs):
         run = job.active_run
         if run is None or job.state is not JobState.RUNNING:
-            raise _wrong_state(job, "signalled", "running")
+            raise wrong_state(job, "signalled", "running")
         send_signal(tx, run, body.signal, body.target)
 
 
@@ -165,7 +165,7 @@ def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
     for job in selected_jobs(tx, caller, body.jobs):
         run = job.active_run
         if run is None or job.state is not JobState.RUNNING:
-            raise _wrong_state(job, "notified", "running")
+            raise wrong_state(job, "notified", "running")
         tx.send(run.batch_node, NotifyJob(run=run.run, text=body.text))
 
 
@@ -177,7 +177,7 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
     jobs = selected_jobs(tx, caller, body.jobs)
     chosen = [job for job in jobs if job.state.base == "PENDING"]
     if not chosen:
-        raise _wrong_state(jobs[0], "moved", "pending")
+        raise wrong_state(jobs[0], "moved", "pending")
     for job in chosen:
         if job.held_by is not None:
             raise Conflict(
@@ -204,7 +204,14 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
     tx.request_plan()
 
 
-def _wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
+def wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
+    """Return the error of a job that is not in the state that is needed.
+
+    Args:
+        job: the job.
+        done: what cannot be done with it, such as "requeued".
+        needed: the state, in words.
+    """
     field = "started" if needed == "pending" else job.state.base.lower()
     return Conflict(
         f"job {job.name} is {job.state.shown} and cannot be {done}",

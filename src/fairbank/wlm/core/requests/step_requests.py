@@ -8,8 +8,9 @@ from fairbank.core.errors import Conflict, NotFound
 from fairbank.wlm.core.effects import StartTasks
 from fairbank.wlm.core.ends import end_script
 from fairbank.wlm.core.events import Caller, CompleteJob, CreateStep, EndStepOf
-from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.job_states import BEGUN, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
+from fairbank.wlm.core.requests.job_requests import wrong_state
 from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.steps.gpus import gpu_types
 from fairbank.wlm.core.steps.step import WlmStep, place_step
@@ -31,7 +32,9 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
         Unavailable: other steps have the cores or GPUs.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
-    job, run = _running_job(tx, caller, body.job)
+    job, run = _begun_job(tx, caller, body.job)
+    if job.state is JobState.SUSPENDED:
+        raise _no_steps(job)
     if run.steps >= STEPS_MAX:
         raise Conflict(
             f"job {job.name} has had {STEPS_MAX:,} steps", field="step", remedy="use another job"
@@ -48,6 +51,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
         grants=grants,
         started=tx.now,
         left=tuple(grant.node for grant in grants),
+        paused=run.paused,
     )
     tx.put("steps", step.key, step)
     tx.put_run(job, run, steps=run.steps + 1)
@@ -58,7 +62,9 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
 
 def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
     """End a step, or send its tasks a signal. Raises NotFound if it has ended."""
-    _, run = _running_job(tx, caller, body.job)
+    job, run = _begun_job(tx, caller, body.job)
+    if job.state is JobState.SUSPENDED and body.signal not in (0, SIGKILL):
+        raise wrong_state(job, "signalled", "running")
     step = next((one for one in tx.state.steps_of(run.run) if one.number == body.step), None)
     if step is None:
         raise NotFound(
@@ -80,22 +86,26 @@ def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
 
 def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
     """End a running job of srun or salloc, with the state of a step that memory has ended."""
-    job, run = _running_job(tx, caller, body.job)
+    job, run = _begun_job(tx, caller, body.job)
     has_step_status = body.status == (_SIGNALLED + OUT_OF_MEMORY_STATUS) << 8
     is_killed = has_step_status and run.derived == OUT_OF_MEMORY_STATUS
     end_script(tx, job, OUT_OF_MEMORY_STATUS if is_killed else body.status, is_late=False)
 
 
-def _running_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
+def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
     job = tx.state.jobs.get(number)
     if job is None:
         raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
     check_owner(tx.state.settings, caller, job)
     run = job.active_run
-    if run is None or job.state is not JobState.RUNNING:
-        raise Conflict(
-            f"job {job.name} is {job.state.shown}, and has no steps",
-            field="ended" if job.state.has_ended else job.state.base.lower(),
-            remedy="only a job that is running can have steps",
-        )
+    if run is None or job.state not in BEGUN:
+        raise _no_steps(job)
     return job, run
+
+
+def _no_steps(job: WlmJob) -> Conflict:
+    return Conflict(
+        f"job {job.name} is {job.state.shown}, and can have no steps",
+        field="ended" if job.state.has_ended else job.state.base.lower(),
+        remedy="only a job that is running can",
+    )

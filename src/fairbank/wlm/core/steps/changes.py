@@ -64,8 +64,8 @@ def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None
     if step.left:
         tx.put("steps", step.key, step)
         return
-    _close(tx, step, step.end or _state(step.status))
     job = tx.state.job_of(step.run)
+    _close(tx, step, step.end or _state(step.status), None if job is None else job.run)
     if job is not None and (run := job.active_run) is not None:
         tx.put_run(job, run, derived=max(run.derived, step.status))
 
@@ -85,8 +85,8 @@ def _state(status: int) -> str:
     return "FAILED" if status else "COMPLETED"
 
 
-def _close(tx: Transition, step: WlmStep, state: str) -> None:
-    elapsed = tx.now.mono - step.started.mono
+def _close(tx: Transition, step: WlmStep, state: str, run: WlmRun | None) -> None:
+    elapsed = tx.now.mono - step.started.mono if run is None else step.ran(run, tx.now)
     tx.put("steps", step.key, None)
     tx.record_step(EndedStep(step=step, state=state, ended=tx.now.wall, elapsed=elapsed))
 
@@ -96,4 +96,5 @@ def end_steps(tx: Transition, run: WlmRun, state: str) -> None:
     for step in tx.state.steps_of(run.run):
         status = step.status or SIGTERM
         step = msgspec.structs.replace(step, status=status, left=())
-        _close(tx, step, step.end or (state if state in ("FAILED", "NODE_FAIL") else "CANCELLED"))
+        state_of_step = state if state in ("FAILED", "NODE_FAIL") else "CANCELLED"
+        _close(tx, step, step.end or state_of_step, run)

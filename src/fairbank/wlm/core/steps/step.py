@@ -13,7 +13,7 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Gpus
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
-from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation
+from fairbank.wlm.core.jobs import Moment, NodeGrant, RunAllocation, WlmRun
 from fairbank.wlm.core.steps.gpus import GpuTypes, StepGpus, too_few_gpus
 from fairbank.wlm.protocol.messages import StoredUsage
 
@@ -76,6 +76,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     status     status of wait(2): that of a signal, else the highest of its tasks so far
     end        reason of the request that ended it; empty: none
     usage      that of the nodes that have ended
+    paused     seconds of suspensions that its run had had before
     """
 
     run: Run
@@ -89,6 +90,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     end: str = ""
     canceller: int | None = None
     usage: StoredUsage = StoredUsage()
+    paused: int = 0
 
     @property
     def key(self) -> str:
@@ -98,6 +100,11 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def nodes(self) -> tuple[str, ...]:
         return tuple(grant.node for grant in self.grants)
+
+    def ran(self, run: WlmRun, now: Moment) -> int:
+        """Return for how many seconds it has run, as a step of its run."""
+        paused = run.paused_until(now) - self.paused
+        return max(now.mono - self.started.mono - paused, 0)
 
     @property
     def tasks(self) -> int:

@@ -11,8 +11,8 @@ from fairbank.report.slurm.steps import BATCH, StepLine
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun, StepFacts
 from fairbank.wlm.controller.commands.job_filter import selected_jobs
 from fairbank.wlm.controller.commands.job_lines import Fields, cells_of, exit_code, tres_text
-from fairbank.wlm.core.job_states import JobState
-from fairbank.wlm.core.jobs import Moment, RunAllocation, WlmJob
+from fairbank.wlm.core.job_states import BEGUN
+from fairbank.wlm.core.jobs import Moment, RunAllocation, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.protocol.commands import RowFilter
@@ -30,7 +30,7 @@ def batch_step(run: ShownRun) -> StepFacts | None:
     if run.allocation is None or run.begun is None or not run.submission.script:
         return None
     status = run.exit_status if run.status is None else run.status
-    waits_or_runs = run.record.state in ("PENDING", "RUNNING")
+    waits_or_runs = run.record.state in ("PENDING", "RUNNING", "SUSPENDED")
     return StepFacts(
         BATCH,
         BATCH,
@@ -47,22 +47,21 @@ def batch_step(run: ShownRun) -> StepFacts | None:
 
 
 def live_step(
-    step: WlmStep, allocation: RunAllocation, now: Moment, threads: int, usage: RunUsage | None
+    step: WlmStep, run: WlmRun, now: Moment, threads: int, usage: RunUsage | None
 ) -> StepFacts:
     """Return a step that runs.
 
     Args:
         step: the step.
-        allocation: that of its run.
+        run: its run.
         now: the time.
         threads: CPUs of a core.
         usage: that of the nodes on which it runs; None: not known.
     """
     if usage is not None:
         usage = step.usage.with_node(usage)
-    elapsed = max(now.mono - step.started.mono, 0)
-    facts = _facts(step, allocation, threads)
-    return facts._replace(elapsed=elapsed, usage=usage)
+    facts = _facts(step, run.allocation, threads)
+    return facts._replace(elapsed=step.ran(run, now), usage=usage)
 
 
 def ended_step(record: EndedStep, allocation: RunAllocation, threads: int) -> StepFacts:
@@ -182,14 +181,14 @@ def step_lines(state: CoreState, now: Moment, wanted: RowFilter) -> Iterator[Ste
         steps.setdefault(step.run, []).append(step)
     for job in selected_jobs(state, wanted):
         run = job.active_run
-        if run is None or run.started is None or job.state is not JobState.RUNNING:
+        if run is None or run.started is None or job.state not in BEGUN:
             continue
-        line = _line(job, run.started, now)._replace(nodes=run.batch_node)
+        line = _line(job, run.started, run.ran(now))._replace(nodes=run.batch_node)
         if job.submission.script:
             yield line
         for step in sorted(steps.get(run.run, ()), key=lambda step: step.number):
-            facts = live_step(step, run.allocation, now, state.threads_of(step.nodes), None)
-            yield _line(job, step.started, now)._replace(
+            facts = live_step(step, run, now, state.threads_of(step.nodes), None)
+            yield _line(job, step.started, facts.elapsed)._replace(
                 step=facts.step,
                 name=facts.name,
                 nodes=compress(facts.nodes),
@@ -203,7 +202,7 @@ def step_lines(state: CoreState, now: Moment, wanted: RowFilter) -> Iterator[Ste
             )
 
 
-def _line(job: WlmJob, started: Moment, now: Moment) -> StepLine:
+def _line(job: WlmJob, started: Moment, elapsed: int) -> StepLine:
     request, run = job.request, job.run
     return StepLine(
         job.number,
@@ -214,5 +213,5 @@ def _line(job: WlmJob, started: Moment, now: Moment) -> StepLine:
         uid=job.submission.uid,
         partition="" if run is None else run.allocation.partition,
         started=started.wall,
-        elapsed=max(now.mono - started.mono, 0),
+        elapsed=elapsed,
     )

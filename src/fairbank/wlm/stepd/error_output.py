@@ -1,0 +1,52 @@
+"""Lines of the step daemon in the error output of the tasks, as slurmstepd writes them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fairbank.wlm.stepd.step import TIME_LIMIT, Step
+from fairbank.wlm.stepd.streams import StepStreams
+
+_CAUSES = {
+    TIME_LIMIT: " DUE TO TIME LIMIT",
+    "TIMEOUT": " DUE TO TIME LIMIT",
+    "PREEMPTED": " DUE TO PREEMPTION",
+    "REQUEUED": " DUE TO JOB REQUEUE",
+    "NODE_FAIL": " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+}
+"""Ends of Slurm's line about a job that is ended, by the reason of the request."""
+
+
+class ErrorOutput:
+    """Error output of the tasks of a step: their file, or a stream to srun."""
+
+    def __init__(self, step: Step, streams: StepStreams) -> None:
+        self._step, self._streams = step, streams
+
+    def announce(self, reason: str) -> None:
+        """Say that the step is ended, and why."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S")
+        self._write(f"*** {self._step.title} CANCELLED AT {at}{_CAUSES.get(reason, '')} ***")
+
+    def report_memory(self, used: int, limit: int) -> None:
+        """Say that the step is killed because its job has used more bytes than it has."""
+        name = self._step.step_id
+        self._write(f"{name} exceeded memory limit ({used} > {limit}), being killed")
+        self._write(
+            f"Detected 1 oom_kill event in {name}. Some of the step tasks have been OOM Killed."
+        )
+
+    def _write(self, text: str) -> None:
+        line = f"slurmstepd: error: {text}\n"
+        path = self._step.error or self._step.output
+        if not path:
+            self._streams.write_errors(line.encode())
+            return
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            file = os.open(path, flags)
+            os.write(file, line.encode())
+            os.close(file)
+        except OSError:
+            pass  # the job is ended all the same

@@ -1,0 +1,88 @@
+"""Suspended job of a cluster with a bank: kills of all daemons, its time limit, hold and charge."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.policy import Policy
+from fairbank.bank.query import RunQuery
+from fairbank.bank.run import RunRecord
+from fairbank.wlm.stepd.processes import descendants, process_table
+from tests.support.conditions import wait_until
+from tests.wlm.cluster.live_cluster import LiveCluster
+
+LIMIT = 600
+SCRIPT = "until [ -e go ]; do echo tick >> ticks; sleep 0.02; done"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
+    started = LiveCluster(tmp_path)
+    yield started
+    started.close()
+
+
+def wait_for_state(cluster: LiveCluster, job: int, state: str) -> None:
+    wait_until(lambda: cluster.job_states().get(str(job)) == state, f"job {job} is {state}")
+
+
+def is_stopped(cluster: LiveCluster) -> bool:
+    table = process_table()
+    processes = descendants([step.daemon for step in cluster.steps()], table)
+    living = [process for process in processes if not process.is_zombie]
+    return bool(living) and all(process.is_stopped for process in living)
+
+
+def kill(cluster: LiveCluster, daemon: str) -> None:
+    """Kill a daemon, and return when the next one runs."""
+    pid = cluster.daemon(daemon)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: cluster.daemon(daemon) not in (None, pid), f"another {daemon}")
+
+
+def bank_run(cluster: LiveCluster) -> RunRecord:
+    (run,) = cluster.bank_runs(RunQuery()).values()
+    return run
+
+
+def test_time_and_charge_of_a_suspended_job_stand_still_over_kills(cluster: LiveCluster) -> None:
+    ticks = cluster.home / "ticks"
+    job = cluster.submit(SCRIPT, time="10")
+    wait_until(ticks.exists, "the script")
+    until = bank_run(cluster).reported.until
+    cluster.change("suspend", job)
+    wait_for_state(cluster, job, "SUSPENDED")
+    wait_until(lambda: is_stopped(cluster), "a stop of all processes")
+    size = ticks.stat().st_size
+    for daemon in ("controller", "node", "agent", "bank"):
+        kill(cluster, daemon)
+        cluster.check_live()
+        wait_for_state(cluster, job, "SUSPENDED")
+    assert is_stopped(cluster)
+    assert ticks.stat().st_size == size
+    cluster.change("resume", job)
+    wait_until(lambda: ticks.stat().st_size > size, "more ticks")
+    wait_until(lambda: bank_run(cluster).reported.until > until, "a later end of the hold")
+    reported = bank_run(cluster).reported
+    (cluster.home / "go").touch()
+    cluster.settle()
+    cluster.fairbank("audit", "verify")
+    cluster.fairbank("reconcile")
+    cluster.fairbank("cluster", "down")
+    _, (run,) = cluster.stored()
+    own, charged = run.record.run, bank_run(cluster)
+    assert own is not None
+    assert own.started is not None
+    assert own.ended is not None
+    assert own.paused > 0
+    assert own.elapsed == own.ended.mono - own.started.mono - own.paused
+    assert reported.until == reported.start + LIMIT + own.paused + Policy().hold_grace_seconds
+    assert charged.end is not None
+    assert charged.end.elapsed_seconds == own.elapsed
+    assert charged.held == 0
