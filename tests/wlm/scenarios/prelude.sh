@@ -111,3 +111,59 @@ show() {
         esac
     done
 }
+
+# Steps. `job OPTIONS` runs the script of its input inside salloc, with these functions.
+PRELUDE=$(readlink -f "${BASH_SOURCE[0]}")
+PATH=$PATH:${PRELUDE%/*}
+
+job() {
+    cat > .job
+    salloc -Q "$@" timeout $LIMIT bash -c ". $PRELUDE; hosts_of_job; . ./.job" < /dev/null
+}
+
+# The number of tasks on a node would be that of each step.
+hosts_of_job() {
+    unset SLURM_NTASKS_PER_NODE
+    export HOSTS=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr "\n" " ")
+}
+
+# Print the host of a job with a number from 0 on.
+host() { echo "$HOSTS" | cut -d ' ' -f $(($1 + 1)); }
+
+# Print the hosts of so many tasks, in no order.
+arbitrary_hosts() {
+    local count=$(wc -w <<< "$HOSTS") task list=
+    for ((task = 0; task < $1; task++)); do
+        list=$list,$(host $(((2 * task * task + count - 1) % count)))
+    done
+    echo "${list:1}"
+}
+
+# Sort the lines of the input, with the end of each task on a line of its own: Slurm puts those
+# together that a node reports at once, and may print twice that a step is cancelled. Before 23.02
+# a line named the function that printed it.
+ends() {
+    awk -F ': ' '
+        $1 == "srun" && $4 ~ /^tasks? / {
+            split($4, words, " "); count = split(words[2], parts, ",")
+            for (i = 1; i <= count; i++) {
+                last = split(parts[i], range, "-")
+                for (rank = range[1]; rank <= range[last]; rank++) print $3 ": task " rank ": " $5
+            }
+            next
+        }
+        /STEP .* CANCELLED/ && cancelled++ { next }
+        { sub(/launch\/slurm: _step_signal: /, ""); print }' | sort
+}
+
+# Print the names of files and their sorted lines.
+contents() {
+    local file
+    for file; do echo "= $file"; sort "$file"; done
+}
+
+# Print the accounting of the steps of a job.
+steps_of() {
+    accounting "$1" > /dev/null
+    sacct -n -P -j "$1" -o JobID,JobName,State,ExitCode,NNodes,NTasks,AllocCPUS | grep '^[0-9]*\.'
+}

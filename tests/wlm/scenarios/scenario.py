@@ -20,6 +20,7 @@ SAMPLE = {
     "wrap", "sbatch-lines", "array-throttle", "afterok", "hold", "begin-in-an-hour",
     "cancel-a-running-job", "exit-code", "update-name-and-comment", "pattern-array",
     "short-request", "short-quoting", "short-wait-fails", "short-follow",
+    "layout-2-nodes-plane", "highest-exit-code", "kill-on-bad-exit", "labels", "multi-prog-rest",
 }  # fmt: skip
 _NEW, _END = "\x01", "\x02"  # begin a command and its exit code in the output of the shell
 

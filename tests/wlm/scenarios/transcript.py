@@ -100,6 +100,10 @@ class _Normaliser:
                 (r"\bslurmstepd-n\d\b", "slurmstepd"),  # of several slurmd on one host
                 # By chance: a process ended before slurmstepd sent it a signal.
                 (r"\nslurmstepd: error: _handle_signal_container: .* No such process", ""),
+                # By chance: Slurm's next pass comes soon, or not; a step before has gone, or not.
+                (r"(?m)^(srun|salloc): (Pending job alloc|job \d+ (queued|has been)).*\n?", ""),
+                (r"(?m)^srun: (Job \d+ step creation temp|Step created for ).*\n?", ""),
+                (r"(?m)^salloc: Job allocation \d+ has been revoked\.\n?", ""),
                 (r"; starts (now|in [^\n]*)", "; <start>"),  # Slurm takes other jobs for longer
                 (r"(?<=PRIO_PROCESS=)-?\d+", "0"),  # the priority with which the tests run
                 (r"\bn\[[\d,-]+\]", "<nodes>"),

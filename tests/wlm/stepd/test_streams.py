@@ -268,3 +268,23 @@ def test_task_with_a_file_has_no_stream(start_step: StartStep, tmp_path: Path) -
         reader.receive_all()
     assert dict(reader.output) == {(OUTPUT, 1): b"1\n", (ERRORS, 1): b"error\n"}
     assert (tmp_path / "zero").read_text() == "0\nerror\n"
+
+
+def test_tasks_that_share_a_file_lose_no_line(start_step: StartStep, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("old\n")
+    tasks = [StepTask(rank, output=str(file)) for rank in range(8)]
+    step = start_step("echo $SLURM_PROCID", input="", output="", tasks=tasks)
+    with Reader(step, credit=100) as reader:
+        reader.receive_all()
+    assert sorted(file.read_text().split()) == [str(rank) for rank in range(8)]
+
+
+def test_signal_of_an_srun_goes_to_all_processes_of_a_task(start_step: StartStep) -> None:
+    step = streamed(start_step, "(trap 'echo usr1; exit' USR1; echo ready; read line); true")
+    with Reader(step, credit=100) as reader:
+        reader.receive_until(b"ready\n")
+        reader.send(SIGNAL, signal.SIGUSR1)
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == b"ready\nusr1\n"
+    assert reader.exits == {0: signal.SIGUSR1}

@@ -69,7 +69,8 @@ def print_warnings(name: str, options: Mapping[str, str], values: Mapping[str, A
     if "quiet" in options:
         return
     tasks, nodes = requested_tasks(values), named_nodes(values).least
-    if tasks is not None and tasks < nodes:
+    has_hosts = values.get("distribution", ("",))[0] == "arbitrary"
+    if tasks is not None and tasks < nodes and not has_hosts:
         what = f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
         print(f"{name}: warning: {what}", file=sys.stderr)
     for option in sorted(options.keys() & NO_EFFECT):

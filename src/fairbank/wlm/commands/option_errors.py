@@ -52,7 +52,7 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
         sentence = slurm_sentence(error) or error.message
         line = f"Batch job submission failed: {sentence}"
         return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
-    if reader in (v.count, v.zero_or_one):
+    if reader in (v.count, v.whole, v.zero_or_one):
         line = f'Invalid numeric value "{shown}" for {option.flag}.'
         return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
     if reader is v.resource_limits:

@@ -99,7 +99,6 @@ class JobDirectories:
             seconds: time until the time limit of its job; None: it has none.
         """
         path = self.step_path(start.run, start.step)
-        title = f"STEP {start.run.job_id}.{start.step} ON {self._node}"
         devices = device_group_of(self.path(start.run))
         allowed = start.run_gpus if devices else None
         step = Step(
@@ -107,7 +106,8 @@ class JobDirectories:
             tasks=[self._task(task, allowed) for task in start.tasks],
             seconds=seconds,
             kill_wait=kill_wait,
-            title="" if start.node_index else title,  # one line for all nodes, as in Slurm
+            title=f"STEP {start.run.job_id}.{start.step} ON {self._node}",
+            is_silent=start.node_index > 0,  # one line for all nodes, as in Slurm
             devices=devices,
         )
         ranks = ",".join(str(task.rank) for task in start.tasks)

@@ -212,7 +212,7 @@ class NodeRun:
         task.add_done_callback(self._step_tasks.discard)
 
     async def end_step(self, request: EndStep) -> None:
-        """End a step, or signal its tasks, as soon as it has started.
+        """End a step, or signal its processes, as soon as it has started.
 
         One that has ended stays as it is.
         """
@@ -222,7 +222,7 @@ class NodeRun:
         if request.number and not step.process.is_connected:
             step.process.signals.append(request.number)
         elif request.number:
-            await step.process.signal(request.number, only_script=True)
+            await step.process.signal(request.number, only_script=False)
         else:
             await step.process.end(0.0, request.reason)
 

@@ -32,7 +32,7 @@ class StepProcess:
     Invariants: `_start` is the identity of the step daemon, None until its tasks are executed;
     `_connection` is None while there is no step daemon. `end_request` has the seconds and the
     reason of the last request to end the step; it is sent when there is a step daemon, and so are
-    `signals` to the tasks, and `is_suspended`, the last request to suspend it or let it go on.
+    `signals`, and `is_suspended`, the last request to suspend it or let it go on.
     `kill_seconds` are those since the first SIGKILL, as the step daemon said last.
     """
 
@@ -99,7 +99,7 @@ class StepProcess:
             self._connection = connection
             note_running(state["script"])
             for number in self.signals:
-                await self.signal(number, only_script=True)
+                await self.signal(number, only_script=False)
             if self.is_suspended is not None:
                 await connection.request(kind="suspend", suspended=self.is_suspended)
             if self.end_request is not None:

@@ -142,7 +142,7 @@ class StartStep(Message, frozen=True, kw_only=True):
 
 
 class EndStep(Message, frozen=True, kw_only=True):
-    """Request to end a step, or to signal its tasks if `number` is not 0. Answer: Accepted."""
+    """Request to end a step, or to signal its processes if `number` is not 0. Answer: Accepted."""
 
     run: Run
     step: int

@@ -55,7 +55,9 @@ class Step(NamedTuple):
     `tasks` are those of this node; none: one, with the rank 0. `input_rank` is the only task that
     gets the input of srun; None: all. `terminal` are the rows and columns of the terminal of the
     first task; none: it has no terminal. `memory` is the limit of its job on this node in MiB,
-    which the node daemon watches; 0: none.
+    which the node daemon watches; 0: none. `is_silent`: another node writes the line that the
+    step is ended. `shared` are files that several tasks write: the step daemon empties them, since
+    no task may empty what another has written.
     """
 
     arguments: Sequence[str]
@@ -78,6 +80,8 @@ class Step(NamedTuple):
     input_rank: int | None = None
     terminal: Sequence[int] = ()
     memory: int = 0
+    is_silent: bool = False
+    shared: Sequence[str] = ()
 
     @property
     def step_id(self) -> str:

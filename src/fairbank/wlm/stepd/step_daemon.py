@@ -47,7 +47,13 @@ from fairbank.wlm.stepd.step import (
 )
 from fairbank.wlm.stepd.streams import StepStreams
 from fairbank.wlm.stepd.suspension import Suspension
-from fairbank.wlm.stepd.task import JOB_FAULT_CODE, open_streams, run_task
+from fairbank.wlm.stepd.task import (
+    JOB_FAULT_CODE,
+    empty_files,
+    open_streams,
+    run_task,
+    shared_files,
+)
 
 REQUEST_MAX = 65_536  # bytes
 CONNECTIONS_MAX = 64
@@ -129,11 +135,12 @@ class StepDaemon:
         by the mark in their environment.
         """
         (go_read, go), (failures, failure) = os.pipe(), os.pipe()
-        step, tasks = self._step, self._step.all_tasks
+        tasks = self._step.all_tasks
+        step = self._step._replace(shared=shared_files(tasks))
         self._streams = StepStreams(
             self._directory,
             self._poller,
-            self._signal_tasks,
+            self._signal_all,
             tasks=len(tasks),
             has_srun=bool(step.tasks),
         )
@@ -159,6 +166,8 @@ class StepDaemon:
         start = StepStart(boot_id(), os.getpid(), start_time(os.getpid()), first, start_time(first))
         may_start = claim_start(self._directory, start)
         if may_start:
+            if not step.append:
+                empty_files(step.shared)
             os.write(go, b"\n" * len(tasks))
         os.close(go)
         self._failures: int | None = failures
@@ -247,7 +256,8 @@ class StepDaemon:
 
     def _announce(self, reason: str) -> None:
         """Say once, while a task runs, that the step is ended."""
-        if not self._is_announced and self._running and self._step.title:
+        step = self._step
+        if not self._is_announced and self._running and step.title and not step.is_silent:
             self._is_announced = True
             self._errors.announce(reason)
 
@@ -325,7 +335,7 @@ class StepDaemon:
                 if only_script:
                     self._signal_tasks(number)
                 else:
-                    send_signal(self._processes(), number)
+                    self._signal_all(number)
             case {"kind": "warn", "pid": int(pid), "number": int(number), "seconds": float(early)}:
                 process = next((one for one in self._processes() if one.pid == pid), None)
                 if process is None or not self._warnings.add(number, early, process):
@@ -359,6 +369,9 @@ class StepDaemon:
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),
         }
+
+    def _signal_all(self, number: int) -> None:
+        send_signal(self._processes(), number)
 
     def _signal_tasks(self, number: int) -> None:
         for pid in self._running:  # until they end the numbers belong to the tasks

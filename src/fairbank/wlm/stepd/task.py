@@ -157,19 +157,43 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+def shared_files(tasks: Sequence[StepTask]) -> list[str]:
+    """Return the files that several tasks write."""
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for task in tasks:
+        paths = {task.output, task.error} - {""}
+        shared |= paths & seen
+        seen |= paths
+    return sorted(shared)
+
+
+def empty_files(paths: Sequence[str]) -> None:
+    """Empty files that exist. Why one cannot be opened, a task says."""
+    for path in paths:
+        with suppress(OSError):
+            if os.path.isfile(path):
+                os.close(os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC))
+
+
 def _open_files(step: Step, task: StepTask, ends: StreamEnds) -> tuple[int, int, int]:
     """Return the descriptors of standard input, output and error output."""
-    output = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if step.append else os.O_TRUNC)
     stdin, stdout, stderr = ends[:3]
     if stdin is None:  # no task but one gets the input of srun
         stdin = _open(task.input or os.devnull, os.O_RDONLY, "input")
     if stdout is None:
-        stdout = _open(task.output, output, "output")
+        stdout = _open_output(step, task.output, "output")
     if stderr is None:
         # Opened once, so that both write at the same place.
         is_same = task.error in ("", task.output)
-        stderr = stdout if is_same else _open(task.error, output, "error output")
+        stderr = stdout if is_same else _open_output(step, task.error, "error output")
     return stdin, stdout, stderr
+
+
+def _open_output(step: Step, path: str, kind: str) -> int:
+    is_kept = step.append or path in step.shared
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if is_kept else os.O_TRUNC)
+    return _open(path, flags, kind)
 
 
 def _open(path: str, flags: int, kind: str) -> int:

@@ -68,6 +68,8 @@ def allocate(
     if name == "salloc" and not is_quiet:
         _say(name, f"Granted job allocation {number}")
     own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
+    if "ntasks-per-node" in job.options:
+        own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
     return number, {**started.environment, **own}
 
 

@@ -175,7 +175,7 @@ def place_step(
     if len(chosen) < needed:
         if is_busy and needed <= len(grants):
             raise _busy()
-        raise _too_few(request, needed, len(allocation.grants))
+        raise _too_few(request, needed, len(grants) + (request.relative or 0))
     fitting = [
         gpus.most_tasks(grant, _fitting(request, len(free[grant.binding.node]) * threads))
         for grant in chosen
@@ -279,6 +279,8 @@ def _too_few(request: StepRequest, needed: int, count: int) -> Conflict:
     if first is not None:
         what = "--relative and --nodes option incompatible with count of allocated nodes"
         text = f"{what} ({first}+{needed}>{count})"
+    elif request.excluded:
+        text += "\nAre required nodes explicitly excluded?"
     return Conflict(text, field="nodes", remedy="ask for fewer")
 
 
@@ -327,12 +329,16 @@ def lay_out(
 
 
 def _round(ranks: list[list[int]], fitting: Collection[int], tasks: int, together: int) -> None:
-    """Deal the tasks round the nodes, some at a time, while they have free cores; then anyhow."""
+    """Deal the tasks round the nodes, some at a time, while they have free cores; then anyhow.
+
+    Each node gets one if there are enough.
+    """
     rank, limits = 0, list(fitting)
     while rank < tasks:
         before = rank
-        for own, limit in zip(ranks, limits, strict=True):
-            count = min(together, limit - len(own), tasks - rank)
+        for at, (own, limit) in enumerate(zip(ranks, limits, strict=True)):
+            empty = sum(1 for other in ranks[at + 1 :] if not other)
+            count = min(together, limit - len(own), max(tasks - rank - empty, 1), tasks - rank)
             own += range(rank, rank + max(count, 0))
             rank += max(count, 0)
         if rank == before:
