@@ -16,10 +16,11 @@ from fairbank.bank.rules import Done
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.gres import GPU, Gres, gres_counts, gres_texts
 from fairbank.core.ids import is_name
 from fairbank.core.settings_file import toml_string
 from fairbank.core.time import Instant, parse_moment
-from fairbank.core.units import SuMinutes
+from fairbank.core.units import SuMinutes, exact_decimal
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
@@ -34,7 +35,8 @@ _YEAR_HOURS = 8_760
 def create_bank(directory: Path, settings: WlmSettings, *, again: bool) -> Path:
     """Create settings and store, or migrate an older store. Return the settings.
 
-    Each CPU costs 1 SU per hour, in all partitions.
+    Each CPU costs 1 SU per hour, in all partitions, and each GPU what the TRESBillingWeights of the
+    partition say.
 
     Args:
         settings: settings of the cluster, whose name the bank has.
@@ -98,19 +100,28 @@ def _partition_table(rules: PartitionRules, settings: WlmSettings) -> list[str]:
         "",
         f"[{table}.partitions.{toml_string(rules.name)}]",
         f'resource = "{RESOURCE}"',
-        'weights = "CPU=1.0"',
+        f"weights = {toml_string(_weights(rules))}",
         *_sizes(rules, settings.nodes),
     ]
+
+
+def _weights(rules: PartitionRules) -> str:
+    gpus = {name: weight for name, weight in (rules.weights or {}).items() if "gres/gpu" in name}
+    return ",".join(("CPU=1.0", *(f"{name}={exact_decimal(gpus[name])}" for name in gpus)))
 
 
 def _sizes(rules: PartitionRules, nodes: Iterable[Node]) -> Iterator[str]:
     """Yield the lines with the size of the nodes, if it is one, and the default memory."""
     alike = {
-        (node.cpus, node.memory) for node in nodes if not rules.nodes or node.name in rules.nodes
+        (node.cpus, node.memory, node.gpus)
+        for node in nodes
+        if not rules.nodes or node.name in rules.nodes
     }
     if len(alike) == 1:
-        ((cpus, memory),) = alike
-        yield from (f"node_cpus = {cpus}", f"node_memory = {memory}", 'node_gres = ""')
+        ((cpus, memory, gpus),) = alike
+        gres = ",".join(gres_texts(gres_counts(Gres(GPU, *one) for one in gpus)))
+        yield from (f"node_cpus = {cpus}", f"node_memory = {memory}")
+        yield f"node_gres = {toml_string(gres)}"
     if rules.memory_per_cpu is not None:
         yield f"def_mem_per_cpu = {rules.memory_per_cpu}"
 

@@ -76,3 +76,13 @@ def test_settings_follow_the_cluster_and_keep_the_ledger(tmp_path: Path) -> None
     assert (main.node_cpus, main.def_mem_per_cpu) == (None, 1_000)
     assert (long.node_cpus, long.node_memory, long.def_mem_per_cpu) == (16, 16_000, None)
     assert find_year(settings) == year
+
+
+def test_gpus_cost_what_the_partition_says(tmp_path: Path) -> None:
+    text = default_file("ws17", MachineSize(16, 16_000, gpus=(("a100", 2), ("t4", 1))))
+    text = text.replace("CPU=1.0", "CPU=1.0,GRES/gpu=4.5")
+    machine = load_settings("wlm.toml", lambda name: text.encode()).settings
+    settings = create_bank(tmp_path, machine, again=False)
+    main = settings_of(str(settings)).clusters["ws17"].partitions["main"]
+    assert main.weights == "CPU=1.0,gres/gpu=4.5"
+    assert main.node_gres == "gpu:a100:2,gpu:t4:1"

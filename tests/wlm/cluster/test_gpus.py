@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.wlm.node.devices.gpus import detect_gpus
 from tests.support.conditions import wait_until
 from tests.wlm.cluster.running_cluster import RunningCluster
 
@@ -61,7 +62,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     settings.write_text(SETTINGS.format(root=home / "host"))
     cluster = RunningCluster(home)
     try:
-        started = cluster.run("cluster", "up", "--no-bank", "--config", str(settings))
+        started = cluster.run("cluster", "up", "--config", str(settings))
         assert started.returncode == 0, started
         yield cluster
     finally:
@@ -144,6 +145,19 @@ def test_commands_show_gpus_as_slurm_does(lab: RunningCluster) -> None:
     assert rows[-1] == "billing=10,cpu=2,gres/gpu=2,mem=20M,node=2"
 
 
+def test_gpus_are_charged_as_the_partition_says(lab: RunningCluster) -> None:
+    run_job(lab, "true", "--gpus=2", "--time=10")
+    number = lab.slurm("sacct", "-X", "-n", "-P", "-o", "jobid").split()[-1]
+
+    def holds() -> list[str]:
+        rows = lab.run("statement", "1", "--csv").stdout.splitlines()
+        return [row for row in rows if f",hold,{number}," in row]
+
+    wait_until(lambda: holds() != [], "the bank to show the hold")
+    (hold,) = holds()  # a CPU and two GPUs at 4 SU per hour each
+    assert ",1.50," in hold
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -203,3 +217,23 @@ def test_no_gpu_is_given_twice_over_restarts_of_controller_and_node(lab: Running
     assert gpus() == ["4", "5", "4"]
     (lab.home / "go").touch()
     wait_until(lambda: states()[1:] == ["", ""], "the jobs to end")
+
+
+@pytest.mark.skipif(not detect_gpus(), reason="this host has no GPU of NVIDIA or AMD")
+def test_job_runs_on_one_gpu_of_this_host(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path)
+    try:
+        started = cluster.run("cluster", "up", "--no-bank")
+        assert started.returncode == 0, started
+        show = (
+            'echo "$SLURM_JOB_GPUS|$CUDA_VISIBLE_DEVICES$ROCR_VISIBLE_DEVICES";'
+            " if command -v nvidia-smi > /dev/null; then nvidia-smi -L; fi"
+        )
+        gpus, *listed = run_job(cluster, show, "--gpus=1")
+        number, visible = gpus.split("|")
+        assert number.isdecimal()
+        assert visible == ("0" if is_controlled(cluster) else number)
+        if listed and is_controlled(cluster):
+            assert len(listed) == 1
+    finally:
+        cluster.close()

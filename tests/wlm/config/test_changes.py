@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbank.wlm.config.comparison import Comparison, InUse, compare
 from fairbank.wlm.config.default_file import MachineSize, default_file
-from tests.wlm.config.files import CONF, MACHINE, conf, conf_error, toml
+from tests.wlm.config.files import CONF, MACHINE, MACHINE_TOML, conf, conf_error, toml
 
 IN_USE = InUse({"n2": 3}, {"n2": 800}, frozenset({"main"}))
 
@@ -57,6 +57,27 @@ def test_limits_partitions_and_free_nodes_change_while_jobs_run() -> None:
 )
 def test_change_against_running_jobs_is_refused_by_name(old: str, new: str, refused: str) -> None:
     assert changed(MACHINE, MACHINE.replace(old, new)).refused == [refused]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ("gpu:t4:2", "gpu:t4:2", []),
+        ("gpu:t4:2", "gpu:t4:4", ["node n2 cannot change Gres: its jobs have GPUs"]),
+        ("gpu:t4:2", "gpu:a100:2", ["node n2 cannot change Gres: its jobs have GPUs"]),
+        ("gpu:t4:1", "gpu:t4:1", ["node n2 cannot have 1 GPUs: its jobs have 2"]),
+    ],
+)
+@pytest.mark.parametrize("actual", [True, False])
+def test_gpus_of_a_node_with_jobs_that_have_some_stay(
+    old: str, new: str, refused: list[str], actual: bool
+) -> None:
+    table = f'[scheduling]\nnode_resources = "{"actual" if actual else "configured"}"\n'
+    before, after = (
+        toml(table + MACHINE_TOML.replace("cpus = 4", f'cpus = 4\ngres = "{gres}"'))
+        for gres in (old, new)
+    )
+    assert compare(before, after, InUse({"n2": 1}, gpus={"n2": 2})).refused == refused
 
 
 def test_link_to_the_bank_cannot_change_while_the_controller_runs() -> None:

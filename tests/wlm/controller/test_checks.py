@@ -145,14 +145,21 @@ def later_job(sample: Sample) -> None:
     sample.change(sample.asked, request=replace(request, submitted=sample.world.now.wall + 60))
 
 
-def start_step(sample: Sample, number: int, *cores: int, job: int = 0, **fields: Any) -> None:
+def start_step(
+    sample: Sample,
+    number: int,
+    *cores: int,
+    job: int = 0,
+    gpus: tuple[int, ...] = (),
+    **fields: Any,
+) -> None:
     """Let a step run on n0 in a job, else in the one that runs."""
     step = WlmStep(
         run=sample.run(job or sample.running),
         number=number,
         uid=1,
         request=StepRequest(**fields),
-        grants=(StepGrant("n0", (0,), cores),),
+        grants=(StepGrant("n0", (0,), cores, gpus),),
         started=sample.world.now,
         left=("n0",),
     )
@@ -192,6 +199,7 @@ FAULTS: dict[str, tuple[str, Callable[[Sample], object]]] = {
     "a start on a drained node": ("W8", start_on_a_drained_node),
     "two steps on a core": ("W12", share_a_core_of_steps),
     "a step on a core of another job": ("W12", lambda one: start_step(one, 0, 99)),
+    "a step on a GPU of another job": ("W12", lambda one: start_step(one, 0, gpus=(0,))),
     "a step of a job that has ended": (
         "W12", lambda one: start_step(one, 0, own_core(one), job=one.ended)
     ),

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.node import Gpus
 from fairbank.core.errors import InvalidInput
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import LogLine
@@ -15,7 +16,7 @@ from fairbank.wlm.core.state import NodeResources
 from tests.wlm.core.world import World, named
 
 
-def register(world: World, **resources: int) -> list[Any]:
+def register(world: World, **resources: Any) -> list[Any]:
     """Let n0 register with other resources than before."""
     before = world.nodes["n0"].registration()
     changed = msgspec.structs.replace(before.resources, **resources)
@@ -82,3 +83,19 @@ def test_node_that_shrinks_keeps_what_its_jobs_have() -> None:
     world.settle()
     assert world.job(waiting).run is not None
     world.request(ev.CancelJob(named(waiting)))
+
+
+def gpus_of(world: World) -> tuple[Gpus, ...]:
+    return world.core.state.configured["n0"].gpus
+
+
+def test_gpus_that_a_node_finds_are_used_without_settings() -> None:
+    world = World(nodes=1, actual_resources=True)
+    register(world, gpus=(Gpus("t4", 2),))
+    job = world.run_one(gpus=(Gpus("t4", 1),))
+    register(world, gpus=())  # a job keeps what it has
+    assert gpus_of(world) == (Gpus("t4", 2),)
+    world.end(job)
+    register(world, gpus=())
+    assert gpus_of(world) == ()
+    assert isinstance(world.submit(gpus=(Gpus("", 1),)), InvalidInput)

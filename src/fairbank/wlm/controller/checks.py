@@ -9,10 +9,11 @@ from typing import NamedTuple
 from fairbank.cluster.job import Run
 from fairbank.core.health import HealthCheck
 from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.bindings import NodeBinding
 from fairbank.wlm.core.jobs import Moment, WlmJob, WlmRun
 from fairbank.wlm.core.snapshot import occupied_nodes
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.core.steps.step import WlmStep
+from fairbank.wlm.core.steps.step import StepGrant, WlmStep
 from fairbank.wlm.protocol.messages import Registration, RunStatus
 
 SHOWN_MAX = 5
@@ -21,6 +22,7 @@ CLOCK_SECONDS = 5
 """Largest difference of two clocks."""
 AGENT_SECONDS = 60
 """Longest time that a message to the agent may take."""
+CORE, GPU = "core", "GPU"
 _REPORT = "report this fault; fairbank cluster down and fairbank cluster up start all daemons again"
 _DRAIN = "scontrol update NodeName=NODE State=DRAIN Reason=processes; end the processes"
 
@@ -82,33 +84,38 @@ def _shared_cores(facts: LiveFacts) -> Iterator[str]:
         most: dict[tuple[str, int], int] = {}
         for number, grant in state.grants_on(node):
             binding = grant.binding
-            cores = [("core", core) for core in binding.cores]
-            for unit in [*cores, *(("GPU", gpu) for gpu in binding.gpus)]:
+            for unit in _units(binding):
                 users[unit].append(number)
-                rows = binding.rows if unit[0] == "core" else 1
+                rows = binding.rows if unit[0] == CORE else 1
                 most[unit] = min(most.get(unit, rows), rows)
         for (kind, number), jobs in users.items():
             if len(jobs) > most[kind, number]:
                 yield f"{kind} {number} of node {node} has the jobs {_listed(jobs)}"
 
 
-def _shared_step_cores(facts: LiveFacts) -> Iterator[str]:
-    users: dict[tuple[Run, str, int], WlmStep] = {}
+def _shared_step_units(facts: LiveFacts) -> Iterator[str]:
+    users: dict[tuple[Run, str, str, int], WlmStep] = {}
     for step in facts.state.steps.values():
         job = facts.state.job_of(step.run)
         if job is None or job.active_run is None:
             yield f"step {step.key} has no job that runs"
             continue
         bindings = [grant.binding for grant in job.active_run.allocation.grants]
-        own = {(binding.node, core) for binding in bindings for core in binding.cores}
+        own = {(one.node, *unit) for one in bindings for unit in _units(one)}
         here = [grant for grant in step.grants if grant.node in step.left]
-        for node, core in ((grant.node, core) for grant in here for core in grant.cores):
-            if (node, core) not in own:
-                yield f"step {step.key} has core {core} of node {node}, which its job has not"
-            if not step.request.shares:
-                other = users.setdefault((step.run, node, core), step)
+        for node, kind, number in ((one.node, *unit) for one in here for unit in _units(one)):
+            named = f"{kind} {number} of node {node}"
+            if (node, kind, number) not in own:
+                yield f"step {step.key} has {named}, which its job has not"
+            if not (step.request.shares if kind == CORE else step.request.overlap):
+                other = users.setdefault((step.run, node, kind, number), step)
                 if other is not step:
-                    yield f"steps {other.key} and {step.key} have core {core} of node {node}"
+                    yield f"steps {other.key} and {step.key} have {named}"
+
+
+def _units(grant: NodeBinding | StepGrant) -> list[tuple[str, int]]:
+    """Return the cores and GPUs of a job or a step on a node, with their numbers."""
+    return [*((CORE, core) for core in grant.cores), *((GPU, gpu) for gpu in grant.gpus)]
 
 
 def _unknown_starts(facts: LiveFacts) -> Iterator[str]:
@@ -236,7 +243,7 @@ RULES: Sequence[tuple[str, Callable[[LiveFacts], Iterator[str]], str]] = (
     ("W6: only jobs that may start have nodes", _ineligible, _REPORT),
     ("W7: no process of a job lives past its time limit", _late_runs, _DRAIN),
     ("W8: nodes that are not usable get no jobs", _starts_on_bad_nodes, _REPORT),
-    ("W12: a step has cores of its job, which no other step has", _shared_step_cores, _REPORT),
+    ("W12: a step has cores and GPUs of its job alone", _shared_step_units, _REPORT),
     ("all nodes answer", _silent_nodes, "fairbank cluster status; sinfo -R"),
     (
         "the clocks of controller and nodes agree, and no job is of a later time",

@@ -91,12 +91,13 @@ def _registration(condition: NodeCondition, tx: Transition) -> NodeEvent:
 def _real_resources(tx: Transition, real: Node) -> NodeResources:
     """Return what a node has registered, and not less than its jobs have."""
     grants = [grant for _, grant in tx.state.grants_on(real.name)]
-    threads = tx.state.configured[real.name].threads
+    threads, known = tx.state.configured[real.name].threads, tx.state.configured[real.name].gpus
     cores = [core + 1 for grant in grants for core in grant.binding.cores]
     return NodeResources(
         max([real.cpus, *(core * threads for core in cores)]),
         max(real.memory, sum(grant.memory for grant in grants)),
         real.tmp,
+        known if any(grant.binding.gpus for grant in grants) else real.gpus,
     )
 
 

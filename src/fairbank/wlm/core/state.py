@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.node import Node, NodeState
+from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
@@ -47,14 +47,16 @@ _NO_PARTITION_LIMITS: Mapping[str, Any] = {
 
 
 class NodeResources(NamedTuple):
-    """Resources that a node has registered: CPUs, memory and disk of /tmp in MiB."""
+    """Resources that a node has registered: CPUs, memory and disk of /tmp in MiB, GPUs."""
 
     cpus: int
     memory: int
     tmp: int
+    gpus: tuple[Gpus, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.cpus} CPUs, {self.memory} MiB, {self.tmp} MiB of disk"
+        gpus = f", {count} GPUs" if (count := sum(gpu.number for gpu in self.gpus)) else ""
+        return f"{self.cpus} CPUs, {self.memory} MiB, {self.tmp} MiB of disk{gpus}"
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +95,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
             cpus=max(node.cpus, have.cpus),
             memory=max(node.memory, have.memory),
             tmp=max(node.tmp, have.tmp),
+            gpus=node.gpus or have.gpus,  # by number: a job keeps those that it has
             weight=node.weight if self.weight is None else self.weight,
             features=node.features if self.features is None else self.features,
         )

@@ -111,9 +111,13 @@ def write_node_settings(
     """
     import msgspec
 
+    from fairbank.wlm.node.devices.gpus import detect_gpus
     from fairbank.wlm.node.settings import HostedNode, NodeSettings
 
-    nodes = directory.path / "nodes"
+    nodes, devices = directory.path / "nodes", detect_gpus(settings.cluster.gpu_root)
+    # A node that is the whole host has what is found there, if that is asked for.
+    has_all = settings.scheduling.actual_resources and len(settings.nodes) == 1
+    types = tuple(gpu.type for gpu in devices) if has_all else ()
     hosted = [
         HostedNode(
             name=node.name,
@@ -121,15 +125,14 @@ def write_node_settings(
             socket=str(nodes / f"{node.name}.sock"),
             cpus=node.cpus,
             memory=node.memory or None,
-            gpus=tuple(kind for kind, count in node.gpus for _ in range(count)),
+            gpus=tuple(kind for kind, count in node.gpus for _ in range(count)) or types,
         )
         for node in settings.nodes
     ]
     sockets = [Path(node.socket) for node in hosted]
     directory.check_sockets([*sockets, directory.controller_socket, directory.bank_socket])
     file = directory.path / "node.json"
-    root = settings.cluster.gpu_root
-    host_cpus, host_memory, host_gpus = _host_size(file, root, again=again)
+    host_cpus, host_memory, host_gpus = _host_size(file, len(devices), again=again)
     jobs, defaults = settings.jobs, NodeSettings(nodes=tuple(hosted))
     content = msgspec.structs.replace(
         defaults,
@@ -143,7 +146,7 @@ def write_node_settings(
         host_cpus=host_cpus,
         host_memory=host_memory,
         host_gpus=host_gpus,
-        gpu_root=root,
+        gpu_root=settings.cluster.gpu_root,
         debug=settings.cluster.slurmd_debug,
         syslog_debug=settings.cluster.slurmd_syslog_debug,
         over_memory_kill="OverMemoryKill" in jobs.job_acct_gather_params,
@@ -155,15 +158,14 @@ def write_node_settings(
     return sockets
 
 
-def _host_size(file: Path, gpu_root: str, *, again: bool) -> tuple[int, int, int]:
+def _host_size(file: Path, gpus: int, *, again: bool) -> tuple[int, int, int]:
     """Return CPUs, memory and GPUs of the host for which the sizes of the nodes were chosen."""
-    from fairbank.wlm.node.devices.gpus import detect_gpus
     from fairbank.wlm.node.settings import read_settings
     from fairbank.wlm.node.usage import read_host
 
     host = read_host()
     if again or not file.exists():
-        return host.cpus, host.memory, len(detect_gpus(gpu_root))
+        return host.cpus, host.memory, gpus
     earlier = read_settings(file)
     return (earlier.host_cpus or host.cpus, earlier.host_memory or host.memory, earlier.host_gpus)
 
