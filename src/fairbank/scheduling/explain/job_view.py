@@ -113,7 +113,7 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
     )
     all_nodes = cluster.all_nodes
     if gpus := demand.gpus or demand.gpus_per_task:
-        names = ", ".join(f"{number} {kind}".strip() for kind, number in gpus)
+        names = ", ".join(f"{number} {kind or 'of any type'}" for kind, number in gpus)
         yield (
             f"without these GPUs: {names}",
             node_set.without(
