@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.wlm.node.control_group import group_prefix
+from fairbank.wlm.node.memory_group import MemoryGroups, create_step_group
+from fairbank.wlm.node.orphans import run_memory_group
 from fairbank.wlm.node.usage import proportional_bytes, resident_bytes
 from fairbank.wlm.protocol.frames import ERRORS, OUT_OF_MEMORY_STATUS
 from fairbank.wlm.protocol.messages import RunOutcome, RunStatus
-from fairbank.wlm.stepd.processes import descendants, process_table, read_process
+from fairbank.wlm.stepd.processes import descendants, oom_kills, process_table, read_process
+from tests.support.conditions import wait_until
 from tests.wlm.node.running_node import RunningNode, StartNode
 from tests.wlm.stepd.reader import Reader
 
@@ -24,7 +28,17 @@ LIMIT = 100
 
 @pytest.fixture
 def node(start_node: StartNode) -> RunningNode:
-    return start_node(over_memory_kill=True)
+    """Return a node where memory is sampled."""
+    return start_node(over_memory_kill=True, control_groups=False)
+
+
+@pytest.fixture
+def limited_node(start_node: StartNode) -> RunningNode:
+    """Return a node where the kernel limits memory."""
+    node = start_node(over_memory_kill=True)
+    if node.controller.registration.memory_limits == "samples":
+        pytest.skip("needs control groups that limit memory")
+    return node
 
 
 def outcome(status: RunStatus) -> tuple[str, int | None, str]:
@@ -80,6 +94,61 @@ def test_job_without_a_limit_may_use_any_memory(node: RunningNode) -> None:
     run = node.submit(TAKE)
     node.controller.wait(over, "finished")
     assert node.processes(run)
+
+
+def test_kernel_keeps_a_job_to_its_memory_and_its_step_is_named(
+    limited_node: RunningNode, tmp_path: Path
+) -> None:
+    node, near, over = limited_node, tmp_path / "near", tmp_path / "over"
+    neighbour = node.submit(f"{WAIT}; exit 7", 2, output=str(near), memory=LIMIT)
+    run = node.submit(f"{TAKE}; echo code $?; {WAIT}", memory=LIMIT, output=str(over))
+    wait_until(lambda: over.exists() and "code 137" in over.read_text(), "the kill")
+    node.start_step(run, "exec sleep 600")
+    node.start_step(run, TAKE, step=1)
+    end = node.controller.wait_for_step(run, 1)
+    assert (end.cause, end.status) == ("exit", OUT_OF_MEMORY_STATUS)
+    with Reader(node.directories.step_path(run, 1), credit=2**31) as reader:
+        reader.receive_all()
+    assert reader.output[ERRORS, 0].endswith(
+        b"slurmstepd: error: Detected 1 oom_kill event in StepId=1.1. "
+        b"Some of the step tasks have been OOM Killed.\n"
+    )
+    assert node.step_processes(run, 0)
+    group = run_memory_group(node.directories.path(run))
+    assert Path(group).is_dir()
+    (tmp_path / "door").touch()
+    assert outcome(node.controller.wait(run, "finished")) == ("exit", OUT_OF_MEMORY_STATUS, "")
+    assert "Detected 1 oom_kill event in StepId=1.batch." in over.read_text()
+    assert outcome(node.controller.wait(neighbour, "finished")) == ("exit", 7 << 8, "")
+    assert not Path(group).exists()
+
+
+def test_groups_of_version_2_have_limits_and_leaves(tmp_path: Path) -> None:
+    """Files of a directory are written as the kernel's would be."""
+    parent = tmp_path / "group"
+    parent.mkdir()
+    (parent / "cgroup.controllers").write_text("cpu memory\n")
+    (parent / "cgroup.subtree_control").write_text("memory\n")
+    groups = MemoryGroups(tmp_path, [tmp_path / "missing", parent])
+    assert groups.version == 2
+    made = parent / f"{group_prefix(tmp_path)}.1"
+    made.mkdir()
+    (made / "memory.swap.max").touch()
+    run = Path(groups.create("1", 100 << 20))
+    assert (run / "memory.max").read_text() == str(100 << 20)
+    assert (run / "memory.swap.max").read_text() == "0"
+    assert (run / "cgroup.subtree_control").read_text() == "+memory"
+    step = Path(create_step_group(str(run), "0"))
+    assert step.parent == run
+    (step / "memory.events").write_text("low 0\noom 2\noom_kill 3\noom_group_kill 1\n")
+    assert oom_kills(str(step)) == 3
+    assert oom_kills("") == oom_kills(str(run)) == 0
+
+
+def test_parent_that_cannot_limit_memory_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu\n")
+    assert MemoryGroups(tmp_path, [tmp_path]).version == 0
+    assert MemoryGroups(tmp_path, []).create("1", 1) == ""
 
 
 def test_memory_that_processes_share_counts_once() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from fairbank.cluster.job import Run
 from fairbank.core.os_errors import translate_os_error
 from fairbank.wlm.node.devices.gpus import JOB_GPUS, NO_GPUS, ON_NODE, STEP_GPUS, NodeGpus
-from fairbank.wlm.node.orphans import device_group_of
+from fairbank.wlm.node.memory_group import create_step_group
+from fairbank.wlm.node.orphans import device_group_of, run_memory_group
 from fairbank.wlm.protocol.messages import (
     StartJob,
     StartStep,
@@ -47,7 +48,13 @@ class JobDirectories:
         return Path(run_directory(self._spool, run))
 
     def create(
-        self, start: StartJob, *, kill_wait: float, group: str = "", devices: str = ""
+        self,
+        start: StartJob,
+        *,
+        kill_wait: float,
+        group: str = "",
+        devices: str = "",
+        memory_group: str = "",
     ) -> None:
         """Write the directory of a run that will start. Raises FairbankError.
 
@@ -56,6 +63,7 @@ class JobDirectories:
             kill_wait: seconds between SIGTERM and SIGKILL.
             group: directory of its control group; empty: none.
             devices: directory of that with its devices; empty: none.
+            memory_group: directory of that of its script with its memory; empty: none.
         """
         path = self.path(start.run)
         self.remove(start.run)  # of a start that was never stored
@@ -65,6 +73,7 @@ class JobDirectories:
             kill_wait=kill_wait,
             group=group,
             devices=devices,
+            memory_group=memory_group,
             title=f"JOB {start.run.job_id} ON {self._node}",
         )
         try:
@@ -101,6 +110,7 @@ class JobDirectories:
         path = self.step_path(start.run, start.step)
         devices = device_group_of(self.path(start.run))
         allowed = start.run_gpus if devices else None
+        memory = create_step_group(run_memory_group(self.path(start.run)), str(start.step))
         step = Step(
             **{field: getattr(start, field) for field in _OF_STEP},
             tasks=[self._task(task, allowed) for task in start.tasks],
@@ -109,6 +119,7 @@ class JobDirectories:
             title=f"STEP {start.run.job_id}.{start.step} ON {self._node}",
             is_silent=start.node_index > 0,  # one line for all nodes, as in Slurm
             devices=devices,
+            memory_group=memory,
         )
         ranks = ",".join(str(task.rank) for task in start.tasks)
         environment = self._environment(start.environment, start.node_index, ranks)

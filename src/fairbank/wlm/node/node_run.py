@@ -18,8 +18,9 @@ from fairbank.core.os_errors import translate_os_error
 from fairbank.wlm.node.control_group import remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
+from fairbank.wlm.node.memory_group import remove_run_group
 from fairbank.wlm.node.node_step import NodeStep
-from fairbank.wlm.node.orphans import device_group_of, end_orphans, group_of
+from fairbank.wlm.node.orphans import device_group_of, end_orphans, group_of, run_memory_group
 from fairbank.wlm.node.programs import program_environment, run_program
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import NodeSettings
@@ -156,6 +157,7 @@ class NodeRun:
             await asyncio.wait(self._step_tasks)
         for group in (group_of(self.directory), device_group_of(self.directory)):
             remove_group(group)
+        remove_run_group(run_memory_group(self.directory))
         self._change("epilog", end=end)
         settings = self._context.settings
         status = await run_program(settings.epilog, self._environment(), settings.epilog_timeout)
@@ -349,10 +351,11 @@ class NodeRun:
         await max(used, key=used.__getitem__).end_for_memory(total, limit)
 
     def _memory_limit(self) -> int:
-        """Return the memory that it has in bytes; 0: no limit."""
+        """Return the memory that it has in bytes; 0: no limit, or the kernel keeps it."""
         if self._memory is None:
             try:
-                self._memory = read_step(str(self.directory)).memory << 20
+                step = read_step(str(self.directory))
+                self._memory = 0 if step.memory_group else step.memory << 20
             except OSError:  # it ends just now
                 return 0
         return self._memory

@@ -23,6 +23,13 @@ from fairbank.wlm.node.devices.device_group import DeviceGroups
 from fairbank.wlm.node.devices.gpus import HostGpus
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
+from fairbank.wlm.node.memory_group import (
+    SCRIPT_GROUP,
+    MemoryGroups,
+    create_step_group,
+    host_parents,
+    remove_run_group,
+)
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
 from fairbank.wlm.node.run_store import RunStore, StoredRun
 from fairbank.wlm.node.settings import HostedNode, NodeSettings
@@ -86,6 +93,8 @@ class NodeServer:
         directories = JobDirectories(spool, hosted.name, self._gpus)
         store = RunStore(spool)
         self._groups = ControlGroups(spool, allowed=settings.control_groups)
+        may_limit = settings.control_groups and settings.over_memory_kill
+        self._memory = MemoryGroups(spool, host_parents() if may_limit else ())
         self._devices = DeviceGroups(spool, allowed=settings.control_groups and bool(hosted.gpus))
         self._context = NodeContext(
             hosted.name, boot_id(), settings, directories, launcher, store, self._notify, start_task
@@ -154,12 +163,21 @@ class NodeServer:
             boot_id=self._context.boot_id,
             control_groups=self._groups.parent is not None,
             device_groups=self._devices.are_controlled,
+            memory_limits=self._memory_limits,
             gpus=self._host.present(self._hosted.name),
             runs=tuple(run.status for run in self._runs.values()),
             steps=tuple(step.status for run in self._runs.values() for step in run.steps.values()),
             spool=self._hosted.spool,
             **host._replace(cpus=cpus, memory=memory)._asdict(),
         )
+
+    @property
+    def _memory_limits(self) -> str:
+        """Words for the way in which jobs are held to their memory; empty: they are not."""
+        if not self._context.settings.over_memory_kill:
+            return ""
+        version = self._memory.version
+        return f"control groups of version {version}" if version else "samples"
 
     def _resources(self, host: HostState) -> tuple[int, int, int, tuple[str, ...]]:
         """Return the CPUs, memory, disk and GPUs of the node."""
@@ -243,14 +261,24 @@ class NodeServer:
         context = self._context
         stored = StoredRun(run=start.run, boot_id=context.boot_id)
         name = context.directories.path(start.run).name
-        group, devices = self._groups.create(name), ""
+        group = devices = memory = ""
         try:
+            if start.memory:
+                memory = self._memory.create(name, start.memory << 20)
+            of_script = create_step_group(memory, SCRIPT_GROUP)
+            # In version 2 a process is in one group.
+            group = of_script if self._memory.version == 2 and memory else self._groups.create(name)
             devices = self._devices.create(name, self._host.hidden_files(self._gpus, start.gpus))
             context.directories.create(
-                start, kill_wait=context.settings.kill_wait, group=group, devices=devices
+                start,
+                kill_wait=context.settings.kill_wait,
+                group=group,
+                devices=devices,
+                memory_group=of_script,
             )
             context.store.put(stored)
         except (FairbankError, sqlite3.Error) as error:
+            remove_run_group(memory)
             remove_group(group)
             remove_group(devices)
             context.directories.remove(start.run)

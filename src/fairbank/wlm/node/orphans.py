@@ -64,6 +64,15 @@ def device_group_of(directory: Path) -> str:
         return ""
 
 
+def run_memory_group(directory: Path) -> str:
+    """Return the directory of the group that limits the memory of a run; empty if it has none."""
+    try:
+        group = read_step(str(directory)).memory_group
+    except OSError:
+        return ""
+    return str(Path(group).parent) if group else ""
+
+
 def _environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

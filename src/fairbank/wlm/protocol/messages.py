@@ -318,7 +318,8 @@ class Registration(Message, frozen=True, kw_only=True):
     the start of the daemon, in seconds since 1970 as `boot_time`. The sockets of steps are below
     `spool`. With `control_groups` the kernel lists the processes of each run; without, they are the
     descendants of the step daemons. `gpus` has the type of each GPU by its number; with
-    `device_groups` a run cannot open those of others.
+    `device_groups` a run cannot open those of others. `memory_limits` says in words how jobs are
+    held to their memory; empty: not at all.
     """
 
     node: str
@@ -335,6 +336,7 @@ class Registration(Message, frozen=True, kw_only=True):
     machine: str
     control_groups: bool = False
     device_groups: bool = False
+    memory_limits: str = ""
     gpus: tuple[str, ...] = ()
     runs: tuple[RunStatus, ...] = ()
     steps: tuple[StepStatus, ...] = ()

@@ -33,9 +33,12 @@ class ErrorOutput:
         """Say that the step is killed because its job has used more bytes than it has."""
         name = self._step.step_id
         self._write(f"{name} exceeded memory limit ({used} > {limit}), being killed")
-        self._write(
-            f"Detected 1 oom_kill event in {name}. Some of the step tasks have been OOM Killed."
-        )
+        self.report_kills(1)
+
+    def report_kills(self, count: int) -> None:
+        """Say that processes were killed because of their memory."""
+        events, name = f"{count} oom_kill event{'s' * (count > 1)}", self._step.step_id
+        self._write(f"Detected {events} in {name}. Some of the step tasks have been OOM Killed.")
 
     def _write(self, text: str) -> None:
         line = f"slurmstepd: error: {text}\n"

@@ -96,3 +96,17 @@ def send_signal(processes: Iterable[Process], number: int) -> None:
             pass  # it ended just now, or has changed its user
         finally:
             os.close(handle)
+
+
+def oom_kills(group: str) -> int:
+    """Return how many processes of a control group the kernel has killed because of memory.
+
+    0 for no group. Version 2 has the file memory.events, version 1 memory.oom_control.
+    """
+    for name in ("memory.events", "memory.oom_control") if group else ():
+        try:
+            with open(f"{group}/{name}", encoding="ascii") as file:
+                return sum(int(line.split()[1]) for line in file if line.startswith("oom_kill "))
+        except OSError:
+            continue
+    return 0

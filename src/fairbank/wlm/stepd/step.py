@@ -50,6 +50,7 @@ class Step(NamedTuple):
     left until the time limit; None: there is no limit. `warning` is a signal to the tasks, and how
     many seconds before the time limit it is sent. `group` is the directory of a control group for
     the tasks; empty: none. `devices` is another one, which has no access to the GPUs of others.
+    `memory_group` is one in which the kernel limits memory.
     `title` names the job and the node in the line that says that the job is
     ended; empty: no line.
     `tasks` are those of this node; none: one, with the rank 0. `input_rank` is the only task that
@@ -75,6 +76,7 @@ class Step(NamedTuple):
     kill_wait: float = 30.0
     group: str = ""
     devices: str = ""
+    memory_group: str = ""
     title: str = ""
     tasks: Sequence[StepTask] = ()
     input_rank: int | None = None

@@ -28,6 +28,7 @@ from fairbank.wlm.stepd.processes import (
     Process,
     boot_id,
     descendants,
+    oom_kills,
     process_table,
     send_signal,
     start_time,
@@ -184,11 +185,18 @@ class StepDaemon:
             if pid == 0:
                 return True
             rank = self._running.pop(pid, None)
+            self._note_memory()
             if rank is not None:
                 if self._is_out_of_memory and status == signal.SIGKILL:
                     status = OUT_OF_MEMORY_STATUS
                 self._statuses[rank] = status
                 self._streams.end_task(rank, status)
+
+    def _note_memory(self) -> None:
+        """Learn if the kernel has killed a process because of its memory."""
+        if not self._is_out_of_memory and (count := oom_kills(self._step.memory_group)):
+            self._is_out_of_memory = True
+            self._errors.report_kills(count)
 
     def _processes(self) -> list[Process]:
         return descendants([os.getpid()], process_table())

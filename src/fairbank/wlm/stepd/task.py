@@ -102,7 +102,7 @@ def _prepare(step: Step, task: StepTask, ends: StreamEnds) -> None:
     os.setsid()
     if ends.is_terminal and ends.stdin is not None:
         fcntl.ioctl(ends.stdin, termios.TIOCSCTTY, 0)
-    for path in filter(None, (step.group, step.devices)):
+    for path in filter(None, (step.group, step.devices, step.memory_group)):
         with open(f"{path}/cgroup.procs", "w", encoding="ascii") as group:
             group.write("0")  # this process
     reset_signals()

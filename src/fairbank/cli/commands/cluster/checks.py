@@ -36,6 +36,7 @@ def check_cluster() -> Sequence[HealthCheck]:
         name = f"cluster {settings.cluster.cluster_name}"
         checks = [HealthCheck(f"settings of the {name}: {directory.settings}", True)]
         checks += _check_directories(directory, settings)
+        checks.append(_check_memory(directory, settings))
     is_up = directory.is_up()
     checks.append(HealthCheck(f"the {name} is {'' if is_up else 'not '}up", is_up, _UP))
     if is_up:
@@ -79,6 +80,25 @@ def _check_space(paths: Sequence[Path]) -> None:
         if path.exists() and (free := shutil.disk_usage(path).free // 2**20) < _FREE_MIB:
             remedy = "delete what is not needed on this disk"
             raise Conflict(f"{path} has {free} MiB", remedy=remedy)
+
+
+def _check_memory(directory: ClusterDirectory, settings: WlmSettings) -> HealthCheck:
+    """Try how this host can hold jobs to their memory."""
+    from fairbank.wlm.node.memory_group import MemoryGroups, host_parents, is_limit_kept
+
+    if "OverMemoryKill" not in settings.jobs.job_acct_gather_params:
+        return HealthCheck("memory of jobs: not limited (JobAcctGatherParams)", True)
+    groups = MemoryGroups(directory.path, host_parents())
+    if not groups.version:
+        text = "no control group can be made here that limits memory: it is sampled every second"
+        return HealthCheck(f"memory of jobs: {text}", True)
+
+    def check() -> None:
+        if not is_limit_kept(groups):
+            raise Conflict("it was not", remedy="look at the log of the kernel: dmesg")
+
+    text = f"control groups of version {groups.version}: a process above its limit is killed"
+    return run_check(f"memory of jobs: {text}", check)
 
 
 def _check_daemons(directory: ClusterDirectory) -> HealthCheck:

@@ -95,6 +95,7 @@ def _node_lines(node: Registration, settings: WlmSettings) -> Iterator[tuple[str
     """Yield what the node daemon can do on this host."""
     by_group = "by control group" if node.control_groups else "as descendants of the step daemon"
     yield "tracking", by_group
+    yield "memory", f"kept by {node.memory_limits}" if node.memory_limits else "not limited"
     if count := sum(gpu.number for one in settings.nodes for gpu in one.gpus):
         control = (
             "a job cannot open those of others"
