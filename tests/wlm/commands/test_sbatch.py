@@ -431,7 +431,7 @@ def test_wait_goes_on_after_a_restart_of_the_controller(
 # ------------------------------------------------------------------ srun
 
 
-def test_srun_batch_runs_a_program_by_itself(
+def test_srun_batch_runs_a_program_as_a_step(
     command: RunCommand, controller: RecordingController
 ) -> None:
     Path("mping").write_bytes(b"\x7fELF")
@@ -441,7 +441,7 @@ def test_srun_batch_runs_a_program_by_itself(
         "srun: Job 7 has been submitted\n",
     )
     request = submitted(controller)
-    assert request.script == b'#!/bin/sh\nexec "$@"\n'
+    assert request.script == b'#!/bin/sh\nexec srun "$@"\n'
     assert request.arguments == ("./mping", "1", "-x")
     assert request.options == {"batch": "", "nodes": "2", "ntasks": "2"}
     assert (request.command, request.script_name) == ("srun", "./mping")

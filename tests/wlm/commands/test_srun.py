@@ -121,6 +121,34 @@ def test_step_ends_some_seconds_after_its_first_task(shell: Shell) -> None:
     assert "srun: First task exited 1s ago" in err
 
 
+def test_settings_end_a_step_as_the_options_do(shell: Shell, cluster: SmallCluster) -> None:
+    script = "[ $SLURM_PROCID = 0 ] || exec sleep 600; exit 5"
+    before = cluster.settings.read_text()
+    with Controller(cluster.directory) as controller:
+        try:
+            for line, signalled in (("kill_on_bad_exit = 1", signal.SIGTERM), ("wait_time = 1", 9)):
+                cluster.settings.write_text(before.replace("[jobs]", f"[jobs]\n{line}"))
+                controller.request("reconfigure")
+                assert shell.run("srun", "-n", "2", *sh(script))[0] == 128 + signalled
+        finally:
+            cluster.settings.write_text(before)
+            controller.request("reconfigure")
+
+
+def test_task_says_to_which_cpus_it_is_bound(shell: Shell) -> None:
+    code, _, err = shell.run("srun", "-n", "1", "--cpu-bind=verbose,none", "true")
+    assert code == 0
+    assert re.fullmatch(r"cpu-bind=MASK - n1, task  0  0 \[\d+\]: mask 0x[0-9a-f]+ set", err[0])
+    assert "'nosuch' is no binding to CPUs" in shell.refusal("srun", "--cpu-bind=nosuch", "true")
+
+
+@pytest.mark.parametrize("kind", ["pmi2", "pmix"])
+def test_pmi_server_is_refused_with_the_way_to_start(shell: Shell, kind: str) -> None:
+    assert "start the program with mpirun or mpiexec" in shell.refusal(
+        "srun", f"--mpi={kind}", "true"
+    )
+
+
 def test_ctrl_c_twice_interrupts_the_tasks(shell: Shell) -> None:
     script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.05; done"
     with shell.start("srun", *sh(script)) as process:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission import values as v
 from fairbank.core.submission.command_words import TakesValue, read_words
+from fairbank.core.submission.task_cpus import cpu_binding
 
 ALL, SUBMITTING = "sbatch srun salloc", "sbatch srun"
 _PREFIXES = {"sbatch": ("SBATCH_",), "srun": ("SLURM_", "SRUN_"), "salloc": ("SALLOC_",)}
@@ -73,6 +74,7 @@ OPTIONS = (
     Option("contiguous", "", ALL, "", v.flag),
     Option("core-spec", "S", ALL, "CORE_SPEC"),
     Option("cores-per-socket"),
+    Option("cpu-bind", "", "srun", "SLURM_CPU_BIND", cpu_binding),
     Option("cpu-freq", "", ALL, "SLURM_CPU_FREQ_REQ"),
     Option("cpus-per-gpu", "", ALL, "CPUS_PER_GPU", v.count),
     Option("cpus-per-task", "c", ALL, "SRUN_CPUS_PER_TASK SLURM_CPUS_PER_TASK", v.count),

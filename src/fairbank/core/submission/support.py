@@ -29,7 +29,7 @@ _REASONS = {
     "nodes are chosen by their weight and position": "spread-job switches use-min-nodes",
     "tasks request only cpu and gres/gpu": "tres-per-task",
     "the nodes share the file systems of one machine": "bcast",
-    "launchers of MPI start their processes themselves": "mpi",
+    "there is no PMI server; inside a job, start the program with mpirun or mpiexec": "mpi",
     "X11 is not forwarded": "x11",
 }
 REFUSED: Mapping[str, str] = {

@@ -11,8 +11,8 @@ from fairbank.core.errors import InvalidInput
 SCRIPT_MAX = 4 * 1024 * 1024
 _HOSTS_MAX = 1024 * 1024
 _WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
-PROGRAM_SCRIPT = b'#!/bin/sh\nexec "$@"\n'
-"""Script that runs the program which is its first argument."""
+PROGRAM_SCRIPT = b'#!/bin/sh\nexec srun "$@"\n'
+"""Script that runs the program which is its first argument on all nodes of its job."""
 
 
 def batch_script(name: str | None, command: str | None) -> bytes:
@@ -33,7 +33,7 @@ def batch_script(name: str | None, command: str | None) -> bytes:
 
 
 def script_or_program(name: str) -> bytes | None:
-    """Return a script for `srun --batch`; None for a program that is none, which runs by itself."""
+    """Return a script for `srun --batch`; None for a program, which is none."""
     path = script_path(name)
     script = _read(path, SCRIPT_MAX + 1)
     return _checked(script) if script.startswith(b"#!") else None

@@ -228,8 +228,8 @@ _JOBS = (
     later("TaskProlog", JOBS, f.PATH, _STEPS),
     later("TaskEpilog", JOBS, f.PATH, _STEPS),
     later("InactiveLimit", JOBS, f.or_unlimited(f.SECONDS), _STEPS),
-    later("WaitTime", JOBS, f.SECONDS, _STEPS),
-    later("KillOnBadExit", JOBS, f.ONE_ZERO, _STEPS),
+    Keyword("WaitTime", JOBS, f.SECONDS),
+    Keyword("KillOnBadExit", JOBS, f.ONE_ZERO),
     *without_effect(JOBS, "JobContainerType TmpFS"),
     *refused(JOBS, "PrologSlurmctld EpilogSlurmctld", "the agent has both hooks already"),
 )

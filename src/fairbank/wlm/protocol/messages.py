@@ -135,6 +135,7 @@ class StartStep(Message, frozen=True, kw_only=True):
     append: bool = False
     input_rank: int | None = None
     terminal: Annotated[tuple[int, ...], msgspec.Meta(max_length=2)] = ()
+    shows_cpus: bool = False
     umask: int = 0o022
     limits: dict[str, int] = {}
     gpus: GpuNumbers = ()

@@ -57,7 +57,8 @@ class Step(NamedTuple):
     gets the input of srun; None: all. `terminal` are the rows and columns of the terminal of the
     first task; none: it has no terminal. `memory` is the limit of its job on this node in MiB,
     which the node daemon watches; 0: none. `is_silent`: another node writes the line that the
-    step is ended. `shared` are files that several tasks write: the step daemon empties them, since
+    step is ended. `shows_cpus`: each task writes to its errors to which CPUs it is bound.
+    `shared` are files that several tasks write: the step daemon empties them, since
     no task may empty what another has written.
     """
 
@@ -83,6 +84,7 @@ class Step(NamedTuple):
     terminal: Sequence[int] = ()
     memory: int = 0
     is_silent: bool = False
+    shows_cpus: bool = False
     shared: Sequence[str] = ()
 
     @property

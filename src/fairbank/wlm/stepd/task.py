@@ -9,7 +9,7 @@ import resource
 import signal
 import struct
 import termios
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -83,6 +83,8 @@ def run_task(
             _prepare(step, task, ends)
             environment = _read_environment(directory, local, task)
             _restrict(step, task.cpus)  # last: the limits must not stop this process
+            if step.shows_cpus:
+                _show_cpus(environment, local, task.rank)
             _execute(task.arguments, environment)
     except TaskFailure as error:
         os.write(_FAILURE, str(error).encode(errors="replace"))
@@ -147,6 +149,14 @@ def _restrict(step: Step, cpus: Sequence[int]) -> None:
         score.write("0")
     for name, soft in step.limits.items():
         _set_limit(getattr(resource, f"RLIMIT_{name}"), soft)
+
+
+def _show_cpus(environment: Mapping[bytes, bytes], local: int, rank: int) -> None:
+    """Write to which CPUs this process is bound, as slurmstepd does."""
+    mask = sum(1 << cpu for cpu in os.sched_getaffinity(0))
+    node = os.fsdecode(environment.get(b"SLURMD_NODENAME", b""))
+    line = f"cpu-bind=MASK - {node}, task {rank:2} {local:2} [{os.getpid()}]: mask 0x{mask:x} set\n"
+    os.write(2, line.encode(errors="surrogateescape"))
 
 
 def reset_signals() -> None:

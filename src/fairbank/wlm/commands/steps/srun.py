@@ -34,6 +34,7 @@ _OF_TASK = re.compile(r"%\d*[tnN]")
 _OWN_FILES = ("output", "error", "input")
 _OWN_SENTENCES = ("nodes", "tasks-of-hosts")
 """Fields of errors whose message is a sentence of srun, not of slurmctld."""
+_NAMES = {OUTPUT: "output", ERRORS: "error"}
 _STREAMS = {OUTPUT: "stdout", ERRORS: "stderr"}
 
 
@@ -88,7 +89,12 @@ def _run(
     values: Mapping[str, Any],
 ) -> int:
     files = {name: options.pop(name, "") for name in _OWN_FILES}
-    for name in ("output", "error"):
+    only = {
+        kind: int(files[name] or files["output"])
+        for kind, name in _NAMES.items()
+        if (files[name] or files["output"]).isdecimal()
+    }
+    for name in _NAMES.values():
         if files[name].lower() == "none":
             options[name] = os.devnull
         elif _OF_TASK.search(files[name]):
@@ -136,10 +142,11 @@ def _run(
         ranks,
         has_labels="label" in options,
         is_buffered=not ("unbuffered" in options or has_terminal),
+        only=only,
     )
     behaviour = StepOptions(
-        kills_on_failure=values.get("kill-on-bad-exit", False),
-        wait_seconds=values.get("wait", 0),
+        kills_on_failure=values.get("kill-on-bad-exit"),
+        wait_seconds=values.get("wait"),
         has_terminal=has_terminal,
         is_quiet="quiet" in options,
     )
@@ -187,9 +194,9 @@ def _descriptors(
     """Return where srun writes output and errors, by kind of frame."""
     descriptors = dict(STANDARD)
     mode = os.O_APPEND if options.get("open-mode") == "append" else os.O_TRUNC
-    for kind, name in ((OUTPUT, "output"), (ERRORS, "error")):
+    for kind, name in _NAMES.items():
         pattern = files[name]
-        if not pattern or name in options or pattern.lower() == "all":
+        if not pattern or name in options or pattern.lower() == "all" or pattern.isdecimal():
             continue
         symbols: dict[str, int | str] = {
             "A": os.environ.get("SLURM_ARRAY_JOB_ID", str(step.job)),

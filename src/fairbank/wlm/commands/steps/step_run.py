@@ -32,15 +32,16 @@ class StepOptions(NamedTuple):
     """Options of srun about the ends of tasks and its terminal.
 
     `kills_on_failure`: the first task that fails ends the others (-K). `wait_seconds` after the
-    first end of a task the others are ended (-W); 0: never. `has_terminal`: --pty. `name` is that
+    first end of a task the others are ended (-W); 0: never. None: as the
+    cluster has set. `has_terminal`: --pty. `name` is that
     of the command: sattach forwards no signals and tells no exits. `is_attached`: the step is that
     of another srun, and goes on without this process.
     """
 
     name: str = "srun"
     is_attached: bool = False
-    kills_on_failure: bool = False
-    wait_seconds: int = 0
+    kills_on_failure: bool | None = False
+    wait_seconds: int | None = 0
     has_terminal: bool = False
     is_quiet: bool = False
 
@@ -194,10 +195,26 @@ class StepRun:
                 self._print(f"error: {node}: {_tasks(ranks)}: {_words(status)}")
         if not self._running or not exits:
             return
+        self._complete_options()
         if self._options.kills_on_failure and any(status for _, status in exits):
             self._end("Terminating")
         elif self._options.wait_seconds and self._ends_at is None:
             self._ends_at = time.monotonic() + self._options.wait_seconds
+
+    def _complete_options(self) -> None:
+        """Take what no option says from the settings of the cluster."""
+        kills, seconds = self._options.kills_on_failure, self._options.wait_seconds
+        if kills is not None and seconds is not None:
+            return
+        try:
+            settings = requests.settings(self._controller)
+        except FairbankError:
+            return  # at the next end of a task
+        if kills is None:
+            kills = settings["KillOnBadExit"] == "1"
+        if seconds is None:
+            seconds = int(settings["WaitTime"].split()[0])
+        self._options = self._options._replace(kills_on_failure=kills, wait_seconds=seconds)
 
     def _end_in_time(self) -> None:
         if self._ends_at is not None and time.monotonic() >= self._ends_at and self._running:

@@ -10,6 +10,7 @@ import msgspec
 
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.task_cpus import CpuBinding
 from fairbank.wlm.controller.nodes.job_environment import run_lengths, to_entries
 from fairbank.wlm.core.effects import StartTasks
 from fairbank.wlm.core.steps.step import StepGrant, WlmStep
@@ -38,6 +39,7 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     symbols: Mapping[str, int | str] = {}
     input_rank: int | None = None
     terminal: tuple[int, ...] = ()
+    binding: CpuBinding = CpuBinding()
 
 
 def start_step_message(
@@ -72,6 +74,7 @@ def start_step_message(
         append=launch.append,
         input_rank=launch.input_rank,
         terminal=launch.terminal,
+        shows_cpus=launch.binding.is_verbose,
         umask=launch.umask,
         limits=dict(launch.limits),
         gpus=grant.gpus,
@@ -99,12 +102,13 @@ def _tasks(
             "N": grant.node.partition(".")[0],
         }
         own = cpus[local * per_task : (local + 1) * per_task]
+        # More tasks than cores: all have all of them.
+        own = own if len(own) == per_task and not step.request.overcommit else cpus
         tasks.append(
             TaskStart(
                 rank,
                 launch.programs.get(rank, ()),
-                # More tasks than cores: all have all of them.
-                tuple(own if len(own) == per_task and not step.request.overcommit else cpus),
+                tuple(launch.binding.cpus_of(local, own, cpus)),
                 input=_path(launch, launch.input, symbols),
                 output=_path(launch, launch.output, symbols),
                 error=_path(launch, launch.error, symbols),

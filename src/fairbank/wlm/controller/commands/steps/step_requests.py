@@ -11,6 +11,7 @@ from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import requested_tasks, step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
+from fairbank.core.submission.task_cpus import CpuBinding
 from fairbank.core.submission.values import Distribution, NodeRange
 from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
 from fairbank.wlm.controller.nodes.step_start import StepLaunch
@@ -52,6 +53,7 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
         symbols=_symbols(job),
         input_rank=request.input_rank,
         terminal=request.terminal,
+        binding=values.get("cpu-bind", CpuBinding()),
     )
     return CreateStep(request.job, _step_request(request, values), launch)
 
