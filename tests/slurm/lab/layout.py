@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pwd
 import secrets
 import shutil
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +57,8 @@ def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
     _folders(place)
     _programs(place)
     for number in range(max((group.gpus for group in machine), default=0)):
-        (place.gpus / str(number)).touch()
+        # Of a device, as of null here, Slurm sets the variables of the job; of a file it does not.
+        os.mknod(place.gpus / str(number), stat.S_IFCHR | 0o666, os.makedev(1, 3))
     for person in PEOPLE:
         place.home(person.name).mkdir(mode=0o700, parents=True)
         shutil.chown(place.home(person.name), person.name, "users")

@@ -37,6 +37,12 @@ SIZES: Mapping[str, tuple[NodeGroup, ...]] = {
     "scenarios": (
         NodeGroup("main", tuple(f"n{number}" for number in range(1, 9)), 64, 64_000, "CPU=1.0"),
     ),
+    # Those and the nodes of tests/slurm/test_wlm_gpus.py.
+    "gpus": (
+        NodeGroup("main", tuple(f"n{number}" for number in range(1, 9)), 64, 64_000, "CPU=1.0"),
+        NodeGroup("gpu", ("g1", "g2"), 64, 64_000, "CPU=1.0,GRES/gpu=4.0", 4, "a100"),
+        NodeGroup("t4", ("g3",), 64, 64_000, "CPU=1.0,GRES/gpu=4.0", 2, "t4"),
+    ),
 }
 
 

@@ -72,7 +72,7 @@ class Place:
 
     @property
     def gpus(self) -> Path:
-        """Return the directory of plain files that represent devices."""
+        """Return the directory of devices that represent GPUs."""
         return self.folder / "gpus"
 
     @property

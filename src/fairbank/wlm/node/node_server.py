@@ -95,7 +95,9 @@ class NodeServer:
         self._groups = ControlGroups(spool, allowed=settings.control_groups)
         may_limit = settings.control_groups and settings.over_memory_kill
         self._memory = MemoryGroups(spool, host_parents() if may_limit else ())
-        self._devices = DeviceGroups(spool, allowed=settings.control_groups and bool(hosted.gpus))
+        self._devices = DeviceGroups(
+            spool, allowed=settings.control_groups and host.has_devices(hosted.name)
+        )
         self._context = NodeContext(
             hosted.name, boot_id(), settings, directories, launcher, store, self._notify, start_task
         )

@@ -55,12 +55,16 @@ def numbered_gres(numbers: Iterable[int], types: Sequence[str]) -> str:
     )
 
 
-def job_shares(grants: Iterable[NodeGrant], state: CoreState) -> tuple[JobShare, ...]:
-    """Return what a job has of its nodes, with the numbers of cores and GPUs.
+def job_shares(
+    grants: Iterable[NodeGrant], state: CoreState, *, has_ended: bool
+) -> tuple[JobShare, ...]:
+    """Return what a job has of its nodes, with the numbers of cores, and of GPUs until its end.
 
     Neighbours of which it has the same are one.
     """
     shares = [_share(grant, state) for grant in grants]
+    if has_ended:
+        shares = [share._replace(gres="") for share in shares]
     alike = (list(group) for _, group in groupby(shares, lambda share: share[1:]))
     return tuple(own[0]._replace(nodes=compress(one.nodes for one in own)) for own in alike)
 

@@ -283,7 +283,7 @@ FIELDS: Fields[ShownJob] = {
     "least_cpus": lambda s: max(s.wanted.cpus_per_node, s.wanted.cpus_per_task),
     "least_memory": lambda s: s.wanted.memory_per_cpu or s.wanted.memory_per_node or 0,
     "least_tmp": lambda s: s.wanted.tmp,
-    "shares": lambda s: gres.job_shares(s.grants, s.state),
+    "shares": lambda s: gres.job_shares(s.grants, s.state, has_ended=s.job.ended is not None),
     "preferred_features": lambda s: s.wanted.prefer or None,
     "sharing": lambda s: "NO" if s.wanted.exclusive else "YES" if s.wanted.shared else "OK",
     "contiguous": lambda s: s.wanted.contiguous,

@@ -191,6 +191,10 @@ class HostGpus:
     def of_node(self, name: str) -> NodeGpus:
         return self._nodes.get(name, NO_GPUS)
 
+    def has_devices(self, name: str) -> bool:
+        """Return True for a node with GPUs on a host that has some."""
+        return bool(self._devices and self.of_node(name).gpus)
+
     def present(self, name: str) -> tuple[str, ...]:
         """Return the types of the GPUs that a node has now.
 
