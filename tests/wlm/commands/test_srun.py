@@ -22,6 +22,26 @@ def test_step_prints_what_its_tasks_write(shell: Shell) -> None:
     assert sorted(err) == ["0: e", "1: e", "2: e", "3: e"]
 
 
+def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    cluster.node.send_signal(signal.SIGSTOP)
+    try:
+        process = shell.start("srun", "-N", "2", "true")
+        with Controller(cluster.directory) as controller:
+            wait_until(
+                lambda: ["CONFIGURING"] in (requests.rows(controller, "jobs", ["flag"]).rows or ()),
+                "nodes for the job",
+            )
+            ((number,),) = requests.rows(controller, "jobs", ["job_id"]).rows or ()
+            early = requests.wait_for_start(controller, number, 0.6)
+    finally:
+        cluster.node.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert (early.state, early.environment) == ("CONFIGURING", {})
+    assert (process.returncode, out, err) == (0, "", "")
+
+
 def test_exit_code_is_the_highest_and_failures_are_named(shell: Shell) -> None:
     code, _, err = shell.run("srun", "-n", "4", *sh("exit $((SLURM_PROCID % 2 * 3))"))
     assert code == 3

@@ -47,12 +47,13 @@ def allocate(
         started = requests.wait_for_start(controller, number, _QUIET_SECONDS)
         if not (started.environment or started.state in _ENDED):
             limit = job.options.get("immediate")
-            if not is_quiet:
+            is_pending = started.state != "CONFIGURING"
+            if is_pending and not is_quiet:
                 if name == "salloc":
                     _say(name, f"Pending job allocation {number}")
                 _say(name, f"job {number} queued and waiting for resources")
             started = _wait(controller, name, number, None if limit is None else float(limit))
-            if started.environment and not is_quiet:
+            if started.environment and is_pending and not is_quiet:
                 _say(name, f"job {number} has been allocated resources")
     except KeyboardInterrupt:
         requests.change_jobs(controller, "cancel", [str(number)])
