@@ -13,6 +13,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from fairbank.wlm.protocol.frames import (
@@ -242,19 +243,25 @@ class StepStreams:
     def _serve(self, reader: _Srun) -> None:
         """Receive what an srun has sent, and send what it takes."""
         try:
-            data = reader.connection.recv(_UNSENT_MAX)
-            frames = list(reader.decoder.decode(data))
+            is_open = self._take(reader)
         except BlockingIOError:
-            self._send(reader)
-            return
-        except (OSError, FrameError):
-            data, frames = b"", []
-        for frame in frames:
-            self._receive(reader, frame)
-        if data:
+            is_open = True
+        if is_open:
             self._send(reader)
         else:
             self._detach(reader)
+
+    def _take(self, reader: _Srun) -> bool:
+        """Receive what an srun has sent. Return False at its end. Raises BlockingIOError."""
+        try:
+            data = reader.connection.recv(_UNSENT_MAX)
+            for frame in reader.decoder.decode(data):
+                self._receive(reader, frame)
+        except BlockingIOError:
+            raise
+        except (OSError, FrameError):
+            return False
+        return bool(data)
 
     def _detach(self, reader: _Srun) -> None:
         if self._readers.pop(reader.connection.fileno(), None) is not None:
@@ -301,6 +308,10 @@ class StepStreams:
         except BlockingIOError:
             pass
         except OSError:
+            # It was killed. What it has written before is still to be read.
+            with suppress(BlockingIOError):
+                while self._take(reader):
+                    pass
             self._detach(reader)
             return
         self._listen_to(reader)
