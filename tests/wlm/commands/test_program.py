@@ -88,7 +88,7 @@ def test_unknown_name_is_refused_with_the_names(command: RunCommand) -> None:
     code, _, err = command("salloc2")
     assert code == 1
     assert "no command 'salloc2': " in err
-    assert "sbatch, scancel, " in err
+    assert "sbatch, sbcast, scancel, " in err
 
 
 def test_output_on_a_full_disk_is_an_error_in_one_line() -> None:

@@ -162,6 +162,15 @@ def test_task_says_to_which_cpus_it_is_bound(shell: Shell) -> None:
     assert "'nosuch' is no binding to CPUs" in shell.refusal("srun", "--cpu-bind=nosuch", "true")
 
 
+def test_programs_before_and_after_the_tasks_are_those_of_srun(shell: Shell) -> None:
+    for name, script in (("prolog", "echo export X=1"), ("epilog", "echo after > done")):
+        (shell.directory / name).write_text(f"#!/bin/sh\n{script}\n")
+        (shell.directory / name).chmod(0o700)
+    options = ("--task-prolog=prolog", "--task-epilog", "epilog")
+    assert shell.run("srun", *options, *sh("echo $X")) == (0, ["1"], [])
+    assert (shell.directory / "done").read_text() == "after\n"
+
+
 @pytest.mark.parametrize("kind", ["pmi2", "pmix"])
 def test_pmi_server_is_refused_with_the_way_to_start(shell: Shell, kind: str) -> None:
     assert "start the program with mpirun or mpiexec" in shell.refusal(

@@ -164,6 +164,8 @@ OPTIONS = (
     Option("sockets-per-node"),
     Option("spread-job", "", ALL, "SPREAD_JOB", v.flag),
     Option("switches", "", ALL, "REQ_SWITCH"),
+    Option("task-epilog", "", "srun", "TASK_EPILOG"),
+    Option("task-prolog", "", "srun", "TASK_PROLOG"),
     Option("test-only", "", SUBMITTING, "", v.flag),
     Option("thread-spec", "", ALL, "THREAD_SPEC"),
     Option("threads", "T", "srun", "THREADS", v.count),

@@ -19,6 +19,7 @@ MODULES: Mapping[str, str] = {
     "salloc": "fairbank.wlm.commands.sbatch",
     "sattach": "fairbank.wlm.commands.steps.attachment",
     "sbatch": "fairbank.wlm.commands.sbatch",
+    "sbcast": "fairbank.wlm.commands.steps.sbcast",
     "scancel": "fairbank.wlm.commands.scancel",
     "scontrol": "fairbank.wlm.commands.scontrol",
     "sdiag": "fairbank.wlm.commands.tables.show",
@@ -32,7 +33,6 @@ MODULES: Mapping[str, str] = {
 }
 """Module of each command."""
 ABSENT: Mapping[str, str] = {
-    "sbcast": "the nodes share the file systems of this host",
     "scrontab": "use cron, which calls sbatch",
     "sreport": "fairbank usage reports what was used",
     "strigger": "there are no triggers",

@@ -26,7 +26,7 @@ _OF_NODES = frozenset(
         "cluster.slurmd_debug cluster.slurmd_syslog_debug"
         " jobs.prolog jobs.epilog jobs.prolog_timeout jobs.epilog_timeout jobs.kill_wait"
         " jobs.unkillable_step_timeout jobs.unkillable_step_program jobs.job_acct_gather_frequency"
-        " jobs.job_acct_gather_params"
+        " jobs.job_acct_gather_params jobs.task_prolog jobs.task_epilog"
     ).split()
 )
 """Settings that only the node daemons use, from their start on."""

@@ -144,6 +144,8 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     propagate_resource_limits_except: frozenset[str] = frozenset()
     job_acct_gather_frequency: int = 30
     job_acct_gather_params: frozenset[str] = frozenset()
+    task_prolog: str = ""
+    task_epilog: str = ""
     wait_time: int = 0
     kill_on_bad_exit: bool = False
 

@@ -23,7 +23,7 @@ from fairbank.wlm.stepd.step import Step, StepTask, write_step
 JOBS, SCRIPT, STEPS = "jobs", "slurm_script", "steps"
 _OF_START = {*Step._fields} & {*StartJob.__struct_fields__} - {"arguments"}
 """Fields of a batch step that the request to start its job has."""
-_OF_STEP = {*Step._fields} & {*StartStep.__struct_fields__} - {"tasks"}
+_OF_STEP = {*Step._fields} & {*StartStep.__struct_fields__} - {"tasks", "prologs", "epilogs"}
 """Fields of another step that the request to start it has."""
 
 
@@ -34,10 +34,29 @@ def _entries(variables: Mapping[str, str]) -> dict[bytes, bytes]:
 class JobDirectories:
     """Directories of the runs on one node."""
 
-    def __init__(self, spool: Path, node: str, gpus: NodeGpus = NO_GPUS) -> None:
-        """Create the directory of all runs. Raises FairbankError."""
+    def __init__(
+        self,
+        spool: Path,
+        node: str,
+        gpus: NodeGpus = NO_GPUS,
+        *,
+        task_prolog: str = "",
+        task_epilog: str = "",
+    ) -> None:
+        """Create the directory of all runs. Raises FairbankError.
+
+        Args:
+            spool: that of the node.
+            node: its name.
+            gpus: its GPUs.
+            task_prolog: program that runs before each task; empty: none.
+            task_epilog: program that runs after each task; empty: none.
+        """
         self._spool, self._jobs, self._node = str(spool), spool / JOBS, node
         self._gpus = gpus
+        self._prologs, self._epilogs = (
+            [program] if program else [] for program in (task_prolog, task_epilog)
+        )
         try:
             self._jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
             spool.chmod(0o700)
@@ -75,6 +94,8 @@ class JobDirectories:
             devices=devices,
             memory_group=memory_group,
             title=f"JOB {start.run.job_id} ON {self._node}",
+            prologs=self._prologs,
+            epilogs=self._epilogs,
         )
         try:
             path.mkdir(mode=0o700)
@@ -120,6 +141,8 @@ class JobDirectories:
             is_silent=start.node_index > 0,  # one line for all nodes, as in Slurm
             devices=devices,
             memory_group=memory,
+            prologs=[*self._prologs, *start.prologs],
+            epilogs=[*start.epilogs, *self._epilogs],
         )
         ranks = ",".join(str(task.rank) for task in start.tasks)
         environment = self._environment(start.environment, start.node_index, ranks)

@@ -90,7 +90,13 @@ class NodeServer:
         check_local_disk(Path(hosted.spool), field="spool")
         spool = Path(hosted.spool)
         self._gpus = host.of_node(hosted.name)
-        directories = JobDirectories(spool, hosted.name, self._gpus)
+        directories = JobDirectories(
+            spool,
+            hosted.name,
+            self._gpus,
+            task_prolog=settings.task_prolog,
+            task_epilog=settings.task_epilog,
+        )
         store = RunStore(spool)
         self._groups = ControlGroups(spool, allowed=settings.control_groups)
         may_limit = settings.control_groups and settings.over_memory_kill

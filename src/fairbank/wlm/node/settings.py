@@ -31,8 +31,8 @@ class HostedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings by the meaning of slurm.conf: Prolog, Epilog, PrologTimeout, EpilogTimeout,
-    KillWait, UnkillableStepTimeout, UnkillableStepProgram, JobAcctGatherFrequency, SlurmdDebug and
-    SlurmdSyslogDebug. Without
+    KillWait, UnkillableStepTimeout, UnkillableStepProgram, TaskProlog, TaskEpilog,
+    JobAcctGatherFrequency, SlurmdDebug and SlurmdSyslogDebug. Without
     `control_groups`, none are made even if the daemon may do so. `host_cpus` and `host_memory` are
     what the host had when the parts of the nodes were chosen; None: the parts are as written.
     `over_memory_kill`: what uses more memory than its job has is killed (JobAcctGatherParams).
@@ -48,6 +48,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kill_wait: Seconds = 30.0
     unkillable_timeout: Seconds = 60.0
     unkillable_program: str = ""
+    task_prolog: str = ""
+    task_epilog: str = ""
     control_groups: bool = True
     host_cpus: Count | None = None
     host_memory: Count | None = None

@@ -40,6 +40,10 @@ class ErrorOutput:
         events, name = f"{count} oom_kill event{'s' * (count > 1)}", self._step.step_id
         self._write(f"Detected {events} in {name}. Some of the step tasks have been OOM Killed.")
 
+    def report_epilog(self, status: int) -> None:
+        """Say that an epilog of a task has failed."""
+        self._write(f"TaskEpilog failed status={status}")
+
     def _write(self, text: str) -> None:
         line = f"slurmstepd: error: {text}\n"
         path = self._step.error or self._step.output

@@ -52,9 +52,12 @@ from fairbank.wlm.stepd.task import (
     JOB_FAULT_CODE,
     empty_files,
     open_streams,
+    read_environment,
+    reset_signals,
     run_task,
     shared_files,
 )
+from fairbank.wlm.stepd.task_programs import run_epilogs
 
 REQUEST_MAX = 65_536  # bytes
 CONNECTIONS_MAX = 64
@@ -90,9 +93,11 @@ class StepDaemon:
     """Step daemon.
 
     Invariant: `_running` has the rank of each task that has not ended, by its process id, and
-    `_statuses` the wait status of the others, by rank. `_kill_at` is None until the step is being
-    ended; then it is the time of the next SIGKILL. `_killed_at` is the time of the first one.
-    `_connections` has the requests that are not complete, by descriptor. All times are monotonic.
+    `_statuses` the wait status of the others, by rank. `_epilogs` has the ranks of those
+    whose epilogs run, by the process id of these.
+    `_kill_at` is None until the step is being ended; then it is the time of the next SIGKILL.
+    `_killed_at` is the time of the first one. `_connections` has the requests that are not
+    complete, by descriptor. All times are monotonic.
     """
 
     def __init__(self, directory: str, step: Step, listener: socket.socket) -> None:
@@ -102,6 +107,7 @@ class StepDaemon:
         self._connections: dict[int, tuple[socket.socket, bytes]] = {}
         self._running: dict[int, int] = {}
         self._statuses: dict[int, int] = {}
+        self._epilogs: dict[int, int] = {}
         self._failure = self._reason = ""
         self._kill_at: float | None = None
         self._killed_at: float | None = None
@@ -175,6 +181,24 @@ class StepDaemon:
         self._poller.register(failures, self._read_failure)
         return may_start
 
+    def _starts_epilogs(self, rank: int) -> bool:
+        """Start the programs that run after a task, before its end is reported.
+
+        Return False if there are none, or the step is being ended.
+        """
+        if not self._step.epilogs or self._kill_at is not None:
+            return False
+        tasks = self._step.all_tasks
+        local = next(at for at, task in enumerate(tasks) if task.rank == rank)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            reset_signals()
+            environment = read_environment(self._directory, local, tasks[local])
+            run_epilogs(self._step.epilogs, environment, self._step.directory)
+        self._epilogs[pid] = rank
+        return True
+
     def _has_children(self) -> bool:
         """Wait for the children that have ended. Return False when there is no process left."""
         while True:
@@ -190,7 +214,13 @@ class StepDaemon:
                 if self._is_out_of_memory and status == signal.SIGKILL:
                     status = OUT_OF_MEMORY_STATUS
                 self._statuses[rank] = status
-                self._streams.end_task(rank, status)
+                if not self._starts_epilogs(rank):
+                    self._streams.end_task(rank, status)
+            elif pid in self._epilogs:
+                rank = self._epilogs.pop(pid)
+                if status:
+                    self._errors.report_epilog(status)
+                self._streams.end_task(rank, self._statuses[rank])
 
     def _note_memory(self) -> None:
         """Learn if the kernel has killed a process because of its memory."""
@@ -209,7 +239,7 @@ class StepDaemon:
         times = [deadline, self._kill_at, self._streams.due(), self._suspension.due]
         times.append(self._warnings.next_at(deadline))
         due = min((at for at in times if at is not None), default=None)
-        if not self._running and self._kill_at is None:
+        if not (self._running or self._epilogs) and self._kill_at is None:
             return 0
         if due is None:
             return None
@@ -241,7 +271,7 @@ class StepDaemon:
                 send_signal([process], number)
         self._streams.act(now)
         self._suspension.act(now)
-        if self._kill_at is None and not self._running:
+        if self._kill_at is None and not (self._running or self._epilogs):
             self._end("", now)  # what the tasks have left behind
         elif deadline is not None and now >= deadline:
             self._end(self._end_reason, now)

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from fairbank.wlm.stepd.step import ENVIRONMENT, Step, StepTask
 from fairbank.wlm.stepd.streams import StreamEnds
+from fairbank.wlm.stepd.task_programs import run_prologs
 
 MARK = "FAIRBANK_STEP"
 """Variable in the environment of all processes of a step: its directory."""
@@ -81,7 +82,12 @@ def run_task(
             ends = StreamEnds(stdin, stdout, stderr, ends.is_terminal)
             os.dup2(failure, _FAILURE, inheritable=False)
             _prepare(step, task, ends)
-            environment = _read_environment(directory, local, task)
+            environment = read_environment(directory, local, task)
+            if step.prologs:
+                os.close(_FAILURE)  # the step has begun: it can be signalled and ended
+                code = run_prologs(step.prologs, environment)
+                if code:
+                    os._exit(code)
             _restrict(step, task.cpus)  # last: the limits must not stop this process
             if step.shows_cpus:
                 _show_cpus(environment, local, task.rank)
@@ -232,7 +238,7 @@ def _set_limit(number: int, soft: int) -> None:
     resource.setrlimit(number, (soft, hard))
 
 
-def _read_environment(step_directory: str, local: int, task: StepTask) -> dict[bytes, bytes]:
+def read_environment(step_directory: str, local: int, task: StepTask) -> dict[bytes, bytes]:
     """Return the environment of a task, with its numbers, and the mark of the step."""
     with open(os.path.join(step_directory, ENVIRONMENT), "rb") as file:
         entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]

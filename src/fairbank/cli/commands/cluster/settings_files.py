@@ -143,6 +143,8 @@ def write_node_settings(
         kill_wait=float(jobs.kill_wait),
         unkillable_timeout=float(jobs.unkillable_step_timeout),
         unkillable_program=jobs.unkillable_step_program,
+        task_prolog=jobs.task_prolog,
+        task_epilog=jobs.task_epilog,
         host_cpus=host_cpus,
         host_memory=host_memory,
         host_gpus=host_gpus,

@@ -40,6 +40,8 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     input_rank: int | None = None
     terminal: tuple[int, ...] = ()
     binding: CpuBinding = CpuBinding()
+    prolog: str = ""
+    epilog: str = ""
 
 
 def start_step_message(
@@ -75,6 +77,8 @@ def start_step_message(
         input_rank=launch.input_rank,
         terminal=launch.terminal,
         shows_cpus=launch.binding.is_verbose,
+        prologs=_program(launch, launch.prolog),
+        epilogs=_program(launch, launch.epilog),
         umask=launch.umask,
         limits=dict(launch.limits),
         gpus=grant.gpus,
@@ -116,6 +120,11 @@ def _tasks(
             )
         )
     return tasks
+
+
+def _program(launch: StepLaunch, name: str) -> tuple[str, ...]:
+    """Return the path of a program; nothing if there is none."""
+    return (str(PurePosixPath(launch.directory, name)),) if name else ()
 
 
 def _path(launch: StepLaunch, pattern: str, symbols: Mapping[str, int | str]) -> str:

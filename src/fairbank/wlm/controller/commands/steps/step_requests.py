@@ -53,6 +53,8 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
         symbols=_symbols(job),
         input_rank=request.input_rank,
         terminal=request.terminal,
+        prolog=values.get("task-prolog", ""),
+        epilog=values.get("task-epilog", ""),
         binding=values.get("cpu-bind", CpuBinding()),
     )
     return CreateStep(request.job, _step_request(request, values), launch)
