@@ -11,6 +11,7 @@ from benchmarks import (
     charged_usage,
     cluster,
     commands,
+    controller_restart,
     cpu_time,
     deep_queues,
     fairtree,
@@ -64,6 +65,7 @@ CLAIMS: Mapping[str, Measure] = {
     "workload_manager": workload_manager.measure,
     "full_controller": full_controller.measure,
     "unchanged_queue": unchanged_queue.measure,
+    "controller_restart": controller_restart.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,

@@ -62,7 +62,7 @@ def waiting_controller(say: Say, jobs: int) -> Iterator[tuple[Path, int]]:
         directory = Path(folder)
         (directory / "nodes").mkdir()
         (directory / "wlm.toml").write_text(SETTINGS)
-        pid = _start(processes, "fairbank.wlm.controller", folder)
+        pid = start_program(processes, "fairbank.wlm.controller", folder)
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(_submit, [directory] * 4, [range(part, jobs, 4) for part in range(4)]))
         say(f"{jobs:,} jobs are submitted")
@@ -70,23 +70,34 @@ def waiting_controller(say: Say, jobs: int) -> Iterator[tuple[Path, int]]:
 
 
 @contextmanager
-def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
-    """Run the controller and the nodes; yield its directory and process id."""
+def running_controller(say: Say) -> Iterator[tuple[Path, int]]:
+    """Run the controller and the nodes with jobs; yield its directory and process id."""
     with waiting_controller(say, WAITING + NODES) as (directory, pid), ExitStack() as processes:
-        _start(processes, "benchmarks.simulated_nodes", directory, NODES, CPUS, MEMORY, ENDS)
+        arguments = (directory, NODES, CPUS, MEMORY, ENDS)
+        start_program(processes, "benchmarks.simulated_nodes", *arguments)
         with Controller(directory) as controller:
             while controller.request("statistics")["jobs_running"] < NODES // 2:
                 time.sleep(0.5)
         say(f"the jobs of {NODES:,} simulated nodes run")
-        stop, refill = Event(), processes.enter_context(ThreadPoolExecutor(1))
-        processes.callback(stop.set)
-        filled = refill.submit(_keep_full, directory, stop)
         yield directory, pid
-        stop.set()
+
+
+@contextmanager
+def full_controller(say: Say) -> Iterator[tuple[Path, int]]:
+    """Run the controller and the nodes, with a new job for each that starts; yield its directory
+    and process id.
+    """
+    with running_controller(say) as (directory, pid), ThreadPoolExecutor(1) as refill:
+        stop = Event()
+        filled = refill.submit(_keep_full, directory, stop)
+        try:
+            yield directory, pid
+        finally:
+            stop.set()
         filled.result()
 
 
-def _start(processes: ExitStack, module: str, *arguments: object) -> int:
+def start_program(processes: ExitStack, module: str, *arguments: object) -> int:
     """Start a program that runs as long as the stack, and return its process id when it is
     ready.
     """
