@@ -122,6 +122,19 @@ def test_steps_share_the_gpus_of_their_job(lab: RunningCluster) -> None:
     ]
 
 
+def test_steps_in_an_allocation_follow_its_options(lab: RunningCluster) -> None:
+    show = 'echo "$SLURM_STEP_GPUS|$SLURM_GPUS|$SLURM_GPUS_PER_TASK"'
+    command = ("-Q", "-n2", "--gpus-per-task=t4:1", "srun", "-l", "sh", "-c", show)
+    lines = lab.slurm("salloc", *command).splitlines()
+    assert sorted(lines) == ["0: 0||t4:1", "1: 1||t4:1"]
+    both = f"{show}; srun sh -c '{show}'"
+    lines = lab.slurm("salloc", "-Q", "--gpus=2", "sh", "-c", both).splitlines()
+    assert lines == ["|2|", "4,5|2|"]
+    assert lab.slurm("srun", "--gpus=t4:1", "sh", "-c", show) == "0||\n"
+    each = ("--tres-per-task=cpu=1,gres/gpu:1", "-n2", "-l", "sh", "-c", "echo $SLURM_STEP_GPUS")
+    assert sorted(lab.slurm("srun", *each).splitlines()) == ["0: 4", "1: 5"]
+
+
 def test_commands_show_gpus_as_slurm_does(lab: RunningCluster) -> None:
     show = (
         'scontrol -d show job $SLURM_JOB_ID | grep -E "TRES|Tres|GRES"; squeue -h -o %b;'
@@ -164,6 +177,7 @@ def test_gpus_are_charged_as_the_partition_says(lab: RunningCluster) -> None:
         (["--gres=gpu:5"], "Requested node configuration is not available"),
         (["--gres=gpu:v100:1"], "Requested node configuration is not available"),
         (["--gpus=9"], "Requested node configuration is not available"),
+        (["--gpus=t4:5"], "Requested node configuration is not available"),
         (["--gres=foo:1"], "Invalid generic resource (gres) specification"),
         (["--gres=gpu:a:b:c"], "Invalid generic resource (gres) specification"),
         (["--gpus=x:y:z"], "Invalid generic resource (gres) specification"),

@@ -85,6 +85,23 @@ def test_more_gpus_than_there_are_is_refused(fields: dict[str, Any]) -> None:
     assert refused.field == "nodes"
 
 
+@pytest.mark.parametrize(
+    ("fields", "cause", "remedy"),
+    [
+        ({"total_gpus": Gpus("", 9)}, "2 nodes with 8 GPUs can be used", "--gpus=8"),
+        ({"total_gpus": Gpus("t4", 5)}, "2 nodes with 4 t4 GPUs can be used", "--gpus=t4:4"),
+        ({"gpus": (Gpus("", 5),)}, "without these GPUs: 5", "--gpus-per-node=4"),
+        ({"gpus": (Gpus("v100", 1),)}, "without these GPUs: 1 v100", "sinfo -Nl"),
+    ],
+)
+def test_refusal_names_the_gpus_and_the_nearest_request(
+    fields: dict[str, Any], cause: str, remedy: str
+) -> None:
+    refused = gpu_world().submit(**fields)
+    assert cause in refused.message
+    assert remedy in refused.remedy
+
+
 def test_job_waits_until_its_gpus_are_free_and_others_go_before() -> None:
     world = gpu_world(nodes=1)
     first = world.run_one(gpus=(Gpus("t4", 2),), cpus=1)

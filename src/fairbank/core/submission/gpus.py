@@ -10,6 +10,12 @@ from fairbank.core.gres import GPU, Gres
 
 OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gres")
 """Options that request GPUs."""
+VARIABLES: Mapping[str, str] = {
+    "gpus": "SLURM_GPUS",
+    "gpus-per-node": "SLURM_GPUS_PER_NODE",
+    "gpus-per-task": "SLURM_GPUS_PER_TASK",
+}
+"""Variables of a job that have such an option as it was written, so that its steps follow it."""
 
 
 class RequestedGpus(NamedTuple):

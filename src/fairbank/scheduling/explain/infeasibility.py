@@ -15,6 +15,7 @@ from fairbank.scheduling.explain.job_view import filter_nodes
 from fairbank.scheduling.machines.node_snapshot import node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.slurm.queue_order import entries_in_all_partitions
 
 _MEMORY_OPTIONS: Mapping[str, str] = {
@@ -53,6 +54,10 @@ def explain_infeasibility(nodes: Nodes, job: PendingJob) -> Infeasibility:
         by_features = count == total and worst.cause.startswith("without the features")
         return Infeasibility(cause, _nearest_request(nodes, job), by_features)
     cause = f"{total:,} nodes can be used, and {needed}"
+    if (gpus := job.wanted.total_gpus) is not None:
+        counts = nodes.search.empty.gpu_counts(gpus.type)[node_set.places(filtered.suitable)]
+        kind = f" {gpus.type}" if gpus.type else ""
+        cause = f"{total:,} nodes with {int(counts.sum()):,}{kind} GPUs can be used, and {needed}"
     if least_nodes(nodes, entry, filtered) <= total:
         cause += ", which together have too little for the whole request"
     return Infeasibility(cause, _nearest_request(nodes, job))

@@ -207,6 +207,14 @@ def fewer_resources(job: PendingJob, snapshot: OnNodes) -> Iterator[FewerResourc
             partial(_with_gpus, job, at),
             lambda changed: gpu_option(changed.wanted.gpus),
         )
+    if (total := job.wanted.total_gpus) is not None:
+        yield FewerResources(
+            FEWER_GPUS,
+            1,
+            total.number,
+            lambda number: with_request(job, total_gpus=total._replace(number=number)),
+            lambda changed: gpu_option(filter(None, [changed.wanted.total_gpus]), "--gpus"),
+        )
     yield _fewer_nodes(job, snapshot)
 
 
@@ -273,10 +281,10 @@ def _with_gpus(job: PendingJob, at: int, number: int) -> PendingJob:
     return with_request(job, gpus=tuple(gpus))
 
 
-def gpu_option(gpus: Iterable[Gpus]) -> str:
-    """Return the option that requests GPUs of each node."""
+def gpu_option(gpus: Iterable[Gpus], option: str = "--gpus-per-node") -> str:
+    """Return the option that requests GPUs, by default of each node."""
     listed = ",".join(f"{kind}:{number}".lstrip(":") for kind, number in gpus)
-    return f"--gpus-per-node={shlex.quote(listed)}"
+    return f"{option}={shlex.quote(listed)}"
 
 
 def _fewer_nodes(job: PendingJob, snapshot: OnNodes) -> FewerResources:
@@ -327,9 +335,9 @@ def _tres(
     for name in tres:
         if name.startswith("gres/") and not name.startswith("gres/gpu"):
             counts[name] = _scaled(tres[name], after.nodes, before.nodes)
+    if "gres/gpu" in tres and after.gpu_count != before.gpu_count:
+        counts["gres/gpu"] = after.gpu_count
     if after.gpus and (after.gpus != before.gpus or after.nodes != before.nodes):
-        if "gres/gpu" in tres:
-            counts["gres/gpu"] = after.nodes * sum(gpu.number for gpu in after.gpus)
         for kind, number in after.gpus:
             if (name := f"gres/gpu:{kind}".lower()) in tres:
                 counts[name] = after.nodes * number

@@ -8,6 +8,7 @@ import sys
 import time
 
 from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.core.submission.gpus import VARIABLES
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.job_options import SubmissionWords
@@ -71,6 +72,9 @@ def allocate(
     own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
     if "ntasks-per-node" in job.options:
         own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
+    if name == "salloc":  # srun has a step with its own options
+        asked = {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
+        own |= asked
     return number, {**started.environment, **own}
 
 

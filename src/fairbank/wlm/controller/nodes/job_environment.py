@@ -10,6 +10,7 @@ from itertools import groupby
 
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import compress
+from fairbank.core.submission.gpus import VARIABLES as GPU_VARIABLES
 from fairbank.jobqueue.arrays import task_ranges
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS, licenses_text
@@ -23,9 +24,7 @@ _BY_OPTION = {
     "dependency": "SLURM_JOB_DEPENDENCY",
     "distribution": "SLURM_DISTRIBUTION",
     "export": "SLURM_EXPORT_ENV",
-    "gpus": "SLURM_GPUS",
-    "gpus-per-node": "SLURM_GPUS_PER_NODE",
-    "gpus-per-task": "SLURM_GPUS_PER_TASK",
+    **GPU_VARIABLES,
 }
 """Variables that have an option as it was written, by its long name."""
 _OF_JOB = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_STEP", "SLURM_NTASKS", "SLURM_MEM_PER_", "SLURMD_")
