@@ -131,8 +131,8 @@ def test_steps_in_an_allocation_follow_its_options(lab: RunningCluster) -> None:
     lines = lab.slurm("salloc", "-Q", "--gpus=2", "sh", "-c", both).splitlines()
     assert lines == ["|2|", "4,5|2|"]
     assert lab.slurm("srun", "--gpus=t4:1", "sh", "-c", show) == "0||\n"
-    each = ("--tres-per-task=cpu=1,gres/gpu:1", "-n2", "-l", "sh", "-c", "echo $SLURM_STEP_GPUS")
-    assert sorted(lab.slurm("srun", *each).splitlines()) == ["0: 4", "1: 5"]
+    tasks = ("--tres-per-task=cpu=1,gres/gpu:1", "-n2", "-l", "sh", "-c", "echo $SLURM_STEP_GPUS")
+    assert sorted(lab.slurm("srun", *tasks).splitlines()) == ["0: 4", "1: 5"]
 
 
 def test_commands_show_gpus_as_slurm_does(lab: RunningCluster) -> None:

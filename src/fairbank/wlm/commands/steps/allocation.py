@@ -73,8 +73,7 @@ def allocate(
     if "ntasks-per-node" in job.options:
         own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
     if name == "salloc":  # srun has a step with its own options
-        asked = {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
-        own |= asked
+        own |= {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
     return number, {**started.environment, **own}
 
 
