@@ -26,6 +26,7 @@ from benchmarks import (
     replay,
     simulate,
     step_daemon,
+    steps,
     traces,
     unchanged_queue,
     usage,
@@ -62,6 +63,7 @@ CLAIMS: Mapping[str, Measure] = {
     "passes": passes.measure,
     "node_changes": node_changes.measure,
     "step_daemon": step_daemon.measure,
+    "steps": steps.measure,
     "workload_manager": workload_manager.measure,
     "full_controller": full_controller.measure,
     "unchanged_queue": unchanged_queue.measure,
@@ -90,9 +92,11 @@ def write_page(folder: Path) -> str:
     """
     text = page(_kept(folder), REMARKS)
     missing = [
-        f"`make bench ARGS='--only {name}'`" for name in CLAIMS if load_claim(name, folder) is None
+        f"- `make bench ARGS='--only {name}'`\n"
+        for name in CLAIMS
+        if load_claim(name, folder) is None
     ]
-    return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text
+    return f"{text}\n## Not measured yet\n\n{''.join(missing)}" if missing else text
 
 
 def figures(folder: Path) -> dict[str, bytes]:

@@ -102,7 +102,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     contenders = (ALONE, BESIDE, AHEAD)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     latencies: dict[str, list[float]] = {name: [] for name in contenders}
-    with _place() as place:
+    with place_of("full") as place:
         say("an array before all")
         place.rate(scale.tasks)
         for number in range(scale.rounds):
@@ -143,10 +143,11 @@ def _slower(what: str, ours: Figure, theirs: Figure) -> Target:
 
 
 @contextmanager
-def _place() -> Iterator[Place]:
+def place_of(size: str) -> Iterator[Place]:
+    """Run a cluster of the lab, an agent, and a bank with credit for the users of Slurm."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="fb-bench-")))
-        cluster = Cluster.up("bench")
+        cluster = Cluster.up("bench", size=size)
         stack.callback(cluster.down)
         install(build(CHECKOUT, folder), cluster)
         server, _ = stack.enter_context(postgres_server())

@@ -71,12 +71,15 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(say: Say) -> Iterator[tuple[Cluster, float]]:
-    """Run a cluster of virtual nodes; yield it and the seconds until it was ready."""
+def running_cluster(say: Say, *options: str) -> Iterator[tuple[Cluster, float]]:
+    """Run a cluster of virtual nodes; yield it and the seconds until it was ready.
+
+    `options` are further ones of `fairbank cluster up`.
+    """
     with TemporaryDirectory(prefix="fb-") as folder:
         cluster = Cluster(Path(folder) / "cluster")
         begun = time.perf_counter()
-        cluster.run(FAIRBANK, "cluster", "up", "--nodes", str(NODES), "--dir", "cluster")
+        cluster.run(FAIRBANK, "cluster", "up", "--nodes", str(NODES), "--dir", "cluster", *options)
         ready = time.perf_counter() - begun
         say(f"{NODES} nodes are ready")
         try:

@@ -33,6 +33,7 @@ GPU_T4 = NodeGroup(
 SIZES: Mapping[str, tuple[NodeGroup, ...]] = {
     "full": (CPU, GPU, GPU_T4),
     "small": (replace(CPU, nodes=("c01",)),),
+    "wide": (replace(CPU, nodes=tuple(f"c{number:02}" for number in range(1, 17))),),
     # The nodes of tests/wlm/scenarios/fairbank_site.py.
     "scenarios": (
         NodeGroup("main", tuple(f"n{number}" for number in range(1, 9)), 64, 64_000, "CPU=1.0"),

@@ -1,0 +1,181 @@
+"""Steps of the embedded workload manager beside those of a real Slurm, alone and with Fairbank, and
+`fairbank run`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from statistics import median
+
+import msgspec
+
+from benchmarks.cluster import ALONE, BESIDE, USER, Place, place_of
+from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
+from benchmarks.workload_manager import Cluster, running_cluster
+from tests.support.server import FAIRBANK
+
+Shell = Callable[[str], str]
+"""Function that runs a script of bash and returns its output."""
+
+HERE = "Fairbank's workload manager"
+SLURM, WITH_BANK = f"Slurm {ALONE}", f"Slurm {BESIDE}"
+TASKS, NODES, AT_ONCE = 64, 16, 4
+STREAM_MB, STREAM_SECONDS = 100, 4
+SCRIPT_SECONDS = 600
+TIMED = """
+timed() {
+    local begun=$EPOCHREALTIME
+    "$@" > /dev/null 2>&1 || echo failed
+    echo $begun $EPOCHREALTIME
+}
+"""
+STEPS = """
+timed salloc -N 1 -n {at_once} -t 10 bash -c \
+    'seq {steps} | xargs -P {at_once} -I{{}} srun -n 1 --exact true'
+"""
+WRITER = f"""
+import os, time
+block, begun = b"x" * 999_999 + b"\\n", time.monotonic()
+for number in range({STREAM_MB * STREAM_SECONDS}):
+    time.sleep(max(0, begun + number / {STREAM_MB} - time.monotonic()))
+    view = memoryview(block)
+    while view:
+        view = view[os.write(1, view):]
+"""
+STREAM = f"""
+TIMEFORMAT='%R %U %S'
+{{ time srun -t 10 /usr/bin/python3 -S -c '{WRITER}' 2> /dev/null | cat > stream; }} 2>&1
+wc -c < stream; rm stream
+"""
+
+ABOUT = (
+    "The cluster of `make test-slurm` with 16 nodes, with and without Fairbank's plug-in, agent and"
+    " bank; and `fairbank cluster up` with 16 virtual nodes and its bank, on the same machine. All"
+    " commands are run by loops of bash. `srun true`: median of {sruns} in sequence, each a job of"
+    " its own. Steps in one job: {steps} `srun true` by xargs, 4 at a time. Tasks: `srun -N 16 -n"
+    " 64 hostname`. {stream} MB of one task that writes 100 MB/s, through srun into a file: what"
+    " arrives is counted, and the processor time is that of srun and the `cat` behind it."
+)
+
+
+class Scale(msgspec.Struct, frozen=True):
+    rounds: int
+    sruns: int
+    steps: int
+
+
+LONG, SHORT = Scale(3, 30, 500), Scale(1, 5, 40)
+
+
+class _Round(msgspec.Struct, frozen=True):
+    """Measurements of one contender in one round."""
+
+    srun_ms: float
+    steps_rate: float
+    tasks_ms: float
+    stream_seconds: float
+    stream_cpu: float
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    """Measure all. Raises tests.slurm.lab.packages.Unobtainable where Slurm cannot be installed."""
+    scale = SHORT if short else LONG
+    rounds: dict[str, list[_Round]] = {HERE: [], WITH_BANK: [], SLURM: []}
+    with running_cluster(say, "--cpus", str(TASKS)) as (cluster, _), place_of("wide") as place:
+        for number in range(scale.rounds):
+            for name, contender in ((HERE, ""), (WITH_BANK, BESIDE), (SLURM, ALONE)):
+                say(f"{name}; round {number + 1} of {scale.rounds}")
+                if contender:
+                    place.turn(contender)
+                shell = _of_slurm(place) if contender else _of_cluster(cluster)
+                rounds[name].append(_round(shell, scale))
+        submission = _submission(_of_cluster(cluster), scale)
+    return [_steps_table(rounds, scale, short=short), submission]
+
+
+def _of_cluster(cluster: Cluster) -> Shell:
+    return lambda script: cluster.run("bash", "-c", script)
+
+
+def _of_slurm(place: Place) -> Shell:
+    return lambda script: (
+        place.slurm.run(USER, "bash", "-c", script, seconds=SCRIPT_SECONDS).checked().out
+    )
+
+
+def _round(shell: Shell, scale: Scale) -> _Round:
+    (steps,) = _times(shell(TIMED + STEPS.format(steps=scale.steps, at_once=AT_ONCE)))
+    stream, written = shell(STREAM).splitlines()
+    if int(written) != STREAM_MB * STREAM_SECONDS * 10**6:
+        raise RuntimeError(f"{written} bytes of the stream have arrived")
+    seconds, user, system = map(float, stream.split())
+    return _Round(
+        median(_repeated(shell, "srun -t 10 true", scale.sruns)),
+        scale.steps / (steps / 1_000),
+        median(_repeated(shell, f"srun -N {NODES} -n {TASKS} -t 10 hostname", 5)),
+        seconds,
+        user + system,
+    )
+
+
+def _repeated(shell: Shell, command: str, times: int) -> list[float]:
+    """Return the milliseconds of each of these runs of a command, one after the other."""
+    return _times(shell(f"{TIMED}for i in $(seq {times}); do timed {command}; done"))
+
+
+def _times(output: str) -> list[float]:
+    """Return the milliseconds that `timed` has printed. Raises ValueError if a command failed."""
+    return [
+        (float(ended) - float(begun)) * 1_000
+        for begun, ended in (line.split() for line in output.splitlines())
+    ]
+
+
+def _steps_table(rounds: Mapping[str, list[_Round]], scale: Scale, *, short: bool) -> Table:
+    def figure(name: str, what: str, unit: str, field: str) -> Figure:
+        values = tuple(getattr(one, field) for one in rounds[name])
+        return Figure(f"{what}, {name}", unit, values)
+
+    rows = (
+        ("`srun true`", "ms", "srun_ms"),
+        ("steps in one job", "steps/s", "steps_rate"),
+        (f"{TASKS} tasks of `hostname`", "ms", "tasks_ms"),
+        (f"{STREAM_MB * STREAM_SECONDS} MB of one task", "s", "stream_seconds"),
+        (f"processor time of {STREAM_MB * STREAM_SECONDS} MB", "s", "stream_cpu"),
+    )
+    figures = {
+        (name, row[2]): figure(name, *row) for row in rows for name in (HERE, WITH_BANK, SLURM)
+    }
+
+    def beside(what: str, field: str, other: str, bound: float) -> Target:
+        return ratio(f"{what} / {other}", figures[HERE, field], figures[other, field], bound)
+
+    def at_most_beside(what: str, field: str, other: str, bound: float) -> Target:
+        return msgspec.structs.replace(beside(what, field, other, bound), at_most=True)
+
+    promises = (
+        at_most_beside("`srun true`", "srun_ms", WITH_BANK, 1.0),
+        at_most_beside("`srun true`", "srun_ms", SLURM, 1.5),
+        beside("steps in one job", "steps_rate", SLURM, 0.6),
+        at_most_beside(f"{TASKS} tasks", "tasks_ms", SLURM, 1.5),
+    )
+    about = ABOUT.format(sruns=scale.sruns, steps=scale.steps, stream=STREAM_MB * STREAM_SECONDS)
+    title = "Workload manager: steps"
+    return Table(title, about, tuple(figures.values()), () if short else promises)
+
+
+def _submission(shell: Shell, scale: Scale) -> Table:
+    """Measure `fairbank run`, beside task-spooler where that is installed."""
+    commands = {"fairbank run -- true": f"{FAIRBANK} run -- true"}
+    if tsp := shutil.which("tsp"):
+        commands["tsp true"] = f"{tsp} true"
+    figures = {
+        name: Figure(name, "ms", tuple(_repeated(shell, command, scale.sruns)))
+        for name, command in commands.items()
+    }
+    shown = "" if tsp else " task-spooler is not installed here."
+    about = f"From the command line to the number of the job, with its price from the bank.{shown}"
+    promise = at_most("fairbank run -- true", figures["fairbank run -- true"], 80)
+    title = "Workload manager: a job in one line"
+    return Table(title, about, tuple(figures.values()), (promise,))
