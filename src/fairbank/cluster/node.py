@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.gres import GPU, Gres, gres_counts
 
 WEIGHT_MAX = 2**32 - 1
 COUNT_MAX = 2**31 - 1
@@ -127,6 +128,11 @@ def check_integer(value: int, low: int, high: int, *, field: str) -> int:
         field=field,
         remedy=f"a whole number from {low} to {high}",
     )
+
+
+def gpu_counts(gpus: Iterable[Gpus]) -> dict[str, int]:
+    """Return GPUs as TRES, without and with their types: `gres/gpu`, `gres/gpu:a100`."""
+    return gres_counts(Gres(GPU, *one) for one in gpus)
 
 
 def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:

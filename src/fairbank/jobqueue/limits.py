@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.license import License
+from fairbank.cluster.node import gpu_counts
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.tres import BillingRule, billing
@@ -333,13 +334,12 @@ class QueueLimits(StartLimits):
 
 def placed_tres(where: Placement) -> Counts:
     """Return the TRES of nodes; those of no node stay as requested."""
-    gpus = sum(count for share in where.shares for _, count in share.gpus)
-    placed = {
+    return {
         "cpu": where.cpus,
         "mem": sum(share.memory for share in where.shares),
         "node": len(where.shares),
+        **gpu_counts(one for share in where.shares for one in share.gpus),
     }
-    return placed | ({"gres/gpu": gpus} if gpus else {})
 
 
 def _association_owner(record: LimitRecord) -> _LimitOwner:

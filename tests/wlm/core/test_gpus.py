@@ -11,20 +11,23 @@ import pytest
 
 from fairbank.cluster.node import Gpus
 from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits, LimitRecord
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.steps.step import BUSY, WlmStep
-from tests.wlm.core.world import World, named
+from tests.wlm.core.world import OPERATOR, World, named
 
 A100, T4 = Gpus("a100", 2), Gpus("t4", 2)
 
 
-def gpu_world(nodes: int = 2, cpus: int = 8, gpus: tuple[Gpus, ...] = (A100, T4)) -> World:
+def gpu_world(nodes: int = 2, **settings: Any) -> World:
     """Return a world whose nodes have GPUs: 0 and 1 are of the first type, 2 and 3 of the other."""
-    world = World(nodes=nodes, cpus=cpus)
+    world = World(nodes=nodes, cpus=8, **settings)
     for node in world.nodes.values():
-        node.resources = msgspec.structs.replace(node.resources, gpus=gpus)
+        node.resources = msgspec.structs.replace(node.resources, gpus=(A100, T4))
     world.restart()
     return world
 
@@ -123,6 +126,32 @@ def test_node_that_lost_a_gpu_gets_no_jobs() -> None:
     status = world.core.state.nodes["n0"]
     assert status.condition is NodeCondition.DOWN
     assert status.reason == "gres/gpu count reported lower than configured (3 < 4)"
+
+
+def test_suspended_job_keeps_its_gpus() -> None:
+    world = gpu_world(nodes=1)
+    first = world.run_one(gpus=(Gpus("t4", 2),))
+    world.request(ev.SuspendJob(named(first)), OPERATOR)
+    second = world.submit(gpus=(Gpus("t4", 1),))
+    world.settle()
+    assert (world.state(first), world.state(second)) == ("SUSPENDED", "PENDING")
+
+
+def test_limit_on_gpus_of_a_type_is_kept() -> None:
+    few = AssociationLimits(tres={LimitKind.GRP_TRES: {"gres/gpu:t4": 1}})
+    world = gpu_world(
+        enforced=Enforced(limits=True),
+        associations={
+            ("bio", "", ""): LimitRecord(name="bio", limits=few),
+            ("bio", "alice", ""): LimitRecord(name="bio", user="alice", parent="bio"),
+        },
+    )
+    world.run_one(gpus=(Gpus("t4", 1),))
+    free = world.run_one(gpus=(Gpus("a100", 1),))
+    waits = world.submit(gpus=(Gpus("t4", 1),))
+    world.settle()
+    assert numbers(world.job(free)) == {"n0": (0,)}
+    assert (world.state(waits), world.reason(waits)) == ("PENDING", "AssocGrpGRES")
 
 
 # --- steps

@@ -14,7 +14,7 @@ import msgspec
 
 from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.job import Run
-from fairbank.cluster.node import Gpus
+from fairbank.cluster.node import Gpus, gpu_counts
 from fairbank.core.submission.values import WarningSignal
 from fairbank.jobqueue.arrays import record_name
 from fairbank.jobqueue.dependencies import DependencyJob, Progress, wait_reason
@@ -127,13 +127,12 @@ class RunAllocation(msgspec.Struct, frozen=True):
     @property
     def tres(self) -> dict[str, int]:
         """TRES of its nodes, by Slurm's names."""
-        gpus = sum(count for grant in self.grants for _, count in grant.gpus)
-        tres = {
+        return {
             "cpu": sum(grant.cpus for grant in self.grants),
             "mem": sum(grant.memory for grant in self.grants),
             "node": len(self.grants),
+            **gpu_counts(one for grant in self.grants for one in grant.gpus),
         }
-        return tres | ({"gres/gpu": gpus} if gpus else {})
 
     def placement(self, table: NodeTable, nodes: tuple[str, ...]) -> Placement:
         """Return what the run has of some of its nodes, for a scheduling pass."""

@@ -328,7 +328,7 @@ def tres_text(
 ) -> str:
     """Return TRES such as `cpu=4,mem=8G,node=1,billing=4`, but no zeros; memory is in MiB.
 
-    The billing units follow from the weights of the partition.
+    The billing units follow from the weights of the partition. The types of GPUs are not shown.
     """
     exact = {name: Fraction(count) for name, count in counts.items()}
     billed = is_billed and int(billing(exact, None if rules is None else rules.weights, rule))
@@ -337,7 +337,7 @@ def tres_text(
         for name, count in sorted(
             {**counts, "billing": billed}.items(), key=lambda one: one[0].startswith("gres/")
         )
-        if count
+        if count and ":" not in name
     }
     return ",".join(f"{name}={count}" for name, count in shown.items())
 
