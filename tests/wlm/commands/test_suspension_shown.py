@@ -100,10 +100,12 @@ def test_wrong_states_are_refused_with_the_sentences_of_slurm(
         assert process.returncode != 0
         return process.stderr
 
-    again = refused("scontrol", "suspend", job)
-    assert f"Requested operation is presently disabled for job {job}" in again
+    assert printed(cluster, "scontrol", "suspend", job) == ""  # again
     assert "Invalid job id specified for job 4711" in refused("scontrol", "resume", "4711")
-    assert "cannot be signalled" in refused("scancel", "-s", "USR1", job)
+    assert "Job can not be altered now" in refused("scancel", "-s", "USR1", job)
+    printed(cluster, "scontrol", "resume", job)
+    cluster.wait_for_state(job, "RUNNING")
+    assert f"Job is not suspended for job {job}" in refused("scontrol", "resume", job)
 
 
 def test_srun_and_its_step_stop_and_go_on(cluster: SmallCluster) -> None:

@@ -18,8 +18,8 @@ FOLDER = Path(__file__).parent
 SECONDS = 400
 SAMPLE = {
     "wrap", "sbatch-lines", "array-throttle", "afterok", "hold", "begin-in-an-hour",
-    "cancel-a-running-job", "exit-code", "update-name-and-comment", "pattern-array",
-    "short-request", "short-quoting", "short-wait-fails", "short-follow",
+    "cancel-a-running-job", "suspend-twice", "exit-code", "update-name-and-comment",
+    "pattern-array", "short-request", "short-quoting", "short-wait-fails", "short-follow",
     "layout-2-nodes-plane", "highest-exit-code", "kill-on-bad-exit", "labels", "multi-prog-rest",
 }  # fmt: skip
 _NEW, _END = "\x01", "\x02"  # begin a command and its exit code in the output of the shell

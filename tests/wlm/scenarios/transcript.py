@@ -42,7 +42,9 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
         "Restarts": "0",
     },
 }  # fmt: skip
-_VOLATILE = {"Priority", "RunTime", "AllocNode:Sid", "BatchHost", "LastSchedEval", "Scheduler"}
+_VOLATILE = frozenset(
+    "Priority RunTime SecsPreSuspend AllocNode:Sid BatchHost LastSchedEval Scheduler".split()
+)
 
 
 def transcripts(

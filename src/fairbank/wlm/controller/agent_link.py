@@ -70,7 +70,7 @@ def plugin_message(
         "limit_seconds": request.limit,
         "start": begun.wall,
         "batch": True,
-        "suspended_seconds": run.paused,
+        "suspended_seconds": run.paused if run.ended is None else run.paused_until(run.ended),
         "array": None if request.array is None else (request.array, max(request.task, 0)),
     }
     if message.kind == "prolog":

@@ -260,14 +260,7 @@ def _close_run(
     # Before the start was sent, no node knows the run.
     left = run.left if run.is_allowed else ()
     closed = msgspec.structs.replace(
-        run,
-        ended=tx.now,
-        end=end,
-        status=status,
-        left=left,
-        grace_ends=None,
-        suspended=None,
-        paused=run.paused_until(tx.now),
+        run, ended=tx.now, end=end, status=status, left=left, grace_ends=None
     )
     for node in left:
         tx.send(node, EndJob(run=run.run, reason=end))

@@ -160,7 +160,8 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     is_warned   the signal that its job asked for before the limit was sent: it comes once
     steps       number of the steps that it has had
     derived     highest status of a step that has ended
-    suspended   begin of its suspension; `mono` moves on with what `paused` has of it
+    suspended   begin of its suspension, also if it has ended since; `mono` moves on with what
+                `paused` has of it
     resumed     end of the last suspension
     paused      seconds of suspensions, which are no part of the time that it ran
     """
@@ -197,11 +198,12 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
         end = self.ended or now
         if self.started is None:
             return 0
-        return max(end.mono - self.started.mono - self.paused_until(end), 0)
+        return max(end.mono - self.started.mono - self.paused_until(now), 0)
 
     def paused_until(self, now: Moment) -> int:
         """Return for how many seconds it was suspended until now."""
-        return self.paused + (0 if self.suspended is None else now.mono - self.suspended.mono)
+        end = self.ended or now
+        return self.paused + (0 if self.suspended is None else end.mono - self.suspended.mono)
 
     @property
     def ran_before(self) -> int:

@@ -47,6 +47,7 @@ class StepFacts(NamedTuple):
     canceller: int | None = None
     submit_line: str = ""
     usage: RunUsage | None = None
+    suspended: int = 0
 
     @property
     def cpu_milliseconds(self) -> int | None:
@@ -127,7 +128,7 @@ FIELDS: Fields[ShownRun] = {
     "started": lambda s: s.begun,
     "ended": lambda s: s.record.ended if s.is_over else None,
     "elapsed": lambda s: s.elapsed,
-    "suspended": lambda s: 0 if s.run is None else s.run.paused_until(s.run.ended or s.now),
+    "suspended": lambda s: 0 if s.run is None else s.run.paused_until(s.now),
     "planned": lambda s: s.planned,
     "limit": lambda s: _limit(s.request.limit),
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,

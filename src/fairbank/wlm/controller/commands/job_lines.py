@@ -240,7 +240,7 @@ COMMON_FIELDS: Fields[ShownRequest] = {
 FIELDS: Fields[ShownJob] = {
     **COMMON_FIELDS,
     "job_id": lambda s: s.job.number,
-    "priority": lambda s: 0 if s.job.held_by is not None else s.request.priority,
+    "priority": lambda s: 0 if s.job.held_by or (s.run and s.run.suspended) else s.request.priority,
     "nice": lambda s: s.submission.nice,
     "state": lambda s: s.job.state.base,
     "flag": lambda s: _flag(s.job.state),

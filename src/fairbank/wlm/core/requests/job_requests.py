@@ -213,6 +213,8 @@ def wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
         needed: the state, in words.
     """
     field = "started" if needed == "pending" else job.state.base.lower()
+    if job.state is JobState.SUSPENDED:
+        field = "altered"
     return Conflict(
         f"job {job.name} is {job.state.shown} and cannot be {done}",
         field="ended" if job.state.has_ended else field,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.wlm.core.events import Caller, ResumeJob, SuspendJob
-from fairbank.wlm.core.job_states import JobEvent, JobState
+from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
 from fairbank.wlm.core.jobs import Moment, WlmJob, WlmRun
 from fairbank.wlm.core.requests.job_requests import selected_jobs, wrong_state
 from fairbank.wlm.core.requests.rights import check_operator
@@ -16,9 +18,14 @@ from fairbank.wlm.protocol.messages import SuspendRun
 
 
 def suspend(tx: Transition, caller: Caller, body: SuspendJob) -> None:
-    """Suspend jobs, and of an array the tasks that run. Raises Conflict if none runs."""
+    """Suspend jobs, and of an array the tasks that run. Raises Conflict if none runs.
+
+    One that is suspended stays as it is.
+    """
     check_operator(tx.state.settings, caller, "suspend jobs")
-    for job, run in _runs(tx, caller, body.jobs, JobState.RUNNING, "suspended", "running"):
+    for job, run in _runs(tx, caller, body.jobs, BEGUN, "suspended", "running"):
+        if job.state is JobState.SUSPENDED:
+            continue
         run = msgspec.structs.replace(run, suspended=tx.now)
         tx.move(job, JobEvent.SUSPENDED, run=run)
         _send(tx, run)
@@ -27,7 +34,7 @@ def suspend(tx: Transition, caller: Caller, body: SuspendJob) -> None:
 def resume(tx: Transition, caller: Caller, body: ResumeJob) -> None:
     """Let suspended jobs go on. Raises Conflict if none is suspended."""
     check_operator(tx.state.settings, caller, "resume jobs")
-    for job, run in _runs(tx, caller, body.jobs, JobState.SUSPENDED, "resumed", "suspended"):
+    for job, run in _runs(tx, caller, body.jobs, {JobState.SUSPENDED}, "resumed", "suspended"):
         paused = run.paused_until(tx.now)
         run = msgspec.structs.replace(run, suspended=None, resumed=tx.now, paused=paused)
         job = tx.move(job, JobEvent.RESUMED, run=run)
@@ -50,19 +57,22 @@ def count_suspension(tx: Transition, job: WlmJob) -> None:
 
 
 def _runs(
-    tx: Transition, caller: Caller, jobs: JobSelection, state: JobState, done: str, needed: str
+    tx: Transition,
+    caller: Caller,
+    jobs: JobSelection,
+    states: Collection[JobState],
+    done: str,
+    needed: str,
 ) -> list[tuple[WlmJob, WlmRun]]:
     """Return those of the jobs that are in a state, with their runs. Raises Conflict if none is."""
     selected = selected_jobs(tx, caller, jobs)
-    runs = [
-        (job, run) for job in selected if job.state is state and (run := job.active_run) is not None
-    ]
+    runs = [(job, job.run) for job in selected if job.state in states and job.run is not None]
     if runs:
         return runs
     error = wrong_state(selected[0], done, needed)
     if selected[0].state.has_ended:
         error.field = "completing"
-    elif selected[0].state.base != "PENDING":
+    elif selected[0].state is JobState.RUNNING:
         error.field = "suspended"
     raise error
 

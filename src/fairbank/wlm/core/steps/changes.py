@@ -86,9 +86,15 @@ def _state(status: int) -> str:
 
 
 def _close(tx: Transition, step: WlmStep, state: str, run: WlmRun | None) -> None:
-    elapsed = tx.now.mono - step.started.mono if run is None else step.ran(run, tx.now)
+    ended = EndedStep(
+        step=step,
+        state=state,
+        ended=tx.now.wall,
+        elapsed=tx.now.mono - step.started.mono if run is None else step.ran(run, tx.now),
+        suspended=0 if run is None else step.suspended(run, tx.now),
+    )
     tx.put("steps", step.key, None)
-    tx.record_step(EndedStep(step=step, state=state, ended=tx.now.wall, elapsed=elapsed))
+    tx.record_step(ended)
 
 
 def end_steps(tx: Transition, run: WlmRun, state: str) -> None:

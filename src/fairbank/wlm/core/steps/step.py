@@ -103,8 +103,11 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
 
     def ran(self, run: WlmRun, now: Moment) -> int:
         """Return for how many seconds it has run, as a step of its run."""
-        paused = run.paused_until(now) - self.paused
-        return max(now.mono - self.started.mono - paused, 0)
+        return max(now.mono - self.started.mono - self.suspended(run, now), 0)
+
+    def suspended(self, run: WlmRun, now: Moment) -> int:
+        """Return for how many seconds it was suspended with its run."""
+        return run.paused_until(now) - self.paused
 
     @property
     def tasks(self) -> int:
@@ -113,12 +116,15 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Accounting record of a step. `ended` is in seconds since 1970, `elapsed` in seconds."""
+    """Accounting record of a step. `ended` is in seconds since 1970, `elapsed` in seconds, without
+    those for which it was `suspended`.
+    """
 
     step: WlmStep
     state: str
     ended: int
     elapsed: int
+    suspended: int = 0
 
 
 BUSY = "Requested nodes are busy"

@@ -43,6 +43,7 @@ def batch_step(run: ShownRun) -> StepFacts | None:
         run.record.ended if run.is_over else None,
         run.elapsed,
         usage=run.usage,
+        suspended=0 if run.run is None else run.run.paused_until(run.now),
     )
 
 
@@ -61,13 +62,17 @@ def live_step(
     if usage is not None:
         usage = step.usage.with_node(usage)
     facts = _facts(step, run.allocation, threads)
-    return facts._replace(elapsed=step.ran(run, now), usage=usage)
+    return facts._replace(
+        elapsed=step.ran(run, now), suspended=step.suspended(run, now), usage=usage
+    )
 
 
 def ended_step(record: EndedStep, allocation: RunAllocation, threads: int) -> StepFacts:
     """Return a step that has ended."""
     facts = _facts(record.step, allocation, threads)
-    return facts._replace(state=record.state, ended=record.ended, elapsed=record.elapsed)
+    return facts._replace(
+        state=record.state, ended=record.ended, elapsed=record.elapsed, suspended=record.suspended
+    )
 
 
 def _facts(step: WlmStep, allocation: RunAllocation, threads: int) -> StepFacts:
@@ -154,6 +159,7 @@ STEP_FIELDS: Fields[ShownStep] = {
     "started": lambda s: s.facts.started,
     "ended": lambda s: s.facts.ended,
     "elapsed": lambda s: s.facts.elapsed,
+    "suspended": lambda s: s.facts.suspended,
     "nodes": lambda s: compress(s.facts.nodes),
     "node_count": lambda s: len(s.facts.nodes),
     "allocated_nodes": lambda s: len(s.facts.nodes),
