@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -161,6 +163,75 @@ def test_two_that_attach_at_once_give_input_to_all_nodes_or_none(
     giver = next(number for number, (_, err) in enumerate(outs) if "gets" not in err)
     every = "".join(out for out, _ in outs).splitlines()
     assert {line for line in every if line.startswith("got")} == {f"got {giver}"}
+
+
+def test_srun_at_a_terminal_goes_to_the_background_and_back(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = (
+        "echo one; read line; echo got $line; while [ ! -e go ]; do sleep 0.05; done; seq 2000;"
+        "read line || echo over; while [ ! -e on ]; do sleep 0.05; done; echo e >&2; exit 3"
+    )
+    master, slave = pty.openpty()
+    with shell.start("srun", *sh(script), stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        os.write(master, b"~~ hello ~&\n")
+        shown = read_until(master, b"got ~ hello ~&\r\n")
+        os.write(master, b"~&\n")
+        shown += read_until(master, b"--attach ")
+        assert process.wait(60) == 0
+    os.close(master)
+    job = max(map(int, cluster.jobs()))
+    assert shown.decode().splitlines()[-2:] == [
+        f"srun: StepId={job}.0 goes on in the background; its output goes to slurm-{job}.0.out,"
+        f" slurm-{job}.0.err",
+        f"srun: attach again with: srun --attach {job}.0",
+    ]
+    (shell.directory / "go").touch()
+    output, errors = (shell.directory / f"slurm-{job}.0.{one}" for one in ("out", "err"))
+    wait_until(lambda: output.read_text().endswith("over\n"), "the output in the file")
+    with shell.start("srun", "--attach", f"{job}.0", "--from-start") as attached:
+        assert attached.stdout is not None
+        assert attached.stdout.readline() == "one\n"
+        (shell.directory / "on").touch()
+        attached.communicate(timeout=60)
+    assert attached.returncode == 3
+    cluster.wait_for_state(job, "FAILED")
+    lines = [*map(str, range(1, 2_001)), "over"]
+    assert output.read_text().splitlines() == lines
+    assert errors.read_text() == "e\nsrun: error: n1: task 0: Exited with exit code 3\n"
+    assert not {*shown.decode().splitlines()} & {*lines}
+
+
+def test_terminal_of_a_step_in_the_background_can_be_had_again(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = "echo one; read line; echo got $line; read line; echo got $line"
+    master, slave = pty.openpty()
+    ends = {"stdin": slave, "stdout": slave, "stderr": slave}
+    with shell.start("srun", "--pty", *sh(script), **ends) as process:
+        read_until(master, b"one\r\n")
+        os.write(master, b"first\r~&")
+        shown = read_until(master, b"--pty")
+        assert process.wait(60) == 0
+    job = max(map(int, cluster.jobs()))
+    assert f"srun --attach {job}.0 --pty" in shown.decode()
+    words = ("srun", "--attach", f"{job}.0", "--pty", "--from-start")
+    with shell.start(*words, **ends) as process:
+        read_until(master, b"got first")
+        os.write(master, b"second\r")
+        read_until(master, b"got second")
+        assert process.wait(60) == 0
+    os.close(slave)
+    os.close(master)
+
+
+def read_until(master: int, text: bytes) -> bytes:
+    """Return what a terminal shows until the end of the line with a text."""
+    shown = b""
+    while text not in shown or not shown.endswith(b"\n"):
+        shown += os.read(master, 4_096)
+    return shown
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def test_step_prints_what_its_tasks_write(shell: Shell) -> None:
 def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
     cluster: SmallCluster, shell: Shell
 ) -> None:
+    wait_until(lambda: not cluster.busy_jobs(), "the nodes to be free")
     cluster.node.send_signal(signal.SIGSTOP)
     try:
         process = shell.start("srun", "-N", "2", "true")

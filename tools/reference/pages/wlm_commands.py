@@ -38,6 +38,9 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
   with `--from-start`. Without a number, it is the only step that runs. The first that attaches
   while no other has the input gives it; `--input-filter` is refused. For a minute after a step has
   ended, they show what no srun has written. Ctrl-C ends sattach alone, and srun forwards it.
+- `~&` at the start of a line puts an srun at a terminal into the background. Its output goes to
+  `slurm-JOB.STEP.out` and `.err` in the working directory, input of the tasks ends, and the last
+  line says how to attach again. `~~` there is a `~`.
 - Slurm's other commands, such as sreport, say that they are not there: on a host with a Slurm,
   their names would reach that one.
 - sdiag counts since the start of the controller: nothing resets its numbers. It prints N/A for what

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from fairbank.core.submission.options import options_by_flag
 from fairbank.core.submission.support import REFUSED
 from fairbank.core.submission.values import flag
 from fairbank.wlm.commands.arguments import CommandOption, print_help, print_version
-from fairbank.wlm.commands.job_options import read_words
+from fairbank.wlm.commands.job_options import SubmissionWords, read_words
 from fairbank.wlm.commands.option_errors import BadOption, print_bad_option
 
 _USAGE = {
@@ -36,14 +37,8 @@ def _run(name: str, words: Sequence[str]) -> int:
         print(f"Usage: {name} {_USAGE[name]}")
     else:
         # Help starts without the client.
-        if name == "srun" and "attach" in line.options:
-            from fairbank.wlm.commands.steps.attachment import attach_srun
-
-            return attach_srun(line)
         if name == "srun" and "batch" not in line.options:
-            from fairbank.wlm.commands.steps.srun import run_step
-
-            return run_step(line)
+            return _run_srun(line)
         if name == "salloc":
             from fairbank.wlm.commands.steps.salloc import run_salloc
 
@@ -52,6 +47,23 @@ def _run(name: str, words: Sequence[str]) -> int:
 
         return submit_job(name, line)
     return 0
+
+
+def _run_srun(line: SubmissionWords) -> int:
+    from fairbank.wlm.commands.steps.background import InBackground
+
+    try:
+        if "attach" in line.options:
+            from fairbank.wlm.commands.steps.attachment import attach_srun
+
+            return attach_srun(line)
+        from fairbank.wlm.commands.steps.srun import run_step
+
+        return run_step(line)
+    except InBackground as error:
+        for text in error.lines:
+            print(f"srun: {text}", file=sys.stderr)
+        return 0
 
 
 def _print_options(command: str) -> None:

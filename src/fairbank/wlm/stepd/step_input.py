@@ -17,7 +17,7 @@ class TaskInput:
     """Input of the tasks. Each byte is kept until all of them have taken it.
 
     Invariant: `_positions` has what each task has taken, by its descriptor, since the first byte
-    of all; `_start` is the position of the first byte that is kept. `is_over`: no more comes.
+    of all; `_start` is the position of the first byte that is kept. `_is_over`: no more comes.
     """
 
     def __init__(self, poller: Poller, on_taken: Callable[[int], None]) -> None:
@@ -27,7 +27,12 @@ class TaskInput:
         self._data = bytearray()
         self._start = 0
         self._terminal: int | None = None
-        self.is_over = False
+        self._is_over = False
+
+    @property
+    def takes_more(self) -> bool:
+        """True if input is not over. That of a terminal never is."""
+        return not self._is_over or self._terminal is not None
 
     def add_task(self, descriptor: int, *, is_terminal: bool) -> None:
         """Add a task by the descriptor to which its input is written."""
@@ -45,7 +50,7 @@ class TaskInput:
     def take(self, data: bytes) -> None:
         """Take input; none: it is over."""
         self._data += data
-        self.is_over = self.is_over or not data
+        self._is_over = self._is_over or not data
         for descriptor in list(self._positions):
             self._write(descriptor)
         self._drop()
@@ -64,7 +69,7 @@ class TaskInput:
         self._positions[descriptor] = self._start + at
         if at < len(self._data):
             self._poller.register(descriptor, lambda: self._go_on(descriptor), WRITE)
-        elif self.is_over and descriptor != self._terminal:
+        elif self._is_over and descriptor != self._terminal:
             self._close(descriptor)
         else:
             self._poller.unregister(descriptor)

@@ -218,7 +218,9 @@ class StepStreams:
             wants_input: whether it has input for the tasks. Only one srun at a time gives it.
         """
         is_first, self._was_attached = not self._readers, True
-        is_free = not (self._input.is_over or any(one.has_input for one in self._readers.values()))
+        is_free = not (
+            not self._input.takes_more or any(one.has_input for one in self._readers.values())
+        )
         reader = _Srun(connection, wants_input and is_free)
         answer = {"ranks": self._ranks, "input": reader.has_input}
         reader.unsent += json.dumps(answer).encode() + b"\n"
@@ -282,6 +284,7 @@ class StepStreams:
                     reader.written[output] = min(end, reader.positions[output])
                     self._release(output)
             case _ if frame.kind == INPUT and reader.has_input:
+                reader.has_input = bool(frame.body)  # another one may give it to a terminal
                 self._input.take(frame.body)
             case _ if frame.kind == SIGNAL and frame.number in signal.valid_signals():
                 self._send_signal(frame.number)

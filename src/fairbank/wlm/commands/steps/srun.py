@@ -22,6 +22,7 @@ from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
 from fairbank.wlm.commands.slurm_errors import print_error, print_failure
 from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
+from fairbank.wlm.commands.steps.background import InBackground
 from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
@@ -62,11 +63,15 @@ def run_step(line: SubmissionWords) -> int:
         except Revoked:
             return 1
         os.environ.update(variables)
-        code = 1
+        code, is_over = 1, True
         try:
             code = _run(controller, line, options, {**values, "jobid": number})
+        except InBackground:
+            is_over = False
+            raise
         finally:
-            complete(controller, "srun", number, code)
+            if is_over:
+                complete(controller, "srun", number, code)
         return code
 
 

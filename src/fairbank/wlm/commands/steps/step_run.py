@@ -17,6 +17,7 @@ from fairbank.core.hostlist import compress
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status
+from fairbank.wlm.commands.steps.background import Escapes, leave_terminal
 from fairbank.wlm.commands.steps.step_output import StepOutput
 from fairbank.wlm.protocol import frames
 from fairbank.wlm.protocol.frames import Frame
@@ -65,6 +66,8 @@ class StepRun:
         """Begin to follow a step. `stdin` is the descriptor with its input; None: it has none."""
         self._controller, self._step, self._output = controller, step, output
         self._stdin, self._options = stdin, options
+        is_interactive = stdin is not None and options.name == "srun" and os.isatty(stdin)
+        self._escapes = Escapes() if is_interactive else None
         self._running = {rank for node in step.nodes for rank in node.ranks}
         self._tasks = len(self._running)
         self._exits: dict[tuple[str, int], list[int]] = {}
@@ -168,12 +171,31 @@ class StepRun:
             return
         except OSError:  # a terminal that has gone
             data = b""
-        for stream in self._streams:
-            if stream.has_input and not stream.is_finished:
-                stream.send(frames.INPUT, 0, data)
+        if data and self._escapes is not None:
+            data, is_leaving = self._escapes.read(data)
+            self._send_input(data)
+            if not (is_leaving and self._leave()):
+                return
+            data = b""  # as that of /dev/null
+        self._send_input(data)
         if not data:
             self._register(self._stdin, 0, None)
             self._stdin = None
+
+    def _leave(self) -> bool:
+        """Go on in the background. Return False if that is not possible."""
+        try:
+            leave_terminal(self._step, " --pty" if self._options.has_terminal else "")
+        except OSError as error:
+            self._print(f"error: cannot go to the background: {error}")
+            return False
+        self._options = self._options._replace(has_terminal=False)
+        return True
+
+    def _send_input(self, data: bytes) -> None:
+        for stream in self._streams:
+            if stream.has_input and not stream.is_finished:
+                stream.send(frames.INPUT, 0, data)
 
     # ------------------------------------------------------------------ ends of tasks
 
