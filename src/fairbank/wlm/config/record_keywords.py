@@ -40,7 +40,7 @@ _NODES = (
     later("NodeHostname", NODES, c.HOSTS, MACHINES),
     later("Port", NODES, f.PORT, MACHINES),
     Keyword("Gres", NODES, c.GPUS, "gpus"),
-    later("MemSpecLimit", NODES, f.MEMORY, "memory limits are"),
+    later("MemSpecLimit", NODES, f.MEMORY, "memory that is kept from jobs is"),
     *without_effect(NODES, "CoreSpecCount CpuSpecList"),
 )
 
