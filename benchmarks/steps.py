@@ -49,6 +49,33 @@ TIMEFORMAT='%R %U %S'
 wc -c < stream; rm stream
 """
 
+READERS, RATE_SECONDS = 10, 3
+RATED = f"""
+import os, time
+block = b"x" * 999_999 + b"\\n"
+while not os.path.exists("go"):
+    os.write(1, b"ready\\n")
+    time.sleep(0.05)
+begun, written = time.monotonic(), 0
+while time.monotonic() < begun + {RATE_SECONDS}:
+    written += os.write(1, block)
+with open("rate", "w") as file:
+    print(written / 1e6 / {RATE_SECONDS}, file=file)
+"""
+ATTACHED = f"""
+rm -f go rate seen*
+srun -t 10 -J rated /usr/bin/python3 -S -c '{RATED}' > /dev/null 2>&1 & writer=$!
+until job=$(squeue -h -t R -n rated -o %i) && [ "$job" ]; do sleep 0.05; done
+pids=
+for i in $(seq $READERS); do sattach $job.0 > seen$i 2>&1 & pids="$pids $!"; done
+for i in $(seq $READERS); do until grep -q ready seen$i; do sleep 0.05; done; done
+[ -z "$pids" ] || kill -STOP $pids
+touch go
+wait $writer
+[ -z "$pids" ] || kill -KILL $pids
+cat rate
+"""
+
 ABOUT = (
     "The cluster of `make test-slurm` with 16 nodes, with and without Fairbank's plug-in, agent and"
     " bank; and `fairbank cluster up` with 16 virtual nodes and its bank, on the same machine. All"
@@ -90,8 +117,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                     place.turn(contender)
                 shell = _of_slurm(place) if contender else _of_cluster(cluster)
                 rounds[name].append(_round(shell, scale))
-        submission = _submission(_of_cluster(cluster), scale)
-    return [_steps_table(rounds, scale, short=short), submission]
+        shell = _of_cluster(cluster)
+        say(f"a task with {READERS} stopped readers")
+        attached = _attached(shell, scale)
+        submission = _submission(shell, scale)
+    return [_steps_table(rounds, scale, short=short), attached, submission]
 
 
 def _of_cluster(cluster: Cluster) -> Shell:
@@ -163,6 +193,23 @@ def _steps_table(rounds: Mapping[str, list[_Round]], scale: Scale, *, short: boo
     about = ABOUT.format(sruns=scale.sruns, steps=scale.steps, stream=STREAM_MB * STREAM_SECONDS)
     title = "Workload manager: steps"
     return Table(title, about, tuple(figures.values()), () if short else promises)
+
+
+def _attached(shell: Shell, scale: Scale) -> Table:
+    """Measure a task that writes as fast as it can, alone and with readers that are stopped."""
+    alone, beside = "alone", f"with {READERS} stopped `sattach`"
+    rates: dict[str, list[float]] = {alone: [], beside: []}
+    for _ in range(scale.rounds):
+        rates[alone].append(float(shell(f"READERS=0{ATTACHED}")))
+        rates[beside].append(float(shell(f"READERS={READERS}{ATTACHED}")))
+    figures = {name: Figure(name, "MB/s", tuple(values)) for name, values in rates.items()}
+    about = (
+        f"One task writes for {RATE_SECONDS} s, and srun takes it. The readers have attached to the"
+        " step before, and are stopped."
+    )
+    promise = ratio("with stopped readers / alone", figures[beside], figures[alone], 0.95)
+    title = "Workload manager: output of a step"
+    return Table(title, about, tuple(figures.values()), (promise,))
 
 
 def _submission(shell: Shell, scale: Scale) -> Table:
