@@ -30,11 +30,14 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
     try:
         process = shell.start("srun", "-N", "2", "true")
         with Controller(cluster.directory) as controller:
-            wait_until(
-                lambda: ["CONFIGURING"] in (requests.rows(controller, "jobs", ["flag"]).rows or ()),
-                "nodes for the job",
-            )
-            ((number,),) = requests.rows(controller, "jobs", ["job_id"]).rows or ()
+
+            def configured() -> list[int]:
+                # Jobs of other tests have ended, and are shown for a while.
+                rows = requests.rows(controller, "jobs", ["job_id", "flag"]).rows or ()
+                return [job for job, flag in rows if flag == "CONFIGURING"]
+
+            wait_until(configured, "nodes for the job")
+            (number,) = configured()
             early = requests.wait_for_start(controller, number, 0.6)
     finally:
         cluster.node.send_signal(signal.SIGCONT)
