@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from fairbank.wlm.stepd.processes import read_process
+from fairbank.wlm.stepd.request_socket import CONNECTIONS_MAX
 from fairbank.wlm.stepd.step import TIME_LIMIT, read_start
-from fairbank.wlm.stepd.step_daemon import CONNECTIONS_MAX
 from tests.support.conditions import wait_until
 from tests.wlm.stepd.conftest import StartStep
 from tests.wlm.stepd.steps import StartedLauncher

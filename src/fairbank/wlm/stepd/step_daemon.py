@@ -2,19 +2,15 @@
 
 It is the subreaper of the processes: those whose parents have ended become its children, also
 after two forks and setsid. So there is no process of the step left when it has no child.
-
-Requests come over the socket of the step, one JSON object a line, and each gets an answer.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import resource
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Mapping
@@ -33,6 +29,7 @@ from fairbank.wlm.stepd.processes import (
     send_signal,
     start_time,
 )
+from fairbank.wlm.stepd.request_socket import RequestSocket
 from fairbank.wlm.stepd.step import (
     FAILURE_MAX,
     LOG,
@@ -59,8 +56,6 @@ from fairbank.wlm.stepd.task import (
 )
 from fairbank.wlm.stepd.task_programs import run_epilogs
 
-REQUEST_MAX = 65_536  # bytes
-CONNECTIONS_MAX = 64
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
@@ -96,15 +91,14 @@ class StepDaemon:
     `_statuses` the wait status of the others, by rank. `_epilogs` has the ranks of those
     whose epilogs run, by the process id of these.
     `_kill_at` is None until the step is being ended; then it is the time of the next SIGKILL.
-    `_killed_at` is the time of the first one. `_connections` has the requests that are not
-    complete, by descriptor. All times are monotonic.
+    `_killed_at` is the time of the first one. All times are monotonic.
     """
 
     def __init__(self, directory: str, step: Step, listener: socket.socket) -> None:
-        self._directory, self._step, self._listener = directory, step, listener
+        self._directory, self._step = directory, step
         self._poller = Poller()
+        self._requests = RequestSocket(listener, self._poller, self._answer, self._attach)
         self._suspension = Suspension(self._processes)
-        self._connections: dict[int, tuple[socket.socket, bytes]] = {}
         self._running: dict[int, int] = {}
         self._statuses: dict[int, int] = {}
         self._epilogs: dict[int, int] = {}
@@ -319,46 +313,7 @@ class StepDaemon:
         os.close(self._failures)
         self._failures = None
         if not self._failure:
-            self._poller.register(self._listener.fileno(), self._accept)
-
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:
-            return  # the peer has closed it
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        _, uid, _ = struct.unpack("iII", credentials)
-        if uid not in (0, os.geteuid()) or len(self._connections) >= CONNECTIONS_MAX:
-            connection.close()
-            return
-        connection.setblocking(False)
-        descriptor = connection.fileno()
-        self._connections[descriptor] = connection, b""
-        self._poller.register(descriptor, lambda: self._receive(descriptor))
-
-    def _receive(self, descriptor: int) -> None:
-        connection, text = self._connections[descriptor]
-        try:
-            data = connection.recv(REQUEST_MAX)
-            *lines, rest = (text + data).split(b"\n")
-            for line in lines:
-                request = _parsed(line)
-                match request:
-                    case {"kind": "attach", "from": "start" | "end" as origin, "input": bool(one)}:
-                        # It sends no frame before it has the answer.
-                        self._poller.unregister(descriptor)
-                        del self._connections[descriptor]
-                        self._streams.attach(connection, origin, wants_input=one)
-                        return
-                connection.sendall(json.dumps(self._answer(request)).encode() + b"\n")
-        except OSError:
-            data = b""
-        if not data or len(rest) > REQUEST_MAX:
-            self._poller.unregister(descriptor)
-            connection.close()
-            del self._connections[descriptor]
-        else:
-            self._connections[descriptor] = connection, rest
+            self._requests.open()
 
     def _answer(self, request: object) -> Mapping[str, Any]:
         now = time.monotonic()
@@ -408,6 +363,9 @@ class StepDaemon:
             "cpu_seconds": _cpu_seconds(),
         }
 
+    def _attach(self, connection: socket.socket, origin: str, wants_input: bool) -> None:
+        self._streams.attach(connection, origin, wants_input=wants_input)
+
     def _signal_all(self, number: int) -> None:
         send_signal(self._processes(), number)
 
@@ -445,13 +403,6 @@ class StepDaemon:
             except OSError as error:
                 print(f"cannot store the end of the step: {error}", file=sys.stderr, flush=True)
                 time.sleep(_STORE_SECONDS)
-
-
-def _parsed(line: bytes) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _cpu_seconds() -> float:
