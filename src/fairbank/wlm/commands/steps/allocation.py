@@ -45,7 +45,7 @@ def allocate(
         raise Revoked from error
     is_quiet = "quiet" in job.options
     try:
-        started = requests.wait_for_start(controller, number, _QUIET_SECONDS)
+        started = _wait(controller, name, number, _QUIET_SECONDS)
         if not (started.environment or started.state in _ENDED):
             limit = job.options.get("immediate")
             is_pending = started.state != "CONFIGURING"
