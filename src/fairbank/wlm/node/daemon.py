@@ -73,6 +73,8 @@ async def _watch_memory(nodes: list[NodeServer]) -> None:
     """End what has made a job use more memory than it has."""
     while True:
         await asyncio.sleep(HOST_SECONDS)
+        if not any(node.has_memory_limits() for node in nodes):
+            continue
         table = process_table()
         for node in nodes:
             await node.limit_memory(table)

@@ -337,7 +337,7 @@ class NodeRun:
 
         The script may go on when a step is ended.
         """
-        limit = self._memory_limit()
+        limit = self.memory_limit()
         if not limit:
             return
         running = [self._script, *(step.process for step in self._running_steps())]
@@ -350,7 +350,7 @@ class NodeRun:
         _log.warning("%s uses %d bytes of memory, and has %d", self.run, total, limit)
         await max(used, key=used.__getitem__).end_for_memory(total, limit)
 
-    def _memory_limit(self) -> int:
+    def memory_limit(self) -> int:
         """Return the memory that it has in bytes; 0: no limit, or the kernel keeps it."""
         if self._memory is None:
             try:

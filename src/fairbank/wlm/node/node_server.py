@@ -318,6 +318,10 @@ class NodeServer:
                 return JobOfProcess(run=run.run, seconds=await run.seconds_left())
         return JobOfProcess()
 
+    def has_memory_limits(self) -> bool:
+        """Return True if a run has a limit that the kernel does not keep."""
+        return any(run.memory_limit() for run in self._runs.values())
+
     async def limit_memory(self, table: Mapping[int, Process]) -> None:
         """End what has made a run use more memory than it has."""
         for run in list(self._runs.values()):
