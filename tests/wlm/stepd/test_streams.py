@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairbank.wlm.client.step_stream import INPUT_WINDOW
+from fairbank.wlm.client.requests import StepNode
+from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream
 from fairbank.wlm.protocol.frames import (
     CREDIT,
     ERRORS,
@@ -152,6 +154,27 @@ def test_hundred_stopped_sruns_delay_no_other(start_step: StartStep) -> None:
     for one in stopped:
         one.receive_all()
         assert one.output[OUTPUT, 0] == numbered(100_000)
+
+
+def test_of_hundred_that_attach_at_once_one_gives_the_input(start_step: StartStep) -> None:
+    step = streamed(start_step, "cat")
+    node = StepNode("n1", [0], str(step.directory))
+
+    def attach(_: int) -> StepStream:
+        return StepStream(node, "start", wants_input=True, check=lambda: None)
+
+    with ThreadPoolExecutor(100) as pool:
+        streams = list(pool.map(attach, range(100)))
+    (giver,) = [one for one in streams if one.has_input]
+    giver.send(INPUT, body=b"line\n")
+    giver.send(INPUT)
+    for one in streams:
+        one.socket.setblocking(True)
+        output = b""
+        while not one.is_finished:
+            output += b"".join(frame.body for frame in one.receive() if frame.kind == OUTPUT)
+        one.close()
+        assert output == b"line\n"
 
 
 def test_input_goes_to_all_tasks_and_ends(start_step: StartStep) -> None:
