@@ -70,7 +70,7 @@ def test_answer_of_a_job_that_cannot_be_paid_has_what_is_left(cluster: LiveClust
     [
         (("run", "-A", "nobodys", "--", "true"), 4, "has no association with account 'nobodys'"),
         (("run", "-c", "5", "--", "true"), 2, "could ever run this job"),
-        (("run", "--gpus", "1", "--", "true"), 2, "--gpus is not supported"),
+        (("run", "--gpus", "1", "--", "true"), 2, "without these GPUs: 1 of any type"),
         (("log", "4000000"), 3, "there is no job 4000000"),
     ],
 )

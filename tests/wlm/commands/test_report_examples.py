@@ -32,6 +32,13 @@ def test_batch_job_of_the_report_runs_its_program_as_a_step(shell: Shell) -> Non
     assert pinged(output.read_text().splitlines()) == SIZES
 
 
+def test_arguments_of_a_batch_program_keep_their_blanks(shell: Shell) -> None:
+    code, out, err = shell.run("srun", "--batch", "-o", "out", "printf", "%s;", "a b", "c")
+    assert (code, out, err[-1].endswith(" has been submitted")) == (0, [], True)
+    output = shell.directory / "out"
+    wait_until(lambda: output.exists() and output.read_text() == "a b;c;", "the output")
+
+
 def test_interactive_job_of_the_report_shows_the_output_of_its_program(shell: Shell) -> None:
     code, out, err = shell.run("srun", "--nodes", "2", "--nprocs", "2", *MPING)
     assert (code, err) == (0, [])

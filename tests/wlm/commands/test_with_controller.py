@@ -127,14 +127,6 @@ def test_export_chooses_the_environment(
     assert (tmp_path / "out").read_text() == "2\n"
 
 
-def test_srun_batch_runs_a_program(command: RunCommand, tmp_path: Path) -> None:
-    code, out, err = command("srun", "--batch", "-o", "out", "printf", "%s;", "a b", "c")
-    assert (code, out) == (0, "")
-    assert err.endswith(" has been submitted\n")
-    wait_until((tmp_path / "out").is_file, "output")
-    wait_until(lambda: (tmp_path / "out").read_text() == "a b;c;", "output")
-
-
 def test_test_only_submits_nothing(command: RunCommand) -> None:
     code, out, err = command("sbatch", "--test-only", "--wrap", "true")
     assert (code, out) == (0, "")

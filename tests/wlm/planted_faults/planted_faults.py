@@ -177,7 +177,7 @@ CORE = (
         "second start of a run that its node has lost",
         "core",
         "core/node_messages.py",
-        "elif has_booted or job.state is JobState.RUNNING:",
+        "elif has_booted or job.state in BEGUN:",
         "elif has_booted:",
     ),
     PlantedFault(
@@ -264,8 +264,8 @@ CONTROLLER = (
         "time measured on the wall clock",
         "world",
         "core/jobs.py",
-        "return self.ended.mono - self.started.mono",
-        "return max(self.ended.wall - self.started.wall, 0)",
+        "max(end.mono - self.started.mono - self.paused_until(now), 0)",
+        "max(end.wall - self.started.wall - self.paused_until(now), 0)",
     ),
 )
 NODE = (

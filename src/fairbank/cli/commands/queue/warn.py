@@ -46,7 +46,7 @@ def _warn(context: Context, options: Namespace) -> int:
 
 COMMAND = host_command(
     "have a process of a job signalled before the time limit",
-    ("{} USR1@300", "{} TERM@60 --pid $!"),
+    ("{} USR1@300", "{} TERM@60 --pid $!     the command that the shell started last", "{} 10"),
     _add,
     _warn,
 )
