@@ -32,10 +32,24 @@ def wait_for_state(cluster: LiveCluster, job: int, state: str) -> None:
 
 
 def is_stopped(cluster: LiveCluster) -> bool:
+    """Return True if no process of a step can run.
+
+    A shell in vfork(2) is in state D until its child, which is stopped, has executed a program.
+    """
     table = process_table()
     processes = descendants([step.daemon for step in cluster.steps()], table)
     living = [process for process in processes if not process.is_zombie]
-    return bool(living) and all(process.is_stopped for process in living)
+    return bool(living) and all(
+        process.is_stopped or state_of(process.pid) == "D" for process in living
+    )
+
+
+def state_of(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return text.rpartition(")")[2].split()[0]
 
 
 def kill(cluster: LiveCluster, daemon: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import time
 from types import TracebackType
 from typing import Any
 
@@ -26,6 +27,7 @@ from fairbank.wlm.protocol.frames import (
 SOCKET = "controller.sock"
 ANSWER_SECONDS = 60.0
 _CONNECT_TIMEOUT = struct.pack("@ll", int(ANSWER_SECONDS), 0)
+_SIGNAL_SECONDS = 1.0
 _CHUNK = 256 * 1024
 
 
@@ -102,7 +104,7 @@ class Controller:
             connection = self._connect()
             connection.settimeout(seconds)
             connection.sendall(frame)
-            answer = self._receive(connection)
+            answer = self._receive(connection, seconds)
         except (OSError, FrameError) as error:
             self.close()
             raise _no_answer(self.directory, error) from error
@@ -124,15 +126,27 @@ class Controller:
             self._socket = connection
         return self._socket
 
-    def _receive(self, connection: socket.socket) -> Frame:
-        """Return the answer to the last request."""
+    def _receive(self, connection: socket.socket, seconds: float | None) -> Frame:
+        """Return the answer to the last request. Raises TimeoutError after seconds of silence."""
         decoder = FrameDecoder()
         decoder.body_max = BODY_MAX
-        while data := connection.recv(_CHUNK):
+        # Python handles a signal that comes just before a system call only after the call: none
+        # may last for ever.
+        connection.settimeout(min(_SIGNAL_SECONDS, seconds or _SIGNAL_SECONDS))
+        last = time.monotonic()
+        while True:
+            try:
+                data = connection.recv(_CHUNK)
+            except TimeoutError:
+                if seconds is not None and time.monotonic() - last >= seconds:
+                    raise
+                continue
+            if not data:
+                raise FrameError("the controller closed the connection")
+            last = time.monotonic()
             for frame in decoder.decode(data):
                 if frame.number == self._number:
                     return frame
-        raise FrameError("the controller closed the connection")
 
 
 def _content(frame: Frame) -> dict[str, Any]:
