@@ -95,9 +95,15 @@ class StreamsCampaign:
             if self.process.poll() is None:
                 self.disturb(self.random.choice(KINDS))
         with Controller(self.cluster.directory) as controller:
-            state = requests.find_step(controller, self.job, 0).state
+
+            def state() -> str:
+                return requests.find_step(controller, self.job, 0).state
+
+            # A node daemon that was killed just before reports the end after its start.
+            wait_until(lambda: state() != "RUNNING", "the end of the step", seconds=60)
+            ended = state()
             requests.change_jobs(controller, "cancel", [self.job])
-        return state
+        return ended
 
     def _wait_for(self, written: Callable[[], int], target: int) -> None:
         """Wait for some output, or the end."""
