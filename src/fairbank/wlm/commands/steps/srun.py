@@ -104,28 +104,7 @@ def _run(
             options[name] = os.devnull
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
-    has_terminal = "pty" in options
-    directory = values.get("chdir") or submission.working_directory()
-    arguments, programs = [_program(line.script or "", directory), *line.arguments], {}
-    if "multi-prog" in options:
-        own = read_programs(line.script or "", values.get("ntasks", 1))
-        programs = {
-            rank: [_program(words[0], directory), *words[1:]] for rank, words in own.items()
-        }
-        arguments = programs[0]
-    step = requests.StepToStart(
-        options=options,
-        arguments=arguments,
-        programs=programs,
-        directory=directory,
-        environment=job_environment(os.environb, options.get("export"), from_login=False),
-        umask=submission.own_umask(),
-        limits={limit: submission.soft_limit(limit) for limit in submission.LIMITS},
-        input=_input_of_tasks(files["input"]),
-        input_rank=int(files["input"]) if files["input"].isdecimal() else None,
-        terminal=terminal_size() if has_terminal else (),
-        submit_line=" ".join(("srun", *line.words)),
-    )
+    step = _requested_step(line, options, values, files["input"])
     stdin = None if step.input else _input(files["input"])
     try:
         started = _create(controller, values["jobid"], step, options, values)
@@ -136,6 +115,7 @@ def _run(
         else:
             print_failure("srun", error, f"srun: error: Unable to create step for job {job}: ")
         return 1
+    has_terminal = "pty" in options
     ranks = sum(len(node.ranks) for node in started.nodes)
     try:
         descriptors = _descriptors(files, options, started)
@@ -158,6 +138,33 @@ def _run(
     followed = StepRun(controller, started, output, stdin, behaviour)
     with RawTerminal(is_raw=has_terminal):
         return followed.follow()
+
+
+def _requested_step(
+    line: SubmissionWords, options: dict[str, str], values: Mapping[str, Any], input_file: str
+) -> requests.StepToStart:
+    """Return the step of a command line. `input_file` is the text of --input."""
+    directory = values.get("chdir") or submission.working_directory()
+    arguments, programs = [_program(line.script or "", directory), *line.arguments], {}
+    if "multi-prog" in options:
+        own = read_programs(line.script or "", values.get("ntasks", 1))
+        programs = {
+            rank: [_program(words[0], directory), *words[1:]] for rank, words in own.items()
+        }
+        arguments = programs[0]
+    return requests.StepToStart(
+        options=options,
+        arguments=arguments,
+        programs=programs,
+        directory=directory,
+        environment=job_environment(os.environb, options.get("export"), from_login=False),
+        umask=submission.own_umask(),
+        limits={limit: submission.soft_limit(limit) for limit in submission.LIMITS},
+        input=_input_of_tasks(input_file),
+        input_rank=int(input_file) if input_file.isdecimal() else None,
+        terminal=terminal_size() if "pty" in options else (),
+        submit_line=" ".join(("srun", *line.words)),
+    )
 
 
 def _create(
