@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
@@ -27,10 +28,12 @@ from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
 from fairbank.wlm.commands.steps.terminal import RawTerminal, terminal_size
-from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
+from fairbank.wlm.protocol.frames import ERRORS, OUT_OF_MEMORY_STATUS, OUTPUT
 
 BUSY_SECONDS = 0.1, 5.0
 """First and longest pause between two attempts to create a step that must wait."""
+_OUT_OF_MEMORY_CODE = 128 + OUT_OF_MEMORY_STATUS
+_REPORT_SECONDS = 10.0
 _OF_TASK = re.compile(r"%\d*[tnN]")
 _OWN_FILES = ("output", "error", "input")
 _OWN_SENTENCES = ("nodes", "tasks-of-hosts")
@@ -137,7 +140,23 @@ def _run(
     )
     followed = StepRun(controller, started, output, stdin, behaviour)
     with RawTerminal(is_raw=has_terminal):
-        return followed.follow()
+        code = followed.follow()
+    if code == _OUT_OF_MEMORY_CODE:
+        _wait_for_end(controller, started)
+    return code
+
+
+def _wait_for_end(controller: Controller, step: requests.StartedStep) -> None:
+    """Wait until the controller knows that a step has ended, since its job ends as the step did.
+
+    Return after some seconds if a node does not report it.
+    """
+    until = time.monotonic() + _REPORT_SECONDS
+    while time.monotonic() < until:
+        with suppress(Unavailable):
+            if requests.step_state(controller, step) != "RUNNING":
+                return
+        time.sleep(BUSY_SECONDS[0])
 
 
 def _requested_step(
