@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.support.conditions import wait_until
 from tests.wlm.cluster.live_cluster import LiveCluster
 
 LIMIT = 600
+PAUSE = 4.0  # seconds, more than the one that may pass between an allocation and its start
 SCRIPT = "until [ -e go ]; do echo tick >> ticks; sleep 0.02; done"
 
 
@@ -72,12 +74,14 @@ def test_time_and_charge_of_a_suspended_job_stand_still_over_kills(cluster: Live
     until = bank_run(cluster).reported.until
     cluster.change("suspend", job)
     wait_for_state(cluster, job, "SUSPENDED")
+    until_resumed = time.monotonic() + PAUSE
     wait_until(lambda: is_stopped(cluster), "a stop of all processes")
     size = ticks.stat().st_size
     for daemon in ("controller", "node", "agent", "bank"):
         kill(cluster, daemon)
         cluster.check_live()
         wait_for_state(cluster, job, "SUSPENDED")
+    wait_until(lambda: time.monotonic() >= until_resumed, "a pause of some seconds")
     assert is_stopped(cluster)
     assert ticks.stat().st_size == size
     cluster.change("resume", job)
