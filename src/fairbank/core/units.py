@@ -247,9 +247,19 @@ def show_hours(seconds: int, form: AmountFormat) -> str:
     return form.write_rounded(nearest(seconds * 10**form.places, 60 * MINUTES_IN_SU), seconds)
 
 
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """Return a number with its noun, such as `1 row` or `2,000 rows`.
+
+    Args:
+        thing: noun in the singular.
+        things: irregular plural; None adds an s.
+    """
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+
+
 def show_minutes(minutes: int) -> str:
     """Format an exact amount with its unit: `1 SU-minute`, `1,440 SU-minutes`."""
-    return f"{minutes:,} SU-minute{'' if minutes == 1 else 's'}"
+    return counted(minutes, "SU-minute")
 
 
 class ShownSums(NamedTuple):

@@ -102,16 +102,6 @@ def csv_line(cells: Iterable[str]) -> str:
     return ",".join(map(for_spreadsheet, cells))
 
 
-def counted(number: int, thing: str, things: str | None = None) -> str:
-    """Return a number with its noun, such as `1 row` or `2,000 rows`.
-
-    Args:
-        thing: noun in the singular.
-        things: irregular plural; None adds an s.
-    """
-    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
-
-
 def ordinal_ending(number: int) -> str:
     """Return `st`, `nd`, `rd` or `th`."""
     if number % 100 in (11, 12, 13):

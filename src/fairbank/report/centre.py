@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.core.units import MINUTES_IN_SU, in_permille, show_permille
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import MINUTES_IN_SU, counted, in_permille, show_permille
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, DisplayFormat, Row, Show, if_any, percent, su, text
 from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
 from fairbank.report.usage import hours, resource_names

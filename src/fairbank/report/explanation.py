@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, show_duration, show_rounded
-from fairbank.report.cells import counted, folded, ordinal_ending, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import DisplayFormat
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from fairbank.report.cells import counted, csv_line, ordinal_ending
+from fairbank.core.units import counted
+from fairbank.report.cells import csv_line, ordinal_ending
 from fairbank.report.slurm.sprio import FACTORS, FIELDS, Format, PriorityRow, WeightRow
 
 BAR = 24

@@ -17,7 +17,8 @@ from fairbank.priority.limits.usage import AssociationLimits, LimitRecord
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
-from fairbank.wlm.core.steps.step import BUSY, WlmStep
+from fairbank.wlm.core.steps.placement import BUSY
+from fairbank.wlm.core.steps.step import WlmStep
 from tests.wlm.core.world import OPERATOR, World, named
 
 A100, T4 = Gpus("a100", 2), Gpus("t4", 2)

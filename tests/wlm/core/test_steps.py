@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.steps.step import BUSY, EndedStep, StepRequest, WlmStep, lay_out
+from fairbank.wlm.core.steps.layout import lay_out
+from fairbank.wlm.core.steps.placement import BUSY
+from fairbank.wlm.core.steps.step import EndedStep, StepRequest, WlmStep
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
 
 
@@ -131,6 +133,13 @@ def test_step_that_its_job_cannot_hold_is_refused(
     assert isinstance(error, kind)
     assert (error.field, bool(error.remedy)) == (field, True)
     assert len(world.core.state.steps) == 1
+
+
+def test_refusal_says_what_the_job_has() -> None:
+    world, job = world_with_job(nodes=1, cpus=1)
+    error = world.step(job, tasks=2)
+    assert isinstance(error, Conflict)
+    assert error.message == "the step asks for 2 tasks, and its job has 1 CPU on 1 node"
 
 
 def test_only_owner_and_operators_create_and_end_steps() -> None:

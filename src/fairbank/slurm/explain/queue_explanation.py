@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairbank.cluster.accounting_job import UnreadableLine
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import JobCredit

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.arrays import parse_array
+from fairbank.core.units import counted
 from fairbank.priority.associations import AssociationKey, account_chain, own_association
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.multifactor.accrual import (
@@ -17,7 +18,6 @@ from fairbank.priority.multifactor.accrual import (
     age_scope,
     ageing_tasks,
 )
-from fairbank.report.cells import counted
 from fairbank.report.fair_share import association_name
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationFactors, QosFactors

@@ -34,7 +34,6 @@ from fairbank.wlm.stepd.step import (
     FAILURE_MAX,
     LOG,
     NO_START_STATUS,
-    TIME_LIMIT,
     Step,
     StepEnd,
     StepStart,
@@ -44,7 +43,7 @@ from fairbank.wlm.stepd.step import (
     store_end,
 )
 from fairbank.wlm.stepd.streams import StepStreams
-from fairbank.wlm.stepd.suspension import Suspension
+from fairbank.wlm.stepd.suspension import EndTime, Suspension
 from fairbank.wlm.stepd.task import (
     JOB_FAULT_CODE,
     empty_files,
@@ -160,8 +159,7 @@ class StepDaemon:
         os.close(go_read)
         os.close(failure)
         self._started = time.monotonic()
-        self._end_at = None if step.seconds is None else self._started + step.seconds
-        self._end_reason = TIME_LIMIT
+        self._end_time = EndTime(self._suspension, step.seconds, self._started)
         self._warnings = LimitWarnings(step.warning)
         self._first = first = next(iter(self._running))
         start = StepStart(boot_id(), os.getpid(), start_time(os.getpid()), first, start_time(first))
@@ -229,7 +227,7 @@ class StepDaemon:
 
     def _milliseconds(self) -> float | None:
         """Return the time until something is due, for `poll`; None: nothing is."""
-        deadline = self._deadline()
+        deadline = self._end_time.due
         times = [deadline, self._kill_at, self._streams.due(), self._suspension.due]
         times.append(self._warnings.next_at(deadline))
         due = min((at for at in times if at is not None), default=None)
@@ -240,24 +238,9 @@ class StepDaemon:
         # `poll` takes at most 24 days; the loop calls it again.
         return min(max(0.0, due - time.monotonic()), _POLL_SECONDS) * 1_000 + 1
 
-    def _deadline(self) -> float | None:
-        """Return the time at which the step is ended; None: never, or its time stands still."""
-        is_still = self._suspension.since is not None and self._end_reason == TIME_LIMIT
-        return None if is_still else self._end_at
-
-    def _clock(self, now: float) -> float:
-        """Return the time from which the time until the end counts."""
-        since = self._suspension.since
-        return now if since is None or self._end_reason != TIME_LIMIT else since
-
-    def _resume(self, now: float) -> None:
-        seconds = self._suspension.end(now)
-        if self._end_at is not None and self._end_reason == TIME_LIMIT:
-            self._end_at += seconds
-
     def _act(self, now: float) -> None:
         """Do what is due."""
-        deadline = self._deadline()
+        deadline = self._end_time.due
         for number, _, process in self._warnings.take_due(deadline, now):
             if process is None:
                 self._signal_tasks(number)
@@ -268,7 +251,7 @@ class StepDaemon:
         if self._kill_at is None and not (self._running or self._epilogs):
             self._end("", now)  # what the tasks have left behind
         elif deadline is not None and now >= deadline:
-            self._end(self._end_reason, now)
+            self._end(self._end_time.reason, now)
         elif self._kill_at is not None and now >= self._kill_at:
             send_signal(self._processes(), signal.SIGKILL)
             self._killed_at = self._killed_at or now
@@ -278,7 +261,8 @@ class StepDaemon:
     def _end(self, reason: str, now: float) -> None:
         """Ask all processes to end, and kill them after KillWait."""
         self._announce(reason)
-        self._reason, self._end_at = reason, None
+        self._reason = reason
+        self._end_time.remove()
         self._kill_at = now + self._step.kill_wait
         processes = self._processes()
         send_signal(processes, signal.SIGTERM)
@@ -297,7 +281,8 @@ class StepDaemon:
         """Kill all processes, because their job has used more bytes than it has."""
         self._errors.report_memory(used, limit)
         self._is_out_of_memory = self._is_announced = True
-        self._end_at, self._kill_at = None, time.monotonic()
+        self._end_time.remove()
+        self._kill_at = time.monotonic()
 
     # ------------------------------------------------------------------ requests
 
@@ -339,12 +324,10 @@ class StepDaemon:
                 "reason": str(reason),
             }:
                 if self._kill_at is None:
-                    self._end_reason = reason[:FAILURE_MAX]
-                    start = self._clock(now)
-                    self._end_at = None if seconds is None else start + seconds
+                    self._end_time.set(seconds, reason[:FAILURE_MAX], now)
             case {"kind": "suspend", "suspended": bool(is_suspended)}:
                 if not is_suspended:
-                    self._resume(now)
+                    self._end_time.delay(self._suspension.end(now))
                 elif self._kill_at is None:
                     self._suspension.begin(now)
             case {"kind": "over_memory", "used": int(used), "limit": int(limit)}:
@@ -358,7 +341,7 @@ class StepDaemon:
     def _state(self, now: float) -> Mapping[str, Any]:
         return {
             "script": self._first,
-            "seconds_left": None if self._end_at is None else self._end_at - self._clock(now),
+            "seconds_left": self._end_time.seconds_left(now),
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),
         }

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 
 from fairbank.wlm.stepd.processes import Process, send_signal
+from fairbank.wlm.stepd.step import TIME_LIMIT
 
 _STOP_SECONDS = 0.05, 1.0
 """First and longest pause between two looks for processes that run."""
@@ -51,3 +52,44 @@ class Suspension:
         seconds, self.since, self.due = now - self.since, None, None
         send_signal(self._processes(), signal.SIGCONT)
         return seconds
+
+
+class EndTime:
+    """Time at which a step is ended. That of its time limit stands still while it is suspended.
+
+    Invariant: `_at` is the monotonic time, as far as it was delayed; None: there is none.
+    """
+
+    def __init__(self, suspension: Suspension, seconds: float | None, now: float) -> None:
+        """`seconds` is the time limit; None: there is none."""
+        self._suspension = suspension
+        self.set(seconds, TIME_LIMIT, now)
+
+    def set(self, seconds: float | None, reason: str, now: float) -> None:
+        """End the step in so many seconds; None: never."""
+        self.reason = reason
+        self._at = None if seconds is None else self._clock(now) + seconds
+
+    def remove(self) -> None:
+        """Remove the time, because the step is being ended."""
+        self._at = None
+
+    def delay(self, seconds: float) -> None:
+        """Add the seconds of a suspension, if they do not count."""
+        if self._at is not None and self.reason == TIME_LIMIT:
+            self._at += seconds
+
+    @property
+    def due(self) -> float | None:
+        """Time at which the step is ended; None: never, or time stands still."""
+        is_still = self._suspension.since is not None and self.reason == TIME_LIMIT
+        return None if is_still else self._at
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return the time until the end; None: there is none."""
+        return None if self._at is None else self._at - self._clock(now)
+
+    def _clock(self, now: float) -> float:
+        """Return the time from which the time until the end counts."""
+        since = self._suspension.since
+        return now if since is None or self.reason != TIME_LIMIT else since

@@ -12,7 +12,8 @@ from fairbank.cli.framework.options import add_config, add_option
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import ProgressBar, add_progress
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from fairbank.cli.framework.command import Noun, host_command
 from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.cli.framework.options import add_config, add_json, add_option
 from fairbank.cli.framework.progress import ProgressBar, add_progress
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -34,8 +34,8 @@ from fairbank.cli.framework.write import (
     write,
 )
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
-from fairbank.core.units import WORTH, parse_su
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import WORTH, counted, parse_su
+from fairbank.report.cells import plain
 from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_option, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.cli.framework.selectors import find_cluster
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.columns import Column
 
 if TYPE_CHECKING:

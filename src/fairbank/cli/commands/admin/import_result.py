@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.core.ids import OVERFLOW_UID
-from fairbank.core.units import show_su
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted, show_su
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

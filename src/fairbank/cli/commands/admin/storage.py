@@ -11,7 +11,8 @@ from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_option, add_writing
 from fairbank.core import ids
 from fairbank.core.time import iso
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -12,8 +12,8 @@ from fairbank.cli.framework.options import add_accounts, add_option
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed
 from fairbank.core.time import DAY, MINUTE
-from fairbank.core.units import WORTH, in_permille, parse_su
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import WORTH, counted, in_permille, parse_su
+from fairbank.report.cells import plain
 from fairbank.report.columns import (
     Column,
     DisplayFormat,

@@ -12,7 +12,7 @@ from fairbank.cli.framework.options import add_clusters, add_option, job_ids
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import check_job_names, job_names
 from fairbank.core.errors import FairbankError, NotFound
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.columns import Amount, Column, duration, if_any, instant_of, su, text
 from fairbank.report.usage import efficiency
 

@@ -21,7 +21,7 @@ from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import show_duration
 from fairbank.core.tres import parse_memory
-from fairbank.core.units import show_su
+from fairbank.core.units import counted, show_su
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def _cluster_line(settings: WlmSettings) -> str:
     nodes, cpus = len(settings.nodes), sum(node.cpus for node in settings.nodes)
     memory = sum(node.memory or 0 for node in settings.nodes)
     size = f"{memory // 1_024} GiB" if memory >= 1_024 else f"{memory} MiB"
-    counts = f"{_count(nodes, 'node')}, {_count(cpus, 'CPU')}, {size}"
+    counts = f"{counted(nodes, 'node')}, {counted(cpus, 'CPU')}, {size}"
     line = f"cluster {settings.cluster.cluster_name} is up: {counts}"
     default = next((rules for rules in settings.partitions if rules.is_default), None)
     if default is None:
@@ -299,13 +299,9 @@ def _cluster_line(settings: WlmSettings) -> str:
     return f"{line}; partition {default.name}{limits}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _limit(seconds: int) -> str:
     days, rest = divmod(seconds, 86_400)
-    return show_duration(seconds) if rest else _count(days, "day")
+    return show_duration(seconds) if rest else counted(days, "day")
 
 
 def _bank_line(context: Context, directory: ClusterDirectory, settings: WlmSettings) -> str:

@@ -28,7 +28,7 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.picture_files import add_png, check_directory, write_pictures
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.simulations import COLUMNS, MEASURE_COLUMNS, measure_table
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairbank.core.errors import InvalidInput, list_some
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

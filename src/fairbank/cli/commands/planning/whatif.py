@@ -29,7 +29,8 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_duration, show_duration
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 from fairbank.report.simulations import WHAT_IF_COLUMNS, MeasuredPair, measure_rows, table_rows
 
 if TYPE_CHECKING:

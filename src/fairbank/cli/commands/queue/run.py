@@ -13,7 +13,8 @@ from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.options import add_option, at_least_one
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import DAY, MINUTE, parse_duration, show_duration, show_rounded
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

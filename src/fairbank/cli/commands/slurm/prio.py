@@ -19,7 +19,7 @@ from fairbank.cli.framework.host import check_users, own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import iso
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.columns import Column, DisplayFormat, text
 from fairbank.report.priorities import (
     as_data,

@@ -14,7 +14,7 @@ from fairbank.cli.framework.options import add_option, split_list
 from fairbank.cli.framework.output import Listing, caption, named_columns, show
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import MINUTE, iso, show_rounded
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.columns import (
     Column,
     DisplayFormat,

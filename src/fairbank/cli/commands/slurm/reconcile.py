@@ -14,7 +14,8 @@ from fairbank.cli.framework.options import add_clusters, add_option, add_period,
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, moment, su, text
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import check_unit, iso, parse_moment
-from fairbank.core.units import parse_su
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted, parse_su
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 from fairbank.report.fair_share import TREE_COLUMNS, csv_lines, reading_guide, tree_data, tree_rows
 from fairbank.report.share_forecast import (

@@ -21,7 +21,8 @@ from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_forms, add_option, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
-from fairbank.report.cells import counted, plain
+from fairbank.core.units import counted
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -23,7 +23,7 @@ from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.core.submission.arrays import parse_array
 from fairbank.core.time import iso
-from fairbank.report.cells import counted
+from fairbank.core.units import counted
 from fairbank.report.explanation import JobExplanation, TermsBesideJobAhead, as_data, lines
 
 if TYPE_CHECKING:

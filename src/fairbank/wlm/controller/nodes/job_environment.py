@@ -16,7 +16,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS, licenses_text
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.jobs import NodeGrant
-from fairbank.wlm.core.steps.step import task_counts
+from fairbank.wlm.core.steps.layout import task_counts
 
 _BY_OPTION = {
     "cpus-per-task": "SLURM_CPUS_PER_TASK",

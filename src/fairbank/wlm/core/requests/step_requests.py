@@ -13,7 +13,8 @@ from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.job_requests import wrong_state
 from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.steps.gpus import gpu_types
-from fairbank.wlm.core.steps.step import WlmStep, place_step
+from fairbank.wlm.core.steps.placement import place_step
+from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
 from fairbank.wlm.protocol.messages import EndStep

@@ -1,0 +1,160 @@
+"""Placement of a step: its nodes, tasks, cores and GPUs within those of its job.
+
+A step has cores of its job (W12). Steps that do not overlap never share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairbank.core.errors import Conflict, InvalidInput, Unavailable
+from fairbank.core.units import counted
+from fairbank.wlm.core.jobs import NodeGrant, RunAllocation
+from fairbank.wlm.core.steps.cores import StepCores
+from fairbank.wlm.core.steps.gpus import GpuTypes, StepGpus, too_few_gpus
+from fairbank.wlm.core.steps.layout import lay_out
+from fairbank.wlm.core.steps.step import StepGrant, StepRequest, WlmStep
+
+BUSY = "Requested nodes are busy"
+"""Slurm's sentence for a step that must wait for others."""
+
+
+def place_step(
+    request: StepRequest,
+    allocation: RunAllocation,
+    threads: int,
+    others: Sequence[WlmStep],
+    types: GpuTypes,
+) -> tuple[StepGrant, ...]:
+    """Return the tasks, cores and GPUs of a step on each of its nodes.
+
+    Args:
+        request: what it asks for.
+        allocation: what its job has.
+        threads: CPUs of a core.
+        others: the steps of the job that run.
+        types: types of the GPUs of its nodes.
+
+    Raises:
+        Unavailable: other steps have the cores or GPUs (BUSY).
+        Conflict: the job has too little.
+        InvalidInput: the job does not have the nodes or GPUs.
+    """
+    cores, gpus = StepCores(request, threads, others), StepGpus(request, types, others)
+    candidates = _candidates(request, allocation)
+    able = [grant for grant in candidates if gpus.is_able(grant)]
+    if len(able) < min(request.nodes or 1, len(candidates)):
+        raise too_few_gpus(request, candidates)
+    # Named nodes are chosen first, but the tasks follow the order of the job.
+    nodes = sorted(_choose_nodes(request, able, cores, gpus), key=allocation.grants.index)
+    tasks = request.tasks or len(nodes) * (request.tasks_per_node or 1)
+    fitting = _fitting(request, tasks, able, nodes, cores, gpus)
+    if request.nodes is None and not request.named:
+        nodes, fitting = nodes[:tasks], fitting[:tasks]
+    _check_total_gpus(request, able, nodes, gpus)
+    ranks = lay_out(request, [grant.binding.node for grant in nodes], fitting, tasks)
+    numbers = gpus.assign(nodes, [len(own) for own in ranks])
+    return tuple(
+        StepGrant(grant.binding.node, own, cores.assign(grant, len(own)), own_gpus)
+        for grant, own, own_gpus in zip(nodes, ranks, numbers, strict=True)
+        if own
+    )
+
+
+def _candidates(request: StepRequest, allocation: RunAllocation) -> list[NodeGrant]:
+    """Return the nodes of the job that a step may have, in their order."""
+    grants = list(allocation.grants)
+    known = [grant.binding.node for grant in grants]
+    missing = [name for name in (*request.named, *request.excluded) if name not in known]
+    if missing:
+        raise InvalidInput(
+            f"node {missing[0][:40]!a} is not among those of the job",
+            field="nodelist",
+            remedy=f"its nodes are {', '.join(known[:20])}",
+        )
+    if request.relative is not None:
+        if request.relative >= len(grants):
+            raise _too_few(request, request.nodes or 1, len(grants))
+        grants = grants[request.relative :]
+    grants = [grant for grant in grants if grant.binding.node not in request.excluded]
+    # Named nodes come first; with "arbitrary" or as many nodes as named ones there are no others.
+    named = [grant for grant in grants if grant.binding.node in request.named]
+    rest = [grant for grant in grants if grant.binding.node not in request.named]
+    only_named = request.named and (
+        request.distribution == "arbitrary" or request.nodes in (None, len(set(request.named)))
+    )
+    return named if only_named else [*named, *rest]
+
+
+def _choose_nodes(
+    request: StepRequest, able: Sequence[NodeGrant], cores: StepCores, gpus: StepGpus
+) -> list[NodeGrant]:
+    """Return the nodes of the step, of those that have enough GPUs for it."""
+    usable = [grant for grant in able if cores.is_usable(grant) and gpus.is_free(grant)]
+    chosen = usable[: _most_nodes(request, len(able))]
+    needed = request.nodes or 1
+    if len(chosen) < needed:
+        if needed <= len(able) and (cores.are_taken(able) or gpus.are_taken(able)):
+            raise Unavailable(BUSY, field="busy")
+        raise _too_few(request, needed, len(able) + (request.relative or 0))
+    return chosen
+
+
+def _most_nodes(request: StepRequest, available: int) -> int:
+    if request.nodes is not None:
+        return request.nodes_max or request.nodes
+    if request.tasks is not None and request.tasks_per_node is not None:
+        return -(-request.tasks // request.tasks_per_node)
+    return available
+
+
+def _fitting(
+    request: StepRequest,
+    tasks: int,
+    able: Sequence[NodeGrant],
+    nodes: Sequence[NodeGrant],
+    cores: StepCores,
+    gpus: StepGpus,
+) -> list[int]:
+    """Return how many tasks fit on each node of the step, which must hold all tasks."""
+    fitting = [gpus.most_tasks(grant, cores.most_tasks(grant)) for grant in nodes]
+    if sum(fitting) < tasks and not request.overcommit:
+        at_best = sum(
+            gpus.most_tasks(grant, cores.most_tasks(grant, whole=True), whole=True)
+            for grant in able
+        )
+        if tasks <= at_best and (cores.are_taken(able) or gpus.are_taken(able)):
+            raise Unavailable(BUSY, field="busy")
+        raise _too_many(tasks, able)
+    return fitting
+
+
+def _check_total_gpus(
+    request: StepRequest, able: Sequence[NodeGrant], nodes: Sequence[NodeGrant], gpus: StepGpus
+) -> None:
+    """Raise an error if the nodes of a step have too few GPUs for all of its tasks together."""
+    if request.total_gpus is not None and gpus.count(nodes) < request.total_gpus.number:
+        if gpus.count(able, whole=True) >= request.total_gpus.number:
+            raise Unavailable(BUSY, field="busy")
+        raise too_few_gpus(request, able)
+
+
+def _too_many(tasks: int, grants: Sequence[NodeGrant]) -> Conflict:
+    cpus = counted(sum(grant.cpus for grant in grants), "CPU")
+    nodes = counted(len(grants), "node")
+    return Conflict(
+        f"the step asks for {counted(tasks, 'task')}, and its job has {cpus} on {nodes}",
+        field="tasks",
+        remedy="ask for fewer, or use --overcommit",
+    )
+
+
+def _too_few(request: StepRequest, needed: int, count: int) -> Conflict:
+    first = request.relative
+    text = f"Only allocated {count} nodes asked for {needed}"
+    if first is not None:
+        what = "--relative and --nodes option incompatible with count of allocated nodes"
+        text = f"{what} ({first}+{needed}>{count})"
+    elif request.excluded:
+        text += "\nAre required nodes explicitly excluded?"
+    return Conflict(text, field="nodes", remedy="ask for fewer")
