@@ -318,12 +318,32 @@ def test_test_only_plans_and_stores_nothing() -> None:
     world.settle()
     before, now = dict(world.rows), world.now.wall
     answer = world.request(submission(test_only=True))
-    assert answer == (1, ExpectedStart(now, ("n0",)))
+    assert answer == (1, ExpectedStart(now, ("n0",)), "")
     assert world.rows == before
     assert not world.needs_plan
     world.run_one(cpus=4, limit=600)
     answer = world.request(submission(test_only=True))
-    assert answer == (2, ExpectedStart(now + 600, ("n0",)))
+    assert answer == (2, ExpectedStart(now + 600, ("n0",)), "")
+
+
+def test_test_only_tells_the_start_of_a_job_as_if_nothing_held_it() -> None:
+    world = World(nodes=1)
+    world.settle()
+    first, now = world.submit(held=True), world.now.wall
+    for waits, start in (
+        ({"held": True}, now),
+        ({"dependency": f"afterok:{first}"}, now),
+        ({"eligible": now + 3_600}, now + 3_600),
+    ):
+        answer = world.request(submission(test_only=True, **waits))
+        assert answer.expected == ExpectedStart(start, ("n0",))
+
+
+def test_test_only_names_the_reason_of_a_job_that_has_no_expected_start() -> None:
+    world = World(PartitionRules(name="main", is_default=True, max_seconds=300), nodes=1)
+    world.settle()
+    answer = world.request(submission(test_only=True, limit=3_600))
+    assert (answer.expected, answer.reason) == (None, "PartitionTimeLimit")
 
 
 def test_expected_start_of_a_waiting_job_is_known() -> None:

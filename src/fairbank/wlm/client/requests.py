@@ -40,10 +40,14 @@ class JobToSubmit(NamedTuple):
 
 
 class SubmissionAnswer(NamedTuple):
-    """Id of an accepted job. With --test-only: when and where it would start, None if unknown."""
+    """Id of an accepted job. With --test-only: when and where it would start.
+
+    `start` is None if that is not foreseen, and `reason` is then why the job would wait.
+    """
 
     job: int
     start: int | None = None
+    reason: str = ""
     nodes: Sequence[str] = ()
     cpus: int = 0
     partition: str = ""

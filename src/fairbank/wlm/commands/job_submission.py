@@ -32,6 +32,13 @@ from fairbank.wlm.commands.times import begin_time
 LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
 RETRY_SECONDS = 2.0
 _NEVER = "Requested node configuration is not available"
+# Slurm's sentences for reasons of jobs that do not start; all others: busy nodes.
+_NO_START = {
+    "PartitionTimeLimit": "Requested time limit is invalid (missing or exceeds some limit)",
+    "PartitionNodeLimit": _NEVER,
+    "PartitionDown": "Required partition not available (inactive or drain)",
+    "PartitionInactive": "Required partition not available (inactive or drain)",
+}
 
 
 def submit_job(name: str, line: SubmissionWords) -> int:
@@ -189,7 +196,8 @@ def soft_limit(name: str) -> int:
 def _print_start(name: str, answer: requests.SubmissionAnswer) -> int:
     """Print when and where the job would start, in Slurm's words."""
     if answer.start is None:
-        print(f"{name}: allocation failure: Requested nodes are busy", file=sys.stderr)
+        why = _NO_START.get(answer.reason, f"Requested nodes are busy ({answer.reason})")
+        print(f"allocation failure: {why}", file=sys.stderr)
         return 1
     start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(answer.start))
     print(

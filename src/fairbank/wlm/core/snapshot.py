@@ -40,14 +40,14 @@ def expected_starts(
     return starts
 
 
-def expected_start(state: CoreState, number: int, now: Moment) -> ExpectedStart | None:
-    """Return when a pending job would start if passes were made now; None: not in the window."""
+def expected_start(state: CoreState, number: int, now: Moment) -> ExpectedStart | str:
+    """Return when a pending job would start if passes were made now, or the reason why it waits."""
     snapshot = pass_snapshot(state, now)
     plan = run_passes(snapshot, state.settings.scheduling.parameters, now.wall)
     for start in plan.starts:
         if record_number(start.job.number) == number:
             return _expected(state, now.wall, start.placement)
-    return expected_starts(state, plan).get(number)
+    return expected_starts(state, plan).get(number) or plan.reason(number)
 
 
 def _expected(state: CoreState, at: int, placement: Placement) -> ExpectedStart:

@@ -165,12 +165,15 @@ class NodeRun:
 
     async def _store(self, end: RunOutcome, epilog_status: int | None) -> None:
         stored = msgspec.structs.replace(self._stored, end=end, epilog_status=epilog_status)
+        logged = ""  # a full disk lasts for hours, and needs one line
         while True:
             try:
                 self._context.store.put(stored)
                 break
             except sqlite3.Error as error:
-                _log.error("cannot store the end of %s: %s", self.run, error)
+                if str(error) != logged:
+                    logged = str(error)
+                    _log.error("cannot store the end of %s, will try again: %s", self.run, error)
                 await asyncio.sleep(STORE_SECONDS)
         self._change("finished", end=end, epilog_status=epilog_status)
 

@@ -40,8 +40,8 @@ class CommandRequest(
 
 
 class SubmitRequest(CommandRequest, frozen=True, tag="submit"):
-    """Submission. Answer: the job, and with --test-only its expected `start` and `nodes`, and the
-    `cpus` and the `partition` that it requests.
+    """Submission. Answer: the job, and with --test-only its expected `start` and `nodes`, or the
+    `reason` why it would wait, and the `cpus` and the `partition` that it requests.
 
     `options` are the long names of options with their values as written. `environment` has entries
     NAME=value, separated by NUL. `limits` are soft limits by the names of setrlimit(2) without

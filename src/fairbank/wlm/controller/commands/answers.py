@@ -155,6 +155,7 @@ class CommandAnswers:
         return {
             "job": accepted.number,
             "start": None if expected is None else expected.at,
+            "reason": accepted.reason,
             "nodes": [] if expected is None else expected.nodes,
             "cpus": body.job.wanted.cpus,
             "partition": (named or default_partition(runner.state.partitions))[0],

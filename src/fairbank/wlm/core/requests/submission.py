@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Busy, Forbidden, InvalidInput, NotFound
@@ -30,10 +31,14 @@ FIRST_PRIORITY = PRIORITY_MAX // 2
 
 
 class JobAccepted(NamedTuple):
-    """Result of a submission: the id of the job, and with --test-only its expected start."""
+    """Result of a submission: the id of the job, and with --test-only its expected start.
+
+    `reason` is why none is expected, or empty.
+    """
 
     number: int
     expected: ExpectedStart | None = None
+    reason: str = ""
 
 
 def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
@@ -71,7 +76,7 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
         request=request,
         submission=body.submission,
         tasks=() if body.array is None else body.array.numbers,
-        held_by=HeldBy.USER if body.held else None,
+        held_by=HeldBy.USER if body.held and not body.test_only else None,
         has_fixed_priority=bool(body.job.priority),
     )
     if body.dependencies is not None:
@@ -79,14 +84,30 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
             body.dependencies, job.for_dependencies(), state.index, lambda _: ()
         )
         job = msgspec.structs.replace(job, dependencies=on)
+    if body.test_only:
+        return _tested(tx, job)
     job = tx.put_job(job)
     note_association(tx, job)
     rank_jobs(tx, [job])
-    if body.test_only:  # the caller takes the changes back
-        return JobAccepted(number, expected_start(state, number, tx.now))
     test_dependencies(tx, state.jobs[number])
     tx.request_plan()
     return JobAccepted(number)
+
+
+def _tested(tx: Transition, job: WlmJob) -> JobAccepted:
+    """Return when a job would start whose hold, begin time and dependencies were over by then.
+
+    The caller takes the changes back.
+    """
+    begin = job.request.eligible
+    request = msgspec.structs.replace(job.request, eligible=tx.now.wall)
+    job = tx.put_job(msgspec.structs.replace(job, request=request, dependencies=Dependencies()))
+    note_association(tx, job)
+    rank_jobs(tx, [job])
+    expected = expected_start(tx.state, job.number, tx.now)
+    if isinstance(expected, str):
+        return JobAccepted(job.number, reason=expected)
+    return JobAccepted(job.number, expected._replace(at=max(expected.at, begin)))
 
 
 def _check_size(state: CoreState, body: SubmitJob) -> None:
