@@ -6,9 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-
-import pytest
 
 from tests.support.conditions import wait_until
 from tests.wlm.commands.test_real_cluster import printed
@@ -16,16 +13,6 @@ from tests.wlm.controller.small_cluster import SmallCluster
 
 SRUN = f"{sys.executable} -m fairbank.wlm.commands srun"
 TAKE = f"{sys.executable} -c 'import time; data = bytearray(200 << 20); time.sleep(600)'"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
-    one = SmallCluster(tmp_path_factory.mktemp("memory"))
-    one.start()
-    try:
-        yield one
-    finally:
-        one.close()
 
 
 def accounted(cluster: SmallCluster, job: str, columns: str) -> list[str]:

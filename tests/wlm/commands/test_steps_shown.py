@@ -122,3 +122,20 @@ def test_steps_are_accounted(cluster: SmallCluster) -> None:
     page = read_page(Path(cluster.directory, "metrics.sock"), "/metrics")
     assert 'fairbank_wlm_steps_ended_total{state="FAILED"} 1.0\n' in page
     assert "DerivedExitCode=3:0" in printed(cluster, "scontrol", "-d", "show", "job", "1")
+
+
+def test_usage_of_a_step_that_ends_with_its_job_is_accounted(cluster: SmallCluster) -> None:
+    take = f"{sys.executable} -c 'data = bytearray(60 << 20); print(1, flush=True); input()'"
+    script = f"#!/bin/bash\n{SRUN} -o taken {take} < <(sleep 600) &\nwhile [ ! -s taken ]\n"
+    script += "do sleep 0.1\ndone\n"
+    (cluster.directory / "end.sh").write_text(script)
+    job = printed(cluster, "sbatch", "--parsable", "-w", "n2", "end.sh").strip()
+    cluster.wait_for_state(job, "COMPLETED")
+    wait_until(lambda: job not in cluster.busy_jobs(), "the end of its processes")
+    columns = "jobid,state,maxrss,totalcpu"
+    rows = printed(cluster, "sacct", "-nPj", job, "--noconvert", "-o", columns).splitlines()
+    name, state, memory, seconds = rows[-1].split("|")
+    assert (name, state) == (f"{job}.0", "CANCELLED")
+    assert int(memory) > 60 << 20
+    assert seconds != "00:00:00"
+    assert "Memory Utilized: 0.00 MB" not in printed(cluster, "seff", job)

@@ -17,16 +17,6 @@ from tests.wlm.commands.test_real_cluster import printed
 from tests.wlm.controller.small_cluster import SmallCluster
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
-    one = SmallCluster(tmp_path_factory.mktemp("suspended"))
-    one.start()
-    try:
-        yield one
-    finally:
-        one.close()
-
-
 @pytest.fixture
 def job(cluster: SmallCluster) -> Iterator[str]:
     """Return a job that is suspended."""

@@ -26,13 +26,14 @@ from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.state_store import CommitData, RunFilter, StateStore, digest
 from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import SetTimer, StoredRow
-from fairbank.wlm.core.events import NodeRegistered, TimerFired, TimerKind, UpdateNode
+from fairbank.wlm.core.events import CancelJob, NodeRegistered, TimerFired, TimerKind, UpdateNode
 from fairbank.wlm.core.settings import AccountingSettings, BankLink, WlmSettings
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
+from fairbank.wlm.core.steps.step import StepUsage, WlmStep
+from fairbank.wlm.protocol.messages import RunOutcome, RunUsage, StoredUsage
 from tests.support.conditions import wait_until
 from tests.wlm.config.files import MACHINE_TOML
-from tests.wlm.core.world import ALICE, OPERATOR, World, submission
+from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
 
 
 def test_clock_for_limits_goes_on_over_a_boot() -> None:
@@ -140,6 +141,29 @@ def test_accounting_is_found_by_job_array_and_end(tmp_path: Path) -> None:
     assert jobs(RunFilter(after=2)) == [one]
     read = [to_builtins(run.outcome) for run in store.ended_runs(RunFilter())]
     assert read == [None, None, to_builtins(outcome)]
+    store.close()
+
+
+def test_usage_that_comes_after_the_record_of_a_step_counts_once(tmp_path: Path) -> None:
+    world = World()
+    job = world.run_one(nodes=2, cpus=4)
+    step = world.step(job)
+    assert isinstance(step, WlmStep)
+    world.end_step(step, "n0", usage=RunUsage(cpu_seconds=1, resident_max_kib=5))
+    world.request(CancelJob(named(job)))
+    late = [
+        StepUsage(step.key, node, StoredUsage(cpu_seconds=2, resident_max_kib=4))
+        for node in ("n0", "n1")  # the first one repeats what the record has
+    ]
+    store, clock = StateStore(tmp_path / "state.sqlite"), ControllerClock(None).reading()
+    rows = [
+        *(StoredRow("ended_steps", key, record) for key, record in world.ended_steps.items()),
+        *(StoredRow("step_usages", f"{one.step}.{one.node}", one) for one in late * 2),
+    ]
+    store.write(CommitData(rows, {}, {}), clock)
+    (record,) = store.ended_steps([step.run])
+    assert (record.step.usage.cpu_seconds, record.step.usage.resident_max_kib) == (3, 5)
+    assert list(store.rows()) == []
     store.close()
 
 

@@ -12,7 +12,8 @@ from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInpu
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.steps.layout import lay_out
 from fairbank.wlm.core.steps.placement import BUSY
-from fairbank.wlm.core.steps.step import EndedStep, StepRequest, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, StepRequest, StepUsage, WlmStep
+from fairbank.wlm.protocol.messages import RunUsage, StoredUsage
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
 
 
@@ -195,6 +196,20 @@ def test_steps_end_with_their_job() -> None:
     assert (record.state, record.step.status) == ("CANCELLED", 15)
     world.clear(job)
     assert world.core.state.steps == {}
+
+
+def test_usage_of_a_step_that_ends_with_its_job_is_recorded_when_its_nodes_report_it() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    world.end_step(step, "n0", usage=RunUsage(cpu_seconds=1))
+    world.request(ev.CancelJob(named(job)))
+    record = ended(world, step)
+    assert (record.step.left, record.step.usage.cpu_seconds) == (("n1",), 1)
+    world.end_step(step, "n1", usage=RunUsage(cpu_seconds=2, resident_max_kib=9))
+    assert world.step_usages == [
+        StepUsage(step.key, "n1", StoredUsage(cpu_seconds=2, resident_max_kib=9))
+    ]
+    assert world.nodes["n1"].steps == {}  # forgotten
 
 
 def test_job_without_a_script_ends_when_srun_says_so() -> None:

@@ -60,10 +60,12 @@ from fairbank.wlm.protocol.messages import (
     RunOutcome,
     RunState,
     RunStatus,
+    RunUsage,
     StepStatus,
     SuspendRun,
 )
 
+NO_USAGE = RunUsage()
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
 STATES: dict[Stage, RunState] = {
@@ -134,9 +136,11 @@ class ModelNode:
                 if self.runs.get(identity) == "cleared":
                     del self.runs[identity]
 
-    def end_step(self, run: Run, number: int, status: int) -> ev.StepChanged:
+    def end_step(
+        self, run: Run, number: int, status: int, usage: RunUsage = NO_USAGE
+    ) -> ev.StepChanged:
         """End a step, and return the message about it."""
-        end = RunOutcome(cause="exit", status=status, ended=0.0)
+        end = RunOutcome(cause="exit", status=status, ended=0.0, usage=usage)
         self.steps[run, number] = seen = StepStatus(run=run, step=number, end=end)
         return ev.StepChanged(self.resources.name, seen)
 
@@ -170,6 +174,7 @@ class World:
         self.rows: dict[tuple[Table, str], bytes] = {}
         self.accounting: dict[str, EndedRun] = {}
         self.ended_steps: dict[str, EndedStep] = {}
+        self.step_usages: list[object] = []
         self.accepted: set[int] = set()
         self.prologs: list[AgentMessage] = []
         self.received: list[int] = []
@@ -216,9 +221,11 @@ class World:
         """Create a step of a job, and return it or the error. Fields are those of its request."""
         return self.request(ev.CreateStep(job, StepRequest(**fields), LAUNCH), caller)
 
-    def end_step(self, step: WlmStep, node: str, status: int = 0) -> None:
+    def end_step(
+        self, step: WlmStep, node: str, status: int = 0, usage: RunUsage = NO_USAGE
+    ) -> None:
         """End the tasks of a step on a node."""
-        self.event(self.nodes[node].end_step(step.run, step.number, status))
+        self.event(self.nodes[node].end_step(step.run, step.number, status, usage))
 
     def restart(self) -> None:
         """Kill the controller, and start it from its state file."""
@@ -385,6 +392,8 @@ class World:
                 assert isinstance(value, EndedStep)
                 assert key not in self.ended_steps, f"step {key} is recorded twice"
                 self.ended_steps[key] = value
+            elif table == "step_usages":
+                self.step_usages.append(value)
             elif value is None:
                 del self.rows[table, key]
             else:

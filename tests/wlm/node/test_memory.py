@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.wlm.node.control_group import group_prefix
-from fairbank.wlm.node.memory_group import MemoryGroups, create_step_group
+from fairbank.wlm.node.memory_group import (
+    create_step_group,
+    limit_of,
+    memory_groups,
+    memory_version,
+)
 from fairbank.wlm.node.orphans import run_memory_group
 from fairbank.wlm.node.usage import proportional_bytes, resident_bytes
 from fairbank.wlm.protocol.frames import ERRORS, OUT_OF_MEMORY_STATUS
@@ -129,12 +133,11 @@ def test_groups_of_version_2_have_limits_and_leaves(tmp_path: Path) -> None:
     parent.mkdir()
     (parent / "cgroup.controllers").write_text("cpu memory\n")
     (parent / "cgroup.subtree_control").write_text("memory\n")
-    groups = MemoryGroups(tmp_path, [tmp_path / "missing", parent])
-    assert groups.version == 2
-    made = parent / f"{group_prefix(tmp_path)}.1"
-    made.mkdir()
-    (made / "memory.swap.max").touch()
-    run = Path(groups.create("1", 100 << 20))
+    groups = memory_groups(tmp_path, [tmp_path / "missing", parent])
+    assert memory_version(groups) == 2
+    run = Path(groups.create("1"))
+    (run / "memory.swap.max").touch()
+    assert groups.create("1", limit_of(100 << 20)) == str(run)
     assert (run / "memory.max").read_text() == str(100 << 20)
     assert (run / "memory.swap.max").read_text() == "0"
     assert (run / "cgroup.subtree_control").read_text() == "+memory"
@@ -147,8 +150,9 @@ def test_groups_of_version_2_have_limits_and_leaves(tmp_path: Path) -> None:
 
 def test_parent_that_cannot_limit_memory_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpu\n")
-    assert MemoryGroups(tmp_path, [tmp_path]).version == 0
-    assert MemoryGroups(tmp_path, []).create("1", 1) == ""
+    groups = memory_groups(tmp_path, [tmp_path])
+    assert memory_version(groups) == 0
+    assert groups.create("1", limit_of(1)) == ""
 
 
 def test_memory_that_processes_share_counts_once() -> None:

@@ -28,7 +28,7 @@ from fairbank.wlm.core.accounts import BankAccount
 from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
 from fairbank.wlm.core.state import RECORDS, NodeStatus
-from fairbank.wlm.core.steps.step import EndedStep, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
 from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
 
 STATE_FILE = "state.sqlite"
@@ -37,6 +37,7 @@ ROW_TYPES: Mapping[Table, Any] = {
     "runs": EndedRun,
     "steps": WlmStep,
     "ended_steps": EndedStep,
+    "step_usages": StepUsage,
     "nodes": NodeStatus,
     "partitions": PartitionRules,
     "reservations": Reservation,
@@ -60,9 +61,13 @@ _STEPS = """
         WITHOUT ROWID;
     CREATE INDEX steps_by_run ON ended_steps (run)
 """
+_STEP_USAGES = """
+    CREATE TABLE step_usages (step TEXT, node TEXT, usage BLOB NOT NULL, PRIMARY KEY (step, node))
+        WITHOUT ROWID
+"""
 _FORMAT = StateFormat(
     application_id=0x46624354,  # "FbCT"
-    version=3,
+    version=4,
     schema=f"""
         CREATE TABLE rows (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))
             WITHOUT ROWID;
@@ -75,20 +80,22 @@ _FORMAT = StateFormat(
         CREATE TABLE contents (digest TEXT PRIMARY KEY, stored INTEGER NOT NULL,
             content BLOB NOT NULL);
         CREATE TABLE clock (id INTEGER PRIMARY KEY, boot TEXT, since_boot INTEGER, mono INTEGER);
-        {_STEPS}
+        {_STEPS};
+        {_STEP_USAGES}
     """,
     article="a",
     noun="state file",
     owner="controller",
     setting="state_save_location",
     recovery="the jobs and the accounting in it are lost then",
-    migrations={1: _RENAME_LICENSES, 2: _STEPS},
+    migrations={1: _RENAME_LICENSES, 2: _STEPS, 3: _STEP_USAGES},
 )
 _PUT = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
 _DELETE = "DELETE FROM rows WHERE kind = ? AND key = ?"
 # A commit that failed may have reached the disk: its repetition must not fail for ever.
 _PUT_RUN = "INSERT OR IGNORE INTO runs (run, job, array, ended, record) VALUES (?, ?, ?, ?, ?)"
 _PUT_STEP = "INSERT OR IGNORE INTO ended_steps VALUES (?, ?, ?)"
+_PUT_STEP_USAGE = "INSERT OR IGNORE INTO step_usages VALUES (?, ?, ?)"
 _PUT_OUTCOME = "INSERT OR REPLACE INTO outcomes VALUES (?, ?)"
 _PUT_CONTENT = "INSERT OR REPLACE INTO contents VALUES (?, ?, ?)"
 _PUT_CLOCK = "INSERT OR REPLACE INTO clock VALUES (0, ?, ?, ?)"
@@ -98,7 +105,7 @@ _RUNS_OF_JOBS = """SELECT number, record, outcome FROM runs LEFT JOIN outcomes U
     WHERE number > ?1 AND ended >= ?2 AND (job IN (SELECT value FROM json_each(?4))
     OR array IN (SELECT value FROM json_each(?4))) ORDER BY number LIMIT ?3"""
 _RECORDED = "SELECT run FROM runs WHERE job IN (SELECT value FROM json_each(?))"
-_STEPS_OF_RUNS = """SELECT record FROM ended_steps
+_STEPS_OF_RUNS = """SELECT record, node, usage FROM ended_steps LEFT JOIN step_usages USING (step)
     WHERE run IN (SELECT value FROM json_each(?)) ORDER BY run, step"""
 _DONE = ("jobs", "messages", "steps")
 """Tables whose rows are deleted when they are of no use any more."""
@@ -197,10 +204,14 @@ class StateStore:
         ]
 
     def ended_steps(self, runs: Collection[Run]) -> list[EndedStep]:
-        """Return the accounting records of the steps of some runs."""
-        keys = json.dumps([str(run) for run in runs])
-        rows = self._file.query(_STEPS_OF_RUNS, (keys,))
-        return [self._decode(record, EndedStep) for (record,) in rows]
+        """Return the accounting records of the steps of some runs, with all usage so far."""
+        keys, ended = json.dumps([str(run) for run in runs]), dict[str, EndedStep]()
+        for record, node, usage in self._file.query(_STEPS_OF_RUNS, (keys,)):
+            one = self._decode(record, EndedStep)
+            one = ended.setdefault(one.step.key, one)
+            if node in one.step.left:
+                ended[one.step.key] = one.with_usage(self._decode(usage, StepUsage).usage)
+        return [*ended.values()]
 
     def recorded_runs(self, jobs: Collection[int]) -> set[str]:
         """Return the runs of some jobs that have an accounting record."""
@@ -213,6 +224,7 @@ class StateStore:
         deleted = [key for key, value in last.items() if value is None]
         runs = [_run_row(row.value) for row in changes.rows if row.table == "runs"]
         steps = [_step_row(row.value) for row in changes.rows if row.table == "ended_steps"]
+        usages = [_usage_row(row.value) for row in changes.rows if row.table == "step_usages"]
         outcomes = [(str(run), _encode(outcome)) for run, outcome in changes.outcomes.items()]
         now = int(time.time())
         contents = [(key, now, content) for key, content in changes.contents.items()]
@@ -223,12 +235,15 @@ class StateStore:
                     SqlStatement(_PUT, put),
                     SqlStatement(_PUT_RUN, runs),
                     SqlStatement(_PUT_STEP, steps),
+                    SqlStatement(_PUT_STEP_USAGE, usages),
                     SqlStatement(_PUT_OUTCOME, outcomes),
                     SqlStatement(_PUT_CONTENT, contents),
                     SqlStatement(_PUT_CLOCK, [clock]),
                 ],
                 sum(
-                    len(row[-1]) for rows in (put, runs, steps, outcomes, contents) for row in rows
+                    len(row[-1])
+                    for rows in (put, runs, steps, usages, outcomes, contents)
+                    for row in rows
                 ),
                 lambda: _deletions([key for key in deleted if key[0] in _DONE]),
             )
@@ -267,6 +282,10 @@ def _run_row(record: Any) -> tuple[str, int, int | None, int, bytes]:
 
 def _step_row(record: Any) -> tuple[str, str, bytes]:
     return record.step.key, str(record.step.run), _encode(record)
+
+
+def _usage_row(late: Any) -> tuple[str, str, bytes]:
+    return late.step, late.node, _encode(late)
 
 
 def _deletions(keys: Sequence[tuple[str, str]]) -> Iterator[SqlStatement]:

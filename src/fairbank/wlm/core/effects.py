@@ -26,6 +26,7 @@ Table = Literal[
     "runs",
     "steps",
     "ended_steps",
+    "step_usages",
     "nodes",
     "partitions",
     "reservations",
@@ -42,7 +43,8 @@ LogLevel = Literal["info", "warning", "error"]
 class StoredRow(NamedTuple):
     """Row of the state file. `value` None: the row is deleted.
 
-    Rows of `runs` and `ended_steps` are accounting records, which the core does not read again.
+    Rows of `runs`, `ended_steps` and `step_usages` are accounting records, which the core does not
+    read again.
     """
 
     table: Table

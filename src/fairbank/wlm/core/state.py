@@ -27,7 +27,7 @@ from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.steps.step import WlmStep
 
-RECORDS: frozenset[Table] = frozenset({"runs", "ended_steps"})
+RECORDS: frozenset[Table] = frozenset({"runs", "ended_steps", "step_usages"})
 """Tables of accounting records, which the core only writes."""
 SubmissionKey = tuple[str, str, str, str]
 """Account, user, QOS and first partition of jobs."""

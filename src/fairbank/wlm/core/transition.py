@@ -26,7 +26,7 @@ from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.job_states import JobEvent, next_state
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CHANGE, CoreState, NodeStatus
-from fairbank.wlm.core.steps.step import EndedStep
+from fairbank.wlm.core.steps.step import EndedStep, StepUsage
 
 _ONLY_IN_TIME = (TimerKind.BEGIN, TimerKind.WARNING)
 """Timers that are of no use when their time is over."""
@@ -118,6 +118,10 @@ class Transition:
     def record_step(self, ended: EndedStep) -> None:
         """Add the accounting record of a step."""
         self._records.append(StoredRow("ended_steps", ended.step.key, ended))
+
+    def record_usage(self, late: StepUsage) -> None:
+        """Add the usage of a node to the accounting record of a step."""
+        self._records.append(StoredRow("step_usages", f"{late.step}.{late.node}", late))
 
     # --- effects
 

@@ -1,17 +1,20 @@
 """Control groups of runs: the kernel's list of the processes of a run, whatever they do.
 
-The groups limit nothing. They are made in the group of the node daemon, in the hierarchy of version
-2 or in one of version 1, if the daemon may do so.
+They are made in the group of the node daemon, in the hierarchy of version 2 or in one of version 1,
+if the daemon may do so. By themselves they limit nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from fairbank.core.os_errors import translate_os_error
+
+SetGroup = Callable[[Path], None]
+"""Function that writes what is needed into the files of a new group."""
 
 PROCESSES = "cgroup.procs"
 # Hierarchies of version 1 in which a new group limits nothing and needs no setting.
@@ -19,45 +22,62 @@ _VERSION_1 = ("pids", "freezer")
 
 
 class ControlGroups:
-    """Control groups of the runs on one node. Without a parent group, no run has one."""
+    """Control groups of the runs on one node, below that of the node daemon.
 
-    def __init__(self, spool: Path, *, allowed: bool) -> None:
-        """Find the parent group.
+    Without a parent group, no run has one.
+    """
+
+    def __init__(self, spool: Path, parents: Iterable[Path], trial: SetGroup) -> None:
+        """Find the first parent group that can be used.
 
         Args:
             spool: spool directory of the node. Its number makes the names of the groups unique.
-            allowed: False: no groups are made.
+            parents: groups of this process, such as `own_groups` returns.
+            trial: sets what is needed in a new group. Raises OSError if that is not possible.
         """
-        self._prefix = group_prefix(spool)
-        usable = (parent for parent in _own_groups() if allowed and self._is_usable(parent))
+        status = spool.stat()
+        self._prefix = f"fairbank.{status.st_dev:x}.{status.st_ino:x}"
+        usable = (parent for parent in parents if self._is_usable(parent, trial))
         self.parent = next(usable, None)
 
-    def _is_usable(self, parent: Path) -> bool:
-        """Return True if this process can make groups there, and move its children into them."""
-        trial = parent / self._prefix
+    def _is_usable(self, parent: Path, trial: SetGroup) -> bool:
+        path = parent / f"{self._prefix}.trial"
         try:
-            trial.mkdir()
-            trial.rmdir()
+            path.mkdir(exist_ok=True)
+            trial(path)
         except OSError:
             return False
-        return os.access(parent / PROCESSES, os.W_OK)
+        else:
+            return True
+        finally:
+            remove_group(str(path))
 
-    def create(self, name: str) -> str:
-        """Return the directory of a new group; empty if there are none. Raises FairbankError."""
+    def create(self, name: str, setting: SetGroup | None = None) -> str:
+        """Return the directory of a new group; empty if there are none.
+
+        Args:
+            name: name of the run.
+            setting: sets what is needed in the group.
+
+        Raises:
+            FairbankError: the group cannot be made or set.
+        """
         if self.parent is None:
             return ""
         path = self.parent / f"{self._prefix}.{name}"
         try:
             path.mkdir(exist_ok=True)
+            if setting is not None:
+                setting(path)
         except OSError as error:
             raise translate_os_error(error, f"cannot create the control group {path}") from error
         return str(path)
 
 
-def group_prefix(spool: Path) -> str:
-    """Return the beginning of the names of the groups of a node, by its spool directory."""
-    status = spool.stat()
-    return f"fairbank.{status.st_dev:x}.{status.st_ino:x}"
+def check_processes(group: Path) -> None:
+    """Raise OSError if this process cannot move its children into a new group."""
+    with open(group.parent / PROCESSES, "ab"):
+        pass
 
 
 def group_processes(group: str) -> list[int]:
@@ -74,13 +94,14 @@ def remove_group(group: str) -> None:
         Path(group).rmdir()
 
 
-def _own_groups() -> Iterator[Path]:
-    """Yield the directories of the groups that this process is in, that of version 2 first."""
-    groups = (own_group(controllers) for controllers in ("", *_VERSION_1))
-    return filter(None, groups)
+def own_groups(*controllers: str) -> Iterator[Path]:
+    """Yield the directories of the groups that this process is in, in the hierarchies of these
+    controllers; of none: that of version 2, and those that limit nothing.
+    """
+    return filter(None, map(_own_group, controllers or ("", *_VERSION_1)))
 
 
-def own_group(controller: str) -> Path | None:
+def _own_group(controller: str) -> Path | None:
     """Return the directory of the group of this process in the hierarchy of a controller.
 
     None if it is not mounted, or has others besides; empty: that of version 2.

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.node.control_group import group_prefix, own_group, remove_group
+from fairbank.wlm.node.control_group import ControlGroups, SetGroup, own_groups, remove_group
 
 SCRIPT_GROUP = "batch"
 """Name of the group of a batch script."""
@@ -30,70 +30,44 @@ _LIMIT, _SWAP = "memory.max", "memory.swap.max"
 _LIMIT_1, _WITH_SWAP_1 = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
 
 
-class MemoryGroups:
-    """Groups of the runs on one node, below that of the node daemon. Without a parent there are
-    none.
+def memory_groups(spool: Path, parents: Iterable[Path]) -> ControlGroups:
+    """Return the groups below the first of some parents in which memory can be limited.
+
+    Args:
+        spool: spool directory of the node.
+        parents: directories of groups, such as `host_parents` returns.
     """
-
-    def __init__(self, spool: Path, parents: Iterable[Path]) -> None:
-        """Find the first parent that can be used.
-
-        Args:
-            spool: spool directory of the node.
-            parents: directories of groups.
-        """
-        self._prefix = group_prefix(spool)
-        self._parent = next(filter(self._is_usable, parents), None)
-
-    @property
-    def version(self) -> int:
-        """Version of the groups; 0: there are none."""
-        if self._parent is None:
-            return 0
-        return 2 if _is_unified(self._parent) else 1
-
-    def _is_usable(self, parent: Path) -> bool:
-        """Return True if this process can limit groups there."""
-        trial = parent / f"{self._prefix}.trial"
-        try:
-            if _is_unified(parent) and "memory" not in (parent / _SUBTREE).read_text().split():
-                # The kernel refuses it if the group has processes of its own.
-                (parent / _SUBTREE).write_text("+memory")
-            trial.mkdir(exist_ok=True)
-            _set_limit(trial, 1 << 30, is_unified=_is_unified(parent))
-        except OSError:
-            return False
-        else:
-            return True
-        finally:
-            remove_group(str(trial))
-
-    def create(self, name: str, limit: int) -> str:
-        """Return the directory of the group of a run; empty if there are none.
-
-        Args:
-            name: name of the run.
-            limit: bytes.
-
-        Raises:
-            FairbankError: the group cannot be made.
-        """
-        if self._parent is None:
-            return ""
-        path = self._parent / f"{self._prefix}.{name}"
-        try:
-            path.mkdir(exist_ok=True)
-            _set_limit(path, limit, is_unified=self.version == 2)
-            if self.version == 2:
-                (path / _SUBTREE).write_text("+memory")
-        except OSError as error:
-            raise translate_os_error(error, f"cannot limit the memory of {path}") from error
-        return str(path)
+    return ControlGroups(spool, parents, _try_limit)
 
 
-def host_parents() -> list[Path]:
+def host_parents() -> Iterable[Path]:
     """Return the groups of this process in which groups with limits may be possible."""
-    return [path for path in map(own_group, ("", "memory")) if path is not None]
+    return own_groups("", "memory")
+
+
+def memory_version(groups: ControlGroups) -> int:
+    """Return the version of the groups that limit memory; 0: there are none."""
+    if groups.parent is None:
+        return 0
+    return 2 if _is_unified(groups.parent) else 1
+
+
+def _try_limit(group: Path) -> None:
+    subtree = group.parent / _SUBTREE
+    if _is_unified(group.parent) and "memory" not in subtree.read_text().split():
+        subtree.write_text("+memory")  # the kernel refuses it if the parent has processes
+    _set_limit(group, 1 << 30)
+
+
+def limit_of(size: int) -> SetGroup:
+    """Return the setting of a group of a run that may have so many bytes."""
+
+    def limit(group: Path) -> None:
+        _set_limit(group, size)
+        if _is_unified(group.parent):
+            (group / _SUBTREE).write_text("+memory")
+
+    return limit
 
 
 def create_step_group(run_group: str, step: str) -> str:
@@ -111,9 +85,9 @@ def create_step_group(run_group: str, step: str) -> str:
     return str(path)
 
 
-def is_limit_kept(groups: MemoryGroups) -> bool:
+def is_limit_kept(groups: ControlGroups) -> bool:
     """Try a process above its limit. Return True if the kernel kills it. Raises FairbankError."""
-    group = groups.create("doctor", _TRIAL_BYTES)
+    group = groups.create("doctor", limit_of(_TRIAL_BYTES))
     try:
         command = [sys.executable, "-I", "-c", _TRIAL, create_step_group(group, SCRIPT_GROUP)]
         return subprocess.run(command, check=False).returncode == -signal.SIGKILL
@@ -135,9 +109,9 @@ def _is_unified(group: Path) -> bool:
     return (group / "cgroup.controllers").exists()
 
 
-def _set_limit(group: Path, limit: int, *, is_unified: bool) -> None:
+def _set_limit(group: Path, limit: int) -> None:
     """Set the limit of a group in bytes. What is swapped out counts, where the kernel counts it."""
-    if is_unified:
+    if _is_unified(group.parent):
         (group / _LIMIT).write_text(f"{limit}")
         if (group / _SWAP).exists():
             (group / _SWAP).write_text("0")

@@ -18,16 +18,18 @@ from fairbank.rest.auth.peers import is_own_user
 from fairbank.rest.server.log import set_debug_level
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.statefile.local_disk import check_local_disk
-from fairbank.wlm.node.control_group import ControlGroups, remove_group
-from fairbank.wlm.node.devices.device_group import DeviceGroups
+from fairbank.wlm.node.control_group import ControlGroups, check_processes, own_groups, remove_group
+from fairbank.wlm.node.devices.device_group import denial, device_groups
 from fairbank.wlm.node.devices.gpus import HostGpus
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.memory_group import (
     SCRIPT_GROUP,
-    MemoryGroups,
     create_step_group,
     host_parents,
+    limit_of,
+    memory_groups,
+    memory_version,
     remove_run_group,
 )
 from fairbank.wlm.node.node_run import NodeContext, NodeRun, StartTask
@@ -98,10 +100,11 @@ class NodeServer:
             task_epilog=settings.task_epilog,
         )
         store = RunStore(spool)
-        self._groups = ControlGroups(spool, allowed=settings.control_groups)
+        parents = own_groups() if settings.control_groups else ()
+        self._groups = ControlGroups(spool, parents, check_processes)
         may_limit = settings.control_groups and settings.over_memory_kill
-        self._memory = MemoryGroups(spool, host_parents() if may_limit else ())
-        self._devices = DeviceGroups(
+        self._memory = memory_groups(spool, host_parents() if may_limit else ())
+        self._devices = device_groups(
             spool, allowed=settings.control_groups and host.has_devices(hosted.name)
         )
         self._context = NodeContext(
@@ -170,7 +173,7 @@ class NodeServer:
             started=self._started,
             boot_id=self._context.boot_id,
             control_groups=self._groups.parent is not None,
-            device_groups=self._devices.are_controlled,
+            device_groups=self._devices.parent is not None,
             memory_limits=self._memory_limits,
             gpus=self._host.present(self._hosted.name),
             runs=tuple(run.status for run in self._runs.values()),
@@ -184,7 +187,7 @@ class NodeServer:
         """Words for the way in which jobs are held to their memory; empty: they are not."""
         if not self._context.settings.over_memory_kill:
             return ""
-        version = self._memory.version
+        version = memory_version(self._memory)
         return f"control groups of version {version}" if version else "samples"
 
     def _resources(self, host: HostState) -> tuple[int, int, int, tuple[str, ...]]:
@@ -272,11 +275,13 @@ class NodeServer:
         group = devices = memory = ""
         try:
             if start.memory:
-                memory = self._memory.create(name, start.memory << 20)
+                memory = self._memory.create(name, limit_of(start.memory << 20))
             of_script = create_step_group(memory, SCRIPT_GROUP)
             # In version 2 a process is in one group.
-            group = of_script if self._memory.version == 2 and memory else self._groups.create(name)
-            devices = self._devices.create(name, self._host.hidden_files(self._gpus, start.gpus))
+            is_unified = memory_version(self._memory) == 2
+            group = of_script if is_unified and memory else self._groups.create(name)
+            hidden = self._host.hidden_files(self._gpus, start.gpus)
+            devices = self._devices.create(name, denial(hidden))
             context.directories.create(
                 start,
                 kill_wait=context.settings.kill_wait,

@@ -84,12 +84,17 @@ def _check_space(paths: Sequence[Path]) -> None:
 
 def _check_memory(directory: ClusterDirectory, settings: WlmSettings) -> HealthCheck:
     """Try how this host can hold jobs to their memory."""
-    from fairbank.wlm.node.memory_group import MemoryGroups, host_parents, is_limit_kept
+    from fairbank.wlm.node.memory_group import (
+        host_parents,
+        is_limit_kept,
+        memory_groups,
+        memory_version,
+    )
 
     if "OverMemoryKill" not in settings.jobs.job_acct_gather_params:
         return HealthCheck("memory of jobs: not limited (JobAcctGatherParams)", True)
-    groups = MemoryGroups(directory.path, host_parents())
-    if not groups.version:
+    groups = memory_groups(directory.path, host_parents())
+    if not (version := memory_version(groups)):
         text = "no control group can be made here that limits memory: it is sampled every second"
         return HealthCheck(f"memory of jobs: {text}", True)
 
@@ -97,7 +102,7 @@ def _check_memory(directory: ClusterDirectory, settings: WlmSettings) -> HealthC
         if not is_limit_kept(groups):
             raise Conflict("it was not", remedy="look at the log of the kernel: dmesg")
 
-    text = f"control groups of version {groups.version}: a process above its limit is killed"
+    text = f"control groups of version {version}: a process above its limit is killed"
     return run_check(f"memory of jobs: {text}", check)
 
 

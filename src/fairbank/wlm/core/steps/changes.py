@@ -8,10 +8,10 @@ import msgspec
 
 from fairbank.wlm.core.events import StepChanged
 from fairbank.wlm.core.jobs import WlmRun
-from fairbank.wlm.core.steps.step import EndedStep, WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
-from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus
+from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus, StoredUsage
 
 SIGTERM, SIGKILL = 15, 9
 _SIGNAL = 0x7F  # bits of the signal in a status of wait(2)
@@ -47,6 +47,10 @@ def _record(tx: Transition, node: str, seen: StepStatus) -> None:
             _end_on(tx, step, node, seen.end)
     elif seen.end is None:
         tx.send(node, EndStep(run=seen.run, step=seen.step, reason=_UNKNOWN))
+    else:
+        # The step has ended with its run, which did not wait for the nodes.
+        usage = StoredUsage().with_node(seen.end.usage)
+        tx.record_usage(StepUsage(f"{seen.run}.{seen.step}", node, usage))
     if seen.end is not None:
         tx.send(node, ForgetStep(run=seen.run, step=seen.step))
 
@@ -101,6 +105,6 @@ def end_steps(tx: Transition, run: WlmRun, state: str) -> None:
     """Record the ends of the steps of a run that ends; its nodes end the tasks with it."""
     for step in tx.state.steps_of(run.run):
         status = step.status or SIGTERM
-        step = msgspec.structs.replace(step, status=status, left=())
+        step = msgspec.structs.replace(step, status=status)
         state_of_step = state if state in ("FAILED", "NODE_FAIL") else "CANCELLED"
         _close(tx, step, step.end or state_of_step, run)

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Gpus
 from fairbank.wlm.core.jobs import Moment, WlmRun
-from fairbank.wlm.protocol.messages import StoredUsage
+from fairbank.wlm.protocol.messages import RunUsage, StoredUsage
 
 StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
 
@@ -111,7 +111,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
 
 class EndedStep(msgspec.Struct, frozen=True, kw_only=True):
     """Accounting record of a step. `ended` is in seconds since 1970, `elapsed` in seconds, without
-    those for which it was `suspended`.
+    those for which it was `suspended`. `step.left` are the nodes whose usage it does not have.
     """
 
     step: WlmStep
@@ -119,3 +119,19 @@ class EndedStep(msgspec.Struct, frozen=True, kw_only=True):
     ended: int
     elapsed: int
     suspended: int = 0
+
+    def with_usage(self, usage: RunUsage) -> EndedStep:
+        """Return the record with the usage of another node."""
+        step = msgspec.structs.replace(self.step, usage=self.step.usage.with_node(usage))
+        return msgspec.structs.replace(self, step=step)
+
+
+class StepUsage(msgspec.Struct, frozen=True):
+    """Usage of a step on a node that reported it after the end of the step was recorded.
+
+    `step` is the key of the step.
+    """
+
+    step: str
+    node: str
+    usage: StoredUsage

@@ -8,68 +8,36 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
-from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.node.control_group import group_prefix, own_group
+from fairbank.wlm.node.control_group import ControlGroups, SetGroup, own_groups
 
 _DENY = "devices.deny"
 
 
-class DeviceGroups:
-    """Groups in the hierarchy `devices`, below that of the node daemon."""
+def device_groups(spool: Path, *, allowed: bool) -> ControlGroups:
+    """Return the groups in the hierarchy `devices`; none if this process cannot keep others off.
 
-    def __init__(self, spool: Path, *, allowed: bool) -> None:
-        """Find out whether this process can keep others off devices.
+    Args:
+        spool: spool directory of the node.
+        allowed: False: no groups are made.
+    """
+    return ControlGroups(spool, own_groups("devices") if allowed else (), _try_denial)
 
-        Args:
-            spool: spool directory of the node.
-            allowed: False: no groups are made.
-        """
-        self._prefix = group_prefix(spool)
-        parent = own_group("devices") if allowed else None
-        self._parent = parent if parent is not None and self._is_usable(parent) else None
 
-    @property
-    def are_controlled(self) -> bool:
-        """True if a run cannot open the GPUs of others."""
-        return self._parent is not None
+def _try_denial(group: Path) -> None:
+    # No device has this number: only the right to write is tried.
+    (group / _DENY).write_text("c 511:1048575 rwm")
 
-    def _is_usable(self, parent: Path) -> bool:
-        trial = parent / f"{self._prefix}.trial"
-        try:
-            trial.mkdir(exist_ok=True)
-            # No device has this number: only the right to write is tried.
-            (trial / _DENY).write_text("c 511:1048575 rwm")
-        except OSError:
-            return False
-        else:
-            return True
-        finally:
-            with suppress(OSError):
-                trial.rmdir()
 
-    def create(self, name: str, hidden: Iterable[str]) -> str:
-        """Return the directory of a new group; empty if there are none.
+def denial(hidden: Iterable[str]) -> SetGroup:
+    """Return the setting of a group whose processes must not open these device files."""
 
-        Args:
-            name: name of the run.
-            hidden: device files that its processes must not open.
+    def deny(group: Path) -> None:
+        for file in filter(Path.exists, map(Path, hidden)):
+            status = file.stat()
+            if stat.S_ISCHR(status.st_mode):
+                device = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+                (group / _DENY).write_text(f"c {device} rwm")
 
-        Raises:
-            FairbankError: the group cannot be made.
-        """
-        if self._parent is None:
-            return ""
-        path = self._parent / f"{self._prefix}.{name}"
-        try:
-            path.mkdir(exist_ok=True)
-            for file in filter(Path.exists, map(Path, hidden)):
-                status = file.stat()
-                if stat.S_ISCHR(status.st_mode):
-                    device = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
-                    (path / _DENY).write_text(f"c {device} rwm")
-        except OSError as error:
-            raise translate_os_error(error, f"cannot hide devices in {path}") from error
-        return str(path)
+    return deny
