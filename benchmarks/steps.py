@@ -5,24 +5,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from statistics import median
 
 import msgspec
 
-from benchmarks.cluster import ALONE, BESIDE, USER, Place, place_of
+from benchmarks.cluster import ALONE, BESIDE, place_of
+from benchmarks.clusters import HERE, NODES, Shell, running_cluster, slurm_shell
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
-from benchmarks.workload_manager import Cluster, running_cluster
 from tests.support.server import FAIRBANK
 
-Shell = Callable[[str], str]
-"""Function that runs a script of bash and returns its output."""
-
-HERE = "Fairbank's workload manager"
 SLURM, WITH_BANK = f"Slurm {ALONE}", f"Slurm {BESIDE}"
-TASKS, NODES, AT_ONCE = 64, 16, 4
-STREAM_MB, STREAM_SECONDS = 100, 4
-SCRIPT_SECONDS = 600
+TASKS, AT_ONCE = 64, 4
+STREAM_MB = 100
 TIMED = """
 timed() {
     local begun=$EPOCHREALTIME
@@ -34,18 +29,18 @@ STEPS = """
 timed salloc -N 1 -n {at_once} -t 10 bash -c \
     'seq {steps} | xargs -P {at_once} -I{{}} srun -n 1 --exact true'
 """
-WRITER = f"""
+WRITER = """
 import os, time
 block, begun = b"x" * 999_999 + b"\\n", time.monotonic()
-for number in range({STREAM_MB * STREAM_SECONDS}):
-    time.sleep(max(0, begun + number / {STREAM_MB} - time.monotonic()))
+for number in range({blocks}):
+    time.sleep(max(0, begun + number / {per_second} - time.monotonic()))
     view = memoryview(block)
     while view:
         view = view[os.write(1, view):]
 """
 STREAM = f"""
 TIMEFORMAT='%R %U %S'
-{{ time srun -t 10 /usr/bin/python3 -S -c '{WRITER}' 2> /dev/null | cat > stream; }} 2>&1
+{{{{ time srun -t 10 /usr/bin/python3 -S -c '{WRITER}' 2> /dev/null | cat > stream; }}}} 2>&1
 wc -c < stream; rm stream
 """
 
@@ -90,9 +85,10 @@ class Scale(msgspec.Struct, frozen=True):
     rounds: int
     sruns: int
     steps: int
+    stream: int  # MB
 
 
-LONG, SHORT = Scale(3, 30, 500), Scale(1, 5, 40)
+LONG, SHORT = Scale(3, 30, 500, 400), Scale(1, 5, 40, 100)
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -115,29 +111,19 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                 say(f"{name}; round {number + 1} of {scale.rounds}")
                 if contender:
                     place.turn(contender)
-                shell = _of_slurm(place) if contender else _of_cluster(cluster)
+                shell = slurm_shell(place.slurm) if contender else cluster.shell
                 rounds[name].append(_round(shell, scale))
-        shell = _of_cluster(cluster)
         say(f"a task with {READERS} stopped readers")
-        attached = _attached(shell, scale)
-        submission = _submission(shell, scale)
+        attached = _attached(cluster.shell, scale)
+        submission = _submission(cluster.shell, scale)
     return [_steps_table(rounds, scale, short=short), attached, submission]
-
-
-def _of_cluster(cluster: Cluster) -> Shell:
-    return lambda script: cluster.run("bash", "-c", script)
-
-
-def _of_slurm(place: Place) -> Shell:
-    return lambda script: (
-        place.slurm.run(USER, "bash", "-c", script, seconds=SCRIPT_SECONDS).checked().out
-    )
 
 
 def _round(shell: Shell, scale: Scale) -> _Round:
     (steps,) = _times(shell(TIMED + STEPS.format(steps=scale.steps, at_once=AT_ONCE)))
-    stream, written = shell(STREAM).splitlines()
-    if int(written) != STREAM_MB * STREAM_SECONDS * 10**6:
+    script = STREAM.format(blocks=scale.stream, per_second=STREAM_MB)
+    stream, written = shell(script).splitlines()
+    if int(written) != scale.stream * 10**6:
         raise RuntimeError(f"{written} bytes of the stream have arrived")
     seconds, user, system = map(float, stream.split())
     return _Round(
@@ -171,8 +157,8 @@ def _steps_table(rounds: Mapping[str, list[_Round]], scale: Scale, *, short: boo
         ("`srun true`", "ms", "srun_ms"),
         ("steps in one job", "steps/s", "steps_rate"),
         (f"{TASKS} tasks of `hostname`", "ms", "tasks_ms"),
-        (f"{STREAM_MB * STREAM_SECONDS} MB of one task", "s", "stream_seconds"),
-        (f"processor time of {STREAM_MB * STREAM_SECONDS} MB", "s", "stream_cpu"),
+        (f"{scale.stream} MB of one task", "s", "stream_seconds"),
+        (f"processor time of {scale.stream} MB", "s", "stream_cpu"),
     )
     figures = {
         (name, row[2]): figure(name, *row) for row in rows for name in (HERE, WITH_BANK, SLURM)
@@ -190,7 +176,7 @@ def _steps_table(rounds: Mapping[str, list[_Round]], scale: Scale, *, short: boo
         beside("steps in one job", "steps_rate", SLURM, 0.6),
         at_most_beside(f"{TASKS} tasks", "tasks_ms", SLURM, 1.5),
     )
-    about = ABOUT.format(sruns=scale.sruns, steps=scale.steps, stream=STREAM_MB * STREAM_SECONDS)
+    about = ABOUT.format(sruns=scale.sruns, steps=scale.steps, stream=scale.stream)
     title = "Workload manager: steps"
     return Table(title, about, tuple(figures.values()), () if short else promises)
 

@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,9 @@ PACKAGES = {
     "slurmctld": "/usr/sbin/slurmctld-wlm",
     "slurmd": "/usr/sbin/slurmd-wlm",
 }
+BESIDE = {"task-spooler": "/usr/bin/tsp"}
+"""Packages that no test needs: `make bench` measures beside them where they are installed."""
+
 BUILT = Path("/usr/local")
 """Where a Slurm built from source is. Commands find its programs first, so the lab does, too."""
 
@@ -40,9 +43,9 @@ class Unobtainable(Exception):
     """This machine cannot have a lab; the message has the reason and the remedy."""
 
 
-def missing() -> tuple[str, ...]:
+def missing(programs: Mapping[str, str] = PACKAGES) -> tuple[str, ...]:
     """Return the packages that are not installed."""
-    return tuple(package for package, program in PACKAGES.items() if not Path(program).exists())
+    return tuple(package for package, program in programs.items() if not Path(program).exists())
 
 
 def slurm_daemon(name: str) -> str:
@@ -90,7 +93,7 @@ def install() -> tuple[str, ...]:
     """Install the missing packages and return their names; no service starts, now or at the next
     boot. Raises Unobtainable.
     """
-    packages = missing()
+    packages = missing(PACKAGES | BESIDE)
     if not packages:
         return ()
     if os.geteuid() != 0:
