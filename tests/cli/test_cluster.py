@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairbank.cli import main
+from fairbank.cli.commands.cluster.directory import ClusterDirectory
+from fairbank.wlm.protocol.commands import (
+    PAGE,
+    AnyRequest,
+    CancelRequest,
+    RowsRequest,
+    UpdateRequest,
+)
 from tests.cli.conftest import Run, runner
+from tests.wlm.client.recording_controller import RecordingController
 
 
 @pytest.fixture
@@ -112,3 +122,47 @@ def test_commands_without_a_cluster_say_how_to_start_one(
         refused.err.split()
     )
     assert "fairbank cluster up" in refused.err
+
+
+class ManyJobs:
+    """Controller of a cluster with more jobs and partitions than an answer has rows of.
+
+    The jobs end when they are canceled. The cluster counts as up until its jobs are seen as ended.
+    """
+
+    def __init__(self, directory: ClusterDirectory) -> None:
+        self._supervisor = directory.lock()
+        self.jobs = [[number, "task"] for number in range(1, PAGE + 2)]
+        self.partitions = [[f"p{number}", "UP"] for number in range(PAGE + 1)]
+        self.down: list[str] = []
+
+    def __call__(self, request: AnyRequest) -> dict[str, Any]:
+        if isinstance(request, CancelRequest):
+            self.jobs = [job for job in self.jobs if str(job[0]) not in request.jobs]
+        if isinstance(request, UpdateRequest):
+            self.down.append(request.fields["PartitionName"])
+        if not isinstance(request, RowsRequest):
+            return {"results": []}
+        rows, first = getattr(self, request.of), int(request.after or 0)
+        if not rows and self._supervisor is not None:
+            os.close(self._supervisor)
+        after = str(first + PAGE) if len(rows) > first + PAGE else None
+        page = rows[first : first + PAGE]
+        return {"change": 1, "columns": [], "rows": page, "after": after, "now": 0, "cluster": ""}
+
+
+def test_down_now_ends_more_jobs_than_an_answer_has(
+    fairbank: Run, tmp_path: Path, clean_env: pytest.MonkeyPatch
+) -> None:
+    clean_env.setenv("FAIRBANK_CLUSTER", str(tmp_path))
+    (tmp_path / "wlm.toml").touch()
+    many, controller = ManyJobs(ClusterDirectory(tmp_path)), RecordingController(tmp_path)
+    controller.answer = many
+    try:
+        code, _, err = fairbank("cluster", "down")
+        assert (code, f"{PAGE + 1} jobs run: 1 (task)" in " ".join(err.split())) == (7, True)
+        assert fairbank("cluster", "down", "--now")[0] == 0
+    finally:
+        controller.close()
+    assert many.jobs == []
+    assert len(many.down) == PAGE + 1

@@ -139,8 +139,8 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
 def wait_for_start(controller: Controller, job: int, seconds: float | None = None) -> AwaitedJob:
     """Wait until a job runs or has ended, at most for some seconds; None: as long as it takes."""
     # The answer may come a moment after the time is over.
-    patience = None if seconds is None else seconds + ANSWER_SECONDS
-    return AwaitedJob(**controller.request("wait-start", seconds=patience, job=job, within=seconds))
+    silence = None if seconds is None else seconds + ANSWER_SECONDS
+    return AwaitedJob(**controller.request("wait-start", seconds=silence, job=job, within=seconds))
 
 
 def complete(controller: Controller, job: int, status: int) -> None:
@@ -199,23 +199,26 @@ def rows(
     *,
     matching: Filter | None = None,
     change: int | None = None,
+    seconds: float | None = ANSWER_SECONDS,
 ) -> Rows:
     """Return rows of a table; all pages of it.
 
     Args:
         controller: the connection.
         of: jobs, nodes, partitions, reservations, licenses, accounting, priorities, shares,
-            associations, users or qos.
+            associations, users, qos or steps.
         columns: names of fields of the line class in report.slurm.
         matching: what the rows must have.
         change: number of the last change that is known. If it is the last one, there are no rows
             in the answer.
+        seconds: how long the controller may be silent; None: as long as it needs.
     """
     fields: dict[str, Any] = {
         "of": of,
         "columns": columns,
         "filter": matching or {},
         "change": change,
+        "seconds": seconds,
     }
     answer = controller.request("rows", **fields, after=None)
     if answer.get("unchanged"):

@@ -161,10 +161,10 @@ class ClusterDirectory(NamedTuple):
     def partitions(self) -> list[str]:
         """Return the partitions that the controller has. Raises Unavailable."""
         from fairbank.wlm.client.connection import Controller
+        from fairbank.wlm.client.requests import rows
 
         with Controller(self.path) as controller:
-            rows = controller.request("rows", of="partitions", columns=["name"])["rows"]
-        return [name for (name,) in rows]
+            return [name for (name,) in rows(controller, "partitions", ["name"]).rows or ()]
 
     def stop(self) -> None:
         """End the supervisor with all daemons, and remove links and sockets.

@@ -90,10 +90,10 @@ def _await_controller(directory: ClusterDirectory) -> None:
 
 def _busy_jobs(controller: Controller) -> dict[str, str]:
     """Return id and name of the jobs with processes."""
-    answer = controller.request(
-        "rows", of="jobs", columns=["job_id", "name"], filter={"states": _BUSY}
-    )
-    return {str(number): name for number, name in answer["rows"]}
+    from fairbank.wlm.client.requests import rows
+
+    jobs = rows(controller, "jobs", ["job_id", "name"], matching={"states": _BUSY}).rows or ()
+    return {str(number): name for number, name in jobs}
 
 
 def _count(jobs: Collection[str]) -> str:
@@ -108,8 +108,10 @@ def _names(jobs: dict[str, str]) -> str:
 
 def _close_partitions(controller: Controller, file: Path) -> None:
     """Set the partitions DOWN, or pending jobs would start on the free nodes."""
-    answer = controller.request("rows", of="partitions", columns=["name", "state"])
-    names = [name for name, state in answer["rows"] if state == "UP"]
+    from fairbank.wlm.client.requests import rows
+
+    partitions = rows(controller, "partitions", ["name", "state"]).rows or ()
+    names = [name for name, state in partitions if state == "UP"]
     file.write_text(json.dumps(names))
     _set_state(controller, names, "DOWN")
 

@@ -75,19 +75,13 @@ def _daemon_lines(context: Context, state: dict[str, Any]) -> Iterator[tuple[str
 
 def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
     from fairbank.wlm.client.connection import Controller
+    from fairbank.wlm.client.requests import rows
 
     with Controller(directory.path) as controller:
-        for of, names in (("nodes", "name"), ("jobs", "job_id")):
-            states: Counter[str] = Counter()
-            after = None
-            while True:
-                page = controller.request(
-                    "rows", seconds=_ANSWER_SECONDS, of=of, columns=[names, "state"],
-                    filter={"tasks": of == "jobs"}, after=after,
-                )  # fmt: skip
-                states.update(str(state) for _, state in page["rows"])
-                if (after := page.get("after")) is None:
-                    break
+        for of in ("nodes", "jobs"):
+            matching = {"tasks": of == "jobs"}
+            lines = rows(controller, of, ["state"], matching=matching, seconds=_ANSWER_SECONDS).rows
+            states = Counter(str(state) for (state,) in lines or ())
             yield of, ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
 
 
