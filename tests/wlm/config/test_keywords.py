@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import fairbank
 from fairbank.wlm.config.entries import KEYWORDS
-from fairbank.wlm.config.keyword import NAMES, Keyword, KeywordEffect
+from fairbank.wlm.config.keyword import NAMES, Keyword, KeywordEffect, snake_case
+from fairbank.wlm.core.settings import DaemonSettings, JobSettings
 from tests.wlm.config.files import (
     CONF,
     MACHINE,
@@ -75,6 +78,16 @@ def test_keyword_without_effect_is_reported_once(keyword: Keyword) -> None:
     text = f"{MACHINE}{line}\n{again if keyword.group in FIRST else ''}\n"
     notes = load(CONF, {CONF: text}).notes
     assert [note.partition(" has no effect")[0] for note in notes] == [f"{CONF}, line 3, {written}"]
+
+
+def test_each_setting_of_daemons_and_jobs_is_read() -> None:
+    """Programs read a setting as a field, or by its keyword as the controller prints it."""
+    folder = Path(fairbank.__file__).parent
+    declared = {*(folder / "wlm/config").iterdir(), folder / "wlm/core/settings.py"}
+    files = {file for part in ("wlm", "cli") for file in (folder / part).rglob("*.py")} - declared
+    words = {word for file in files for word in re.findall(r"\w+", file.read_text())}
+    names = {*DaemonSettings.__struct_fields__, *JobSettings.__struct_fields__} - words
+    assert names - {snake_case(word) for word in words} == set()
 
 
 @pytest.mark.parametrize("keyword", REFUSED, ids=name_of)

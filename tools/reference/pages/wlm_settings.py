@@ -48,9 +48,9 @@ list of TOML. Keywords without a name of slurm.conf are in `wlm.toml` only.
   members. The controller reads them every 30 s and when it refuses an account, and stores them.
   `[[associations]]` then give shares and limits; a user whom only they name is refused.
 - A new configuration takes effect as a whole or not at all. While the controller runs, the name of
-  the cluster, hosts, ports, directories and SlurmUser cannot change. While a node has jobs, it
-  cannot be removed, and have neither less than they have nor another number of threads. A partition
-  with jobs cannot be removed.
+  the cluster, hosts, log files, the port of the metrics and the directory of the state cannot
+  change. While a node has jobs, it cannot be removed, and have neither less than they have nor
+  another number of threads. A partition with jobs cannot be removed.
 """
 
 

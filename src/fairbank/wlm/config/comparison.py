@@ -14,9 +14,8 @@ from fairbank.wlm.core.settings import WlmSettings
 
 _AT_START = frozenset(
     (
-        "cluster.cluster_name cluster.slurmctld_host cluster.slurmctld_port cluster.slurmd_port"
-        " cluster.metrics_port cluster.gpu_root cluster.slurmctld_log_file cluster.slurmd_log_file"
-        " cluster.slurmd_spool_dir cluster.state_save_location cluster.slurm_user"
+        "cluster.cluster_name cluster.slurmctld_host cluster.metrics_port cluster.gpu_root"
+        " cluster.slurmctld_log_file cluster.slurmd_log_file cluster.state_save_location"
         " bank.socket bank.server bank.holds_without_agent"
     ).split()
 )

@@ -34,7 +34,7 @@ class Keyword(NamedTuple):
 
     form      of its value; None: any
     fields    where its values go: paths in `WlmSettings`, or fields of a node, partition and so on
-    note      why it has no effect, or is refused
+    note      why it, or one of its words, has no effect, or why it is refused
     repeats   each line adds to the lines before
     """
 

@@ -26,6 +26,7 @@ from fairbank.wlm.config.keyword import (
 )
 
 _BACKUP, _STEPS = "backup controllers are", "this part of job steps is"
+_NO_PORT = "the daemons listen at sockets in the directory of the cluster"
 
 _LEVEL = f.ValueForm(DEBUG_FORM, parse_debug_level)
 _RESOURCE_LIMITS = f.ValueForm("ALL, NONE, or limits such as STACK,NOFILE", resource_limits)
@@ -40,23 +41,36 @@ _CLUSTER = (
     Keyword("SlurmctldHost", CLUSTER, c.HOSTS, repeats=True),
     Keyword("ControlMachine", CLUSTER, c.HOSTS, "cluster.slurmctld_host"),
     later("BackupController", CLUSTER, c.HOSTS, _BACKUP),
-    Keyword("SlurmctldPort", CLUSTER, f.PORT),
+    Keyword("SlurmctldPort", CLUSTER, f.PORT, effect=KeywordEffect.NO, note=_NO_PORT),
     later("SlurmctldTimeout", CLUSTER, f.SECONDS, _BACKUP),
     Keyword("SlurmctldDebug", CLUSTER, _LEVEL),
     Keyword("SlurmctldSyslogDebug", CLUSTER, _LEVEL),
     Keyword("SlurmctldLogFile", CLUSTER, f.PATH),
-    Keyword("SlurmdPort", CLUSTER, f.PORT),
+    Keyword("SlurmdPort", CLUSTER, f.PORT, effect=KeywordEffect.NO, note=_NO_PORT),
     Keyword("SlurmdTimeout", CLUSTER, f.SECONDS),
     Keyword("SlurmdDebug", CLUSTER, _LEVEL),
     Keyword("SlurmdSyslogDebug", CLUSTER, _LEVEL),
     Keyword("SlurmdLogFile", CLUSTER, f.PATH),
-    Keyword("SlurmdSpoolDir", CLUSTER, f.PATH),
+    Keyword(
+        "SlurmdSpoolDir",
+        CLUSTER,
+        f.PATH,
+        effect=KeywordEffect.NO,
+        note="the spool is in the directory of the cluster",
+    ),
     Keyword("StateSaveLocation", CLUSTER, f.PATH),
-    Keyword("SlurmUser", CLUSTER, f.NAME),
+    Keyword(
+        "SlurmUser",
+        CLUSTER,
+        f.NAME,
+        effect=KeywordEffect.NO,
+        note="the daemons belong to the user who starts them",
+    ),
     Keyword(
         "PrivateData",
         CLUSTER,
         f.list_of("accounts events jobs nodes partitions reservations usage users"),
+        note="no command shows events",
     ),
     Keyword("MinJobAge", CLUSTER, f.SECONDS),
     Keyword("MaxJobCount", CLUSTER, f.whole(1, 1_000_000)),

@@ -32,24 +32,20 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the daemons. Times are in seconds.
 
     The first of `slurmctld_host` is the controller; empty: this host. An empty path stands for one
-    in the directory of the cluster, an empty `slurm_user` for the user who starts the daemons.
+    in the directory of the cluster.
     `gpu_root` has dev, proc and sys, in which the node daemon looks for GPUs.
     """
 
     cluster_name: str = "cluster"
     slurmctld_host: tuple[str, ...] = ()
-    slurmctld_port: int = 6_817
     slurmctld_debug: str = "info"
     slurmctld_syslog_debug: str = "quiet"
     slurmctld_log_file: str = ""
-    slurmd_port: int = 6_818
     slurmd_timeout: int = 300
     slurmd_debug: str = "info"
     slurmd_syslog_debug: str = "quiet"
     slurmd_log_file: str = ""
-    slurmd_spool_dir: str = ""
     state_save_location: str = ""
-    slurm_user: str = ""
     private_data: frozenset[str] = frozenset()
     min_job_age: int = 300
     max_job_count: int = 10_000
