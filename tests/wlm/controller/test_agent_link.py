@@ -103,6 +103,13 @@ def test_message_has_the_billing_and_the_tres_of_the_run() -> None:
     # 3 CPUs at 2 and half a GiB at 1 are 6.5.
     assert (message.billing, message.tres) == (Fraction("6.5"), "cpu=3,node=1,mem=512M,billing=6")
     assert (message.limit_seconds, message.name, message.qos) == (600, "train", None)
+    assert message.batch
+
+
+def test_job_of_srun_or_salloc_is_no_batch_job_for_the_agent() -> None:
+    world = LinkedWorld()
+    world.submit_one(script="")
+    assert not plugin_message(world.sent[0], world.core.state).batch
 
 
 def test_end_of_a_run_that_never_began_says_so() -> None:

@@ -69,7 +69,7 @@ def plugin_message(
         "billing": billed,
         "limit_seconds": request.limit,
         "start": begun.wall,
-        "batch": True,
+        "batch": bool(submission.script),
         "suspended_seconds": run.paused if run.ended is None else run.paused_until(run.ended),
         "array": None if request.array is None else (request.array, max(request.task, 0)),
     }

@@ -105,6 +105,14 @@ def test_running_job_has_its_nodes_and_shares() -> None:
     assert shown.allocated_tres == "cpu=2,mem=100M,node=1,billing=2"
 
 
+@pytest.mark.parametrize(("script", "is_batch"), [("digest", True), ("", False)])
+def test_only_a_job_with_a_script_is_a_batch_job(script: str, is_batch: bool) -> None:
+    world = World()
+    shown = line(world, world.submit(script=script, submit_host="login"))
+    text = scontrol.show(shown, scontrol.JOB, Notation(), is_one_line=True)
+    assert (shown.is_batch, f" BatchFlag={int(is_batch)} " in text) == (is_batch, True)
+
+
 def test_job_whose_script_has_not_begun_shows_its_allocation_as_start() -> None:
     world = World(socket="agent")
     number = world.submit(limit=600)

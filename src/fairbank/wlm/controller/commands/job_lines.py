@@ -268,6 +268,7 @@ FIELDS: Fields[ShownJob] = {
     "planned_nodes": lambda s: None if s.expected is None else compress(s.expected.nodes),
     "required_nodes": lambda s: compress(s.wanted.required) or None,
     "excluded_nodes": lambda s: compress(s.wanted.excluded) or None,
+    "is_batch": lambda s: bool(s.submission.script),
     "batch_host": lambda s: s.nodes[0] if s.nodes else None,
     "submit_host": lambda s: s.request.submit_host or None,
     "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
