@@ -15,6 +15,7 @@ import pytest
 
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.stepd.streams import LAG_MAX
 from tests.support.conditions import wait_until
 from tests.wlm.commands.shell import Shell, sh
 from tests.wlm.controller.small_cluster import SmallCluster
@@ -54,6 +55,26 @@ def test_attached_command_gets_what_comes_now_or_everything(
         assert late.communicate(timeout=60)[0] == "two now\n"
         assert whole.communicate(timeout=60)[0] == "two now\n"
     assert (process.returncode, late.returncode, whole.returncode) == (6, 6, 6)
+
+
+def test_attached_command_that_is_stopped_for_long_says_what_it_missed(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = f"echo one; read line; seq 1000000 {10**6 + LAG_MAX // 4}"
+    with step_of(shell, cluster, *sh(script)) as (step, process):
+        attached = shell.start("sattach", "--from-start", step)
+        assert attached.stdout is not None
+        assert attached.stdout.readline() == "one\n"
+        attached.send_signal(signal.SIGSTOP)
+        whole, _ = process.communicate("now\n", timeout=60)
+        assert len(whole) > 2 * LAG_MAX
+        attached.send_signal(signal.SIGCONT)
+        part, err = attached.communicate(timeout=60)
+    (note,) = err.splitlines()
+    what = r"sattach: error: (\d+) bytes of the output of task 0 are missing here: .*"
+    missing = re.fullmatch(what, note)
+    assert missing is not None
+    assert len(part) + int(missing[1]) == len(whole)
 
 
 def test_step_goes_on_without_an_srun_and_can_be_attached(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from fairbank.wlm.protocol import frames
@@ -27,6 +27,7 @@ class Reader:
         self.output: dict[tuple[int, int], bytes] = defaultdict(bytes)
         self.ended: set[tuple[int, int]] = set()
         self.exits: dict[int, int] = {}
+        self.missed: Counter[tuple[int, int]] = Counter()
         self.is_finished = False
         self.input_taken = 0
         self._decoder = FrameDecoder()
@@ -45,7 +46,7 @@ class Reader:
 
     def write(self, kind: int, rank: int, count: int) -> None:
         """Say that some output is written."""
-        self.send(frames.WRITTEN, rank, struct.pack("!BI", kind, count))
+        self.send(frames.WRITTEN, rank, struct.pack("!BQ", kind, count))
 
     def receive(self, *, is_generous: bool = True) -> bool:
         """Take what comes next, and say that it is written. Return False at the end of the
@@ -68,6 +69,10 @@ class Reader:
                     self.ended.add(key)
                 case frames.EXITED:
                     self.exits[frame.number] = struct.unpack("!i", frame.body)[0]
+                case frames.MISSED:
+                    kind, count = struct.unpack("!BQ", frame.body)
+                    self.missed[kind, frame.number] += count
+                    self.write(kind, frame.number, count)
                 case frames.INPUT_TAKEN:
                     self.input_taken += frame.number
                 case frames.FINISHED:

@@ -24,10 +24,13 @@ from fairbank.wlm.protocol.frames import (
     encode_frame,
 )
 from fairbank.wlm.stepd.step import StepTask, read_start
+from fairbank.wlm.stepd.stream_log import FREE_PART
+from fairbank.wlm.stepd.streams import LAG_MAX
 from tests.support.conditions import wait_until
+from tests.support.small_disk import small_disk
 from tests.wlm.stepd.conftest import StartStep
 from tests.wlm.stepd.reader import Reader
-from tests.wlm.stepd.steps import StartedStep
+from tests.wlm.stepd.steps import StartedLauncher, StartedStep
 
 
 def streamed(start_step: StartStep, script: str, tasks: int = 1, **options: Any) -> StartedStep:
@@ -71,6 +74,21 @@ def test_task_does_not_wait_for_an_srun_that_takes_nothing(start_step: StartStep
         reader.receive_all()
     assert reader.output[OUTPUT, 0] == numbered(count)
     wait_until(lambda: not list(step.directory.glob("stream.*")), "the removal of the files")
+
+
+def test_output_that_no_srun_takes_does_not_fill_the_disk(
+    launcher: StartedLauncher, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        script = "head -c 12000000 /dev/zero"
+        step = StartedStep(launcher, disk / "step", script, output="", tasks=[StepTask(0)])
+        file = step.directory / f"stream.{OUTPUT}.0"
+        wait_until(lambda: file.exists() and file.stat().st_size > 6_000_000, "a long file")
+        free, size = os.statvfs(disk).f_bavail, os.statvfs(disk).f_blocks
+        assert free >= size // FREE_PART
+        with Reader(step, credit=2**31) as reader:
+            reader.receive_all()
+        assert reader.output[OUTPUT, 0] == bytes(12_000_000)
 
 
 def test_srun_that_comes_after_a_killed_one_gets_the_rest(start_step: StartStep) -> None:
@@ -154,6 +172,43 @@ def test_hundred_stopped_sruns_delay_no_other(start_step: StartStep) -> None:
     for one in stopped:
         one.receive_all()
         assert one.output[OUTPUT, 0] == numbered(100_000)
+
+
+TOO_MUCH = LAG_MAX * 5 // 4
+"""Output that is not kept for a second srun which takes nothing."""
+
+
+def test_output_that_a_stopped_second_srun_leaves_is_bounded(start_step: StartStep) -> None:
+    script = f"read line; seq 1000000 {10**6 + TOO_MUCH // 8}; read line; echo end"
+    step = streamed(start_step, script)
+    with (
+        Reader(step, credit=2**31, wants_input=True) as first,
+        Reader(step, credit=50_000) as second,
+    ):
+        first.send(INPUT, body=b"\n")
+        while len(first.output[OUTPUT, 0]) < TOO_MUCH:
+            assert first.receive()
+        wait_until(lambda: not list(step.directory.glob("stream.*")), "the removal of the file")
+        second.send(CREDIT, 2**31)
+        first.send(INPUT, body=b"\n")
+        for reader in (first, second):
+            reader.receive_all()
+    whole, part = first.output[OUTPUT, 0], second.output[OUTPUT, 0]
+    missed = second.missed[OUTPUT, 0]
+    assert missed
+    assert whole[:50_000] + whole[50_000 + missed :] == part
+    assert not first.missed
+
+
+def test_own_srun_misses_nothing_that_came_before_it(start_step: StartStep) -> None:
+    step = streamed(start_step, f"read line; seq 1000000 {10**6 + TOO_MUCH // 8}")
+    with Reader(step, credit=2**31, wants_input=True) as early, Reader(step, "own") as own:
+        early.send(INPUT, body=b"\n")
+        early.receive_all()
+        own.send(CREDIT, 2**31)
+        own.receive_all()
+    assert own.output == early.output
+    assert not own.missed
 
 
 def test_of_hundred_that_attach_at_once_one_gives_the_input(start_step: StartStep) -> None:

@@ -37,7 +37,9 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
 - `sattach JOB.STEP` and `srun --attach JOB` show what a step writes from now on, or from its start
   with `--from-start`. Without a number, it is the only step that runs. The first that attaches
   while no other has the input gives it; `--input-filter` is refused. For a minute after a step has
-  ended, they show what no srun has written. Ctrl-C ends sattach alone, and srun forwards it.
+  ended, they show what no srun has written. Ctrl-C ends sattach alone, and srun forwards it. One
+  that is stopped, or much slower than the task, delays no task: when it is more than 8 MiB behind,
+  it skips older output, and says how many bytes are missing. The srun of the step misses nothing.
 - `~&` at the start of a line puts an srun at a terminal into the background. Its output goes to
   `slurm-JOB.STEP.out` and `.err` in the working directory, input of the tasks ends, and the last
   line says how to attach again. `~~` there is a `~`.

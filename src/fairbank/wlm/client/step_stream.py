@@ -27,7 +27,7 @@ _NOTE_BYTES = 32 * 1024
 """Output after which the step daemon learns what was written. An srun that is killed just before
 it may have written as much that the next one gets again.
 """
-_WRITTEN = struct.Struct("!BI")  # kind of output, and number of bytes
+_COUNT = struct.Struct("!BQ")  # kind of output, and number of bytes
 
 
 class StepStream:
@@ -46,8 +46,9 @@ class StepStream:
         Args:
             node: node of the step.
             check: called now and then, raises an error if the step has ended.
-            origin: "start" for all output that is kept, "end" for what comes from now on, and what
-                no srun has taken.
+            origin: "own" for the srun of the step, which misses nothing. For others, "start" for
+                all output that is kept, "end" for what comes from now on, and what no srun has
+                taken.
             wants_input: whether there is input for the tasks.
         """
         self.node = node
@@ -80,11 +81,15 @@ class StepStream:
         if self._credit >= _NOTE_BYTES:
             self.tell_written()
 
+    def note_missed(self, kind: int, rank: int, count: int) -> None:
+        """Note as written what does not come any more."""
+        self._written[kind, rank] += count
+
     def tell_written(self) -> None:
         """Say what was written, and take as much output as came."""
         if self._credit:
             for (kind, rank), count in self._written.items():
-                self.unsent += encode_frame(Frame(frames.WRITTEN, rank, _WRITTEN.pack(kind, count)))
+                self.unsent += encode_frame(Frame(frames.WRITTEN, rank, _COUNT.pack(kind, count)))
             self._written.clear()
             self.send(frames.CREDIT, self._credit)
             self._credit = 0
@@ -125,6 +130,12 @@ class StepStream:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def missed_output(frame: Frame) -> tuple[int, int]:
+    """Return the kind of output and the number of bytes of a frame MISSED."""
+    kind, count = _COUNT.unpack(frame.body)
+    return kind, count
 
 
 def exit_status(frame: Frame) -> int:

@@ -24,12 +24,13 @@ empty body: the stream has ended), the wait status of a task, and the end of the
 """
 OUT_OF_MEMORY_STATUS = 125
 """Wait status of what was killed because of its memory: 0:125 as in Slurm, and no real signal."""
-INPUT, INPUT_TAKEN, CREDIT, SIGNAL, WINDOW_SIZE, WRITTEN = 74, 75, 76, 77, 78, 79
+INPUT, INPUT_TAKEN, CREDIT, SIGNAL, WINDOW_SIZE, WRITTEN, MISSED = 74, 75, 76, 77, 78, 79, 80
 """Kinds of frames about input, credit and terminals. Input with an empty body is the end of input.
 The number of INPUT_TAKEN counts bytes that all tasks have taken; that of CREDIT bytes of output
 that srun takes. SIGNAL has a signal number, WINDOW_SIZE rows and columns in its body. WRITTEN has a
 rank, and in its body a kind of output and how many of its bytes srun has written: no other srun
-needs them any more.
+needs them any more. MISSED has the same about bytes that come no more, since srun took them too
+late; it counts them as written.
 """
 
 _HEADER = struct.Struct("!IBI")

@@ -67,7 +67,11 @@ class RequestSocket:
             for line in lines:
                 request = _parsed(line)
                 match request:
-                    case {"kind": "attach", "from": "start" | "end" as origin, "input": bool(one)}:
+                    case {
+                        "kind": "attach",
+                        "from": "start" | "end" | "own" as origin,
+                        "input": bool(one),
+                    }:
                         # It sends no frame before it has the answer.
                         self._poller.unregister(descriptor)
                         del self._connections[descriptor]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+
+FREE_PART = 20
+"""One part in so many of a disk stays free for others."""
 
 
 class StreamLog:
@@ -27,6 +31,14 @@ class StreamLog:
     def end(self) -> int:
         return self._memory_start + len(self._memory)
 
+    @property
+    def has_file(self) -> bool:
+        return self._file is not None
+
+    def is_full(self, count: int) -> bool:
+        """Return True if that many bytes more do not fit in memory."""
+        return len(self._memory) + count > self._memory_bytes
+
     def append(self, data: bytes) -> None:
         """Add bytes at the end. Raises OSError if the file cannot be written; nothing is added."""
         surplus = len(self._memory) + len(data) - self._memory_bytes
@@ -45,6 +57,9 @@ class StreamLog:
             if self._file is None:
                 flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
                 self._file, self._file_start = os.open(self._path, flags, 0o600), begin
+            disk = os.fstatvfs(self._file)
+            if disk.f_bavail - count // disk.f_frsize < disk.f_blocks // FREE_PART:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             part, offset = memoryview(self._memory)[:count], begin - self._file_start
             try:
                 while part:
@@ -77,3 +92,17 @@ class StreamLog:
             return os.pread(self._file, most, position - self._file_start)
         at = position - self._memory_start
         return bytes(self._memory[at : at + most])
+
+
+class TaskOutput:
+    """Output stream of a task.
+
+    `shown` is the position up to which sruns have written everything. `held` is what could not be
+    kept yet, on a full disk.
+    """
+
+    def __init__(self, kind: int, rank: int, descriptor: int, log: StreamLog) -> None:
+        self.kind, self.rank, self.descriptor, self.log = kind, rank, descriptor, log
+        self.is_open = True
+        self.shown = 0
+        self.held = b""

@@ -23,6 +23,7 @@ from fairbank.wlm.protocol.frames import (
     FINISHED,
     INPUT,
     INPUT_TAKEN,
+    MISSED,
     OUTPUT,
     SIGNAL,
     WINDOW_SIZE,
@@ -34,10 +35,12 @@ from fairbank.wlm.protocol.frames import (
 )
 from fairbank.wlm.stepd.poller import READ, WRITE, Poller
 from fairbank.wlm.stepd.step_input import TaskInput
-from fairbank.wlm.stepd.stream_log import StreamLog
+from fairbank.wlm.stepd.stream_log import StreamLog, TaskOutput
 
 BUFFER_BYTES = 8 * 1024 * 1024
 """Newest output of a step in memory; what is older goes to ends."""
+LAG_MAX = 8 * 1024 * 1024
+"""Output of a stream that is kept for a second srun, beside what the first one needs."""
 DRAIN_SECONDS = 60.0
 """Time for which the output of a step that has ended is kept for an srun."""
 _LOG_BYTES_MIN = 16 * 1024
@@ -45,7 +48,7 @@ _CHUNK = 32 * 1024
 _UNSENT_MAX = 8 * _CHUNK
 _RETRY_SECONDS = 1.0
 _SIZE = struct.Struct("!HH")  # rows and columns of a terminal
-_WRITTEN = struct.Struct("!BI")  # kind of output, and number of bytes
+_COUNT = struct.Struct("!BQ")  # kind of output, and number of bytes
 
 
 class StreamEnds(NamedTuple):
@@ -58,20 +61,6 @@ class StreamEnds(NamedTuple):
     stdout: int | None = None
     stderr: int | None = None
     is_terminal: bool = False
-
-
-class _Output:
-    """Output stream of a task.
-
-    `shown` is the position up to which sruns have written everything. `held` is what could not be
-    kept yet, on a full disk.
-    """
-
-    def __init__(self, kind: int, rank: int, descriptor: int, log: StreamLog) -> None:
-        self.kind, self.rank, self.descriptor, self.log = kind, rank, descriptor, log
-        self.is_open = True
-        self.shown = 0
-        self.held = b""
 
 
 class _Srun:
@@ -87,10 +76,11 @@ class _Srun:
         self.decoder = FrameDecoder()
         self.unsent = bytearray()
         self.credit = 0
-        self.begins: dict[_Output, int] = {}
-        self.positions: dict[_Output, int] = {}
-        self.written: dict[_Output, int] = {}
-        self.waiting: dict[_Output, None] = {}
+        self.begins: dict[TaskOutput, int] = {}
+        self.positions: dict[TaskOutput, int] = {}
+        self.written: dict[TaskOutput, int] = {}
+        self.waiting: dict[TaskOutput, None] = {}
+        self.events = 0
         self.is_finished = False
 
 
@@ -119,7 +109,7 @@ class StepStreams:
         self._has_srun = has_srun
         self._log_bytes = max(BUFFER_BYTES // (2 * tasks), _LOG_BYTES_MIN)
         self._ranks: list[int] = []
-        self._outputs: dict[tuple[int, int], _Output] = {}  # by kind and rank
+        self._outputs: dict[tuple[int, int], TaskOutput] = {}  # by kind and rank
         self._readers: dict[int, _Srun] = {}
         self._input = TaskInput(poller, self._tell_taken)
         self._exits: dict[int, int] = {}
@@ -135,7 +125,7 @@ class StepStreams:
             if descriptor is not None:
                 os.set_blocking(descriptor, False)
                 path = os.path.join(self._directory, f"stream.{kind}.{rank}")
-                output = _Output(kind, rank, descriptor, StreamLog(path, self._log_bytes))
+                output = TaskOutput(kind, rank, descriptor, StreamLog(path, self._log_bytes))
                 self._outputs[kind, rank] = output
                 self._listen(output)
         if ends.stdin is not None:
@@ -168,10 +158,10 @@ class StepStreams:
                     self._listen(output)
                     self._keep(output, data)
 
-    def _listen(self, output: _Output) -> None:
+    def _listen(self, output: TaskOutput) -> None:
         self._poller.register(output.descriptor, lambda: self._read_output(output))
 
-    def _read_output(self, output: _Output) -> bool:
+    def _read_output(self, output: TaskOutput) -> bool:
         """Read what a task has written. Return False if there was nothing more."""
         try:
             data = os.read(output.descriptor, _CHUNK)
@@ -185,13 +175,15 @@ class StepStreams:
             self._close_output(output)
         return bool(data)
 
-    def _close_output(self, output: _Output) -> None:
+    def _close_output(self, output: TaskOutput) -> None:
         self._poller.unregister(output.descriptor)
         os.close(output.descriptor)
         output.is_open = False
         self._offer(output)
 
-    def _keep(self, output: _Output, data: bytes) -> None:
+    def _keep(self, output: TaskOutput, data: bytes) -> None:
+        if output.log.is_full(len(data)):
+            self._release(output)
         try:
             output.log.append(data)
         except OSError:
@@ -201,10 +193,12 @@ class StepStreams:
             return
         self._offer(output)
 
-    def _offer(self, output: _Output) -> None:
+    def _offer(self, output: TaskOutput) -> None:
         for reader in list(self._readers.values()):
             reader.waiting[output] = None
-            self._send(reader)
+            # Those that take nothing now cost nothing: their frames and sockets call `_serve`.
+            if reader.credit and not reader.unsent:
+                self._send(reader)
 
     # ------------------------------------------------------------------ sruns
 
@@ -214,7 +208,8 @@ class StepStreams:
         Args:
             connection: its socket. Frames begin with the answer.
             origin: "start" for all output that is kept, "end" for what is written from now on.
-                Without another srun, output that none has written is never left out.
+                Without another srun, output that none has written is never left out. "own" is
+                that of the srun of the step, which comes before others and misses nothing.
             wants_input: whether it has input for the tasks. Only one srun at a time gives it.
         """
         is_first, self._was_attached = not self._readers, True
@@ -226,7 +221,7 @@ class StepStreams:
         reader.unsent += json.dumps(answer).encode() + b"\n"
         for output in self._outputs.values():
             position = output.log.end
-            if origin == "start":
+            if origin in ("start", "own"):
                 position = output.log.start
             elif is_first:
                 position = output.shown
@@ -235,12 +230,15 @@ class StepStreams:
         for rank, status in self._exits.items():
             reader.unsent += _exit_frame(rank, status)
         connection.setblocking(False)
-        self._readers[connection.fileno()] = reader
+        added = {connection.fileno(): reader}
+        self._readers = added | self._readers if origin == "own" else self._readers | added
         self._listen_to(reader)
 
     def _listen_to(self, reader: _Srun) -> None:
         events = READ | WRITE if reader.unsent else READ
-        self._poller.register(reader.connection.fileno(), lambda: self._serve(reader), events)
+        if events != reader.events:
+            reader.events = events
+            self._poller.register(reader.connection.fileno(), lambda: self._serve(reader), events)
 
     def _serve(self, reader: _Srun) -> None:
         """Receive what an srun has sent, and send what it takes."""
@@ -266,23 +264,29 @@ class StepStreams:
         return bool(data)
 
     def _detach(self, reader: _Srun) -> None:
-        if self._readers.pop(reader.connection.fileno(), None) is not None:
-            self._poller.unregister(reader.connection.fileno())
+        number = reader.connection.fileno()
+        if number in self._readers:
+            outputs = self._outputs.values()
+            for output in outputs:
+                self._release(output)  # with what this one has shown
+            del self._readers[number]
+            self._poller.unregister(number)
             reader.connection.close()
-            for output in self._outputs.values():
+            for output in outputs:
                 self._release(output)
 
     def _receive(self, reader: _Srun, frame: Frame) -> None:
         match frame.kind:
             case _ if frame.kind == CREDIT:
                 reader.credit += frame.number
-            case _ if frame.kind == WRITTEN and len(frame.body) == _WRITTEN.size:
-                kind, count = _WRITTEN.unpack(frame.body)
+            case _ if frame.kind == WRITTEN and len(frame.body) == _COUNT.size:
+                kind, count = _COUNT.unpack(frame.body)
                 output = self._outputs.get((kind, frame.number))
                 if output is not None:
                     end = reader.written[output] + count
                     reader.written[output] = min(end, reader.positions[output])
-                    self._release(output)
+                    if output.log.has_file:  # else the log itself forgets what it cannot hold
+                        self._release(output)
             case _ if frame.kind == INPUT and reader.has_input:
                 reader.has_input = bool(frame.body)  # another one may give it to a terminal
                 self._input.take(frame.body)
@@ -291,14 +295,19 @@ class StepStreams:
             case _ if frame.kind == WINDOW_SIZE and len(frame.body) == _SIZE.size:
                 self._input.resize(*_SIZE.unpack(frame.body))
 
-    def _release(self, output: _Output) -> None:
-        """Give up what neither a connected srun nor the next one needs."""
+    def _release(self, output: TaskOutput) -> None:
+        """Give up what neither a connected srun nor the next one needs.
+
+        A stopped one must not fill the disk, nor cost the task time: only the first is never too
+        late.
+        """
         readers = self._readers.values()
         for reader in readers:  # in this order: each has begun where an earlier one was, or before
             if reader.begins[output] <= output.shown:
                 output.shown = max(output.shown, reader.written[output])
-        positions = [reader.written[output] for reader in readers]
-        output.log.release(min([output.shown, *positions]))
+        first, *others = [reader.written[output] for reader in readers] or [output.shown]
+        late = output.log.end - LAG_MAX
+        output.log.release(min([output.shown, first, *(one for one in others if one >= late)]))
 
     def _send(self, reader: _Srun) -> None:
         """Send an srun what it takes now."""
@@ -323,10 +332,11 @@ class StepStreams:
         """Take output from the logs, in turn, as far as credit and memory allow."""
         while reader.waiting and len(reader.unsent) < _UNSENT_MAX:
             output = next(iter(reader.waiting))
-            position = reader.positions[output]
-            if position < output.log.end:
+            if reader.positions[output] < output.log.end:
                 if not reader.credit:
                     return
+                self._skip_missed(reader, output)
+                position = reader.positions[output]
                 data = output.log.read(position, min(_CHUNK, reader.credit))
                 reader.credit -= len(data)
                 reader.positions[output] += len(data)
@@ -340,6 +350,14 @@ class StepStreams:
         if self._is_finished and not reader.waiting and not reader.is_finished:
             reader.is_finished = True
             reader.unsent += encode_frame(Frame(FINISHED, 0, b""))
+
+    def _skip_missed(self, reader: _Srun, output: TaskOutput) -> None:
+        """Tell an srun that was late how many bytes it has missed, and go on behind them."""
+        count = output.log.start - reader.positions[output]
+        if count > 0:
+            reader.begins[output] = reader.positions[output] = output.log.start
+            body = _COUNT.pack(output.kind, count)
+            reader.unsent += encode_frame(Frame(MISSED, output.rank, body))
 
     def _tell_taken(self, count: int) -> None:
         """Tell the srun that gives the input that all tasks have taken some of it."""

@@ -16,7 +16,7 @@ from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
-from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status
+from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status, missed_output
 from fairbank.wlm.commands.steps.background import Escapes, leave_terminal
 from fairbank.wlm.commands.steps.step_output import StepOutput
 from fairbank.wlm.protocol import frames
@@ -81,8 +81,8 @@ class StepRun:
         self._selector = selectors.PollSelector()  # epoll takes no files
         self._streams: list[StepStream] = []
 
-    def follow(self, origin: str = "end") -> int:
-        """Follow the step to its end, and return srun's exit code."""
+    def follow(self, origin: str = "own") -> int:
+        """Follow the step to its end, and return srun's exit code. `origin` is as in StepStream."""
         wakeup, wakeup_end = os.pipe()
         for end in (wakeup, wakeup_end):
             os.set_blocking(end, False)
@@ -149,9 +149,19 @@ class StepRun:
         for frame in stream.receive():
             if frame.kind in (frames.OUTPUT, frames.ERRORS):
                 stream.note_written(frame, self._write(frame))
+            elif frame.kind == frames.MISSED:
+                self._note_missed(stream, frame)
             elif frame.kind == frames.EXITED:
                 self._note_exit(stream.node.node, frame)
         stream.tell_written()
+
+    def _note_missed(self, stream: StepStream, frame: Frame) -> None:
+        """Say that output is missing here, behind what has come of its line."""
+        kind, count = missed_output(frame)
+        written = self._write(Frame(kind, frame.number, b""))
+        stream.note_missed(kind, frame.number, written + count)
+        what = f"{count} bytes of the output of task {frame.number} are missing here"
+        self._print(f"error: {what}: {self._options.name} was too slow or stopped")
 
     def _write(self, frame: Frame) -> int:
         """Write what a task has written. If that is not possible any more, end an own step."""
