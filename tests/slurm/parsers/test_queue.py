@@ -323,7 +323,8 @@ def test_ended_jobs_are_left_out() -> None:
     [
         (pending_line(ArrayTaskId="1-3,..."), "ArrayTaskId"),
         (pending_line(TresPerNode="gres:gpu:a:b:1"), "TresPerNode"),
-        (f"{pending_line(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
+        (f"{pending_line(TresPerNode='')} TresPerJob=gres:gpu:a:5,gres:gpu:b:1", "TresPerJob"),
+        (f"{pending_line(TresPerNode='')} TresPerSocket=gres:gpu:1", "TresPerSocket"),
         (pending_line(NumNodes="some", TRES=""), "NumNodes"),
         (pending_line(TimeLimit="soon"), "TimeLimit"),
     ],
@@ -334,14 +335,43 @@ def test_unknown_request_is_reported(line: str, field: str) -> None:
     assert [line.field for line in parsed.unreadable] == [field]
 
 
-def test_gpus_per_job_on_one_node() -> None:
-    line = (
-        f"{pending_line(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
-        " TresPerJob=gres:gpu:3"
-    )
-    assert read_job(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
-        Gpus("", 3),
-    )
+@pytest.mark.parametrize(
+    ("nodes", "tasks", "text", "expected"),
+    [
+        ("1-1", 1, "TresPerJob=gres:gpu:3", {"gpus": (Gpus("", 3),), "tasks": 1}),
+        (
+            "1-1",
+            4,
+            "TresPerJob=gres/gpu:a:2,gres/gpu:b:1",
+            {"gpus": (Gpus("a", 2), Gpus("b", 1)), "tasks": 4},
+        ),
+        ("1", 4, "TresPerJob=gres:gpu:3", {"total_gpus": Gpus("", 3), "tasks": 4}),
+        ("1", 1, "TresPerJob=gres/gpu:a100:6", {"total_gpus": Gpus("a100", 6), "tasks": None}),
+        ("1", 4, "TresPerTask=gres:gpu:1", {"gpus_per_task": (Gpus("", 1),), "tasks": 4}),
+        ("1", 4, "TresPerTask=cpu=2,gres/gpu:1", {"gpus_per_task": (Gpus("", 1),), "tasks": 4}),
+        (
+            "1",
+            2,
+            "TresPerJob=gres:gpu:4 TresPerTask=gres:gpu:2",
+            {"gpus_per_task": (Gpus("", 2),), "tasks": 2},
+        ),
+        (
+            "2",
+            2,
+            "TresPerJob=gres:gpu:4 TresPerNode=gres:gpu:2",
+            {"gpus": (Gpus("", 2),), "tasks": 2},
+        ),
+    ],
+)
+def test_gpus_are_of_nodes_of_tasks_or_in_all(
+    nodes: str, tasks: int, text: str, expected: dict[str, object]
+) -> None:
+    line = pending_line(NumNodes=nodes, TRES="node=1", NumTasks=str(tasks)).split(" TresPerNode=")[
+        0
+    ]
+    wanted = read_job(f"{line.replace('C=2:0', 'C=0:0')} {text}").wanted
+    fields = {"gpus": (), "gpus_per_task": (), "total_gpus": None, **expected}
+    assert {name: getattr(wanted, name) for name in fields} == fields
 
 
 ASSOCIATION = (

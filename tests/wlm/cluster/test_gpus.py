@@ -171,6 +171,24 @@ def test_gpus_are_charged_as_the_partition_says(lab: RunningCluster) -> None:
     assert ",1.50," in hold
 
 
+@pytest.mark.parametrize("option", ["--gpus=a100:3", "--gpus-per-task=a100:1"])
+def test_job_that_waits_for_gpus_of_several_tasks_is_explained(
+    lab: RunningCluster, option: str
+) -> None:
+    held = lab.slurm("sbatch", "--parsable", "--gpus=a100:4", "--wrap", "sleep 600").strip()
+    wait_until(lambda: lab.slurm("squeue", "-h", "-j", held, "-o", "%T").strip() == "RUNNING", held)
+    waiting = lab.slurm("sbatch", "--parsable", "-n3", option, "--wrap", "true").strip()
+    explained = lab.run("why", waiting)
+    assert explained.returncode == 0, explained
+    text = " ".join(explained.stdout.split())
+    assert f"Job {waiting} waits for 2 nodes: 0 of the 2 suitable nodes are free now" in text
+    assert "too few GPUs are free: n[1-2]" in text
+    lab.slurm("scancel", held)
+    wait_until(lambda: not lab.slurm("squeue", "-h", "-o", "%i").strip(), "the jobs to end")
+    states = lab.slurm("sacct", "-X", "-n", "-P", "-j", waiting, "-o", "state")
+    assert states == "COMPLETED\n"
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -108,7 +108,7 @@ def job_checks(
 
 
 def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int:
-    """Return how many nodes the job needs: as requested, and enough for its tasks.
+    """Return how many nodes the job needs: as requested, and enough for its tasks and GPUs.
 
     Args:
         nodes: all nodes of the cluster.
@@ -116,13 +116,22 @@ def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int
         filtered: nodes of that partition, of which those count that the job could use at some time.
     """
     request = placement_request(nodes, entry)
-    tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(filtered.suitable)]
-    count, tasks = 0, 0
-    for fits in sorted(tasks_by_node.tolist(), reverse=True):
-        if tasks >= request.tasks:
-            break
-        count, tasks = count + 1, tasks + fits
+    empty, places = nodes.search.empty, node_set.places(filtered.suitable)
+    count = _fewest(empty.tasks(request.demand)[places].tolist(), request.tasks)
+    if request.gpus is not None:
+        gpus_by_node = empty.gpu_counts(request.gpus.type)[places].tolist()
+        count = max(count, _fewest(gpus_by_node, request.gpus.number))
     return max(request.least, count)
+
+
+def _fewest(amounts: Iterable[int], needed: int) -> int:
+    """Return how many of these amounts make up what is needed; all if they do not."""
+    count = 0
+    for amount in sorted(amounts, reverse=True):
+        if needed <= 0:
+            break
+        count, needed = count + 1, needed - amount
+    return count
 
 
 def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:

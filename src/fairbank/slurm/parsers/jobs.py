@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -181,16 +182,23 @@ def _wanted(cells: Cells, least: int) -> ResourceRequest:
     nodes, _, most = cells.read("NumNodes", words.any_text).partition("-")
     wanted = max(least or words.number(nodes, "NumNodes"), 1)
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
+    gpus, tasks = _gpus(cells, wanted, most), cells.read("NumTasks", _count, "")
+    if gpus.total is not None and tasks <= wanted:
+        # slurmctld prints a task for each node of a job that names none. Such a job may have more
+        # nodes than it asks for, until they hold its GPUs.
+        tasks = 0
     return ResourceRequest(
+        gpus=gpus.per_node,
+        gpus_per_task=gpus.per_task,
+        total_gpus=gpus.total,
+        tasks=tasks or None,
         nodes=wanted,
         max_nodes=words.number(most, "NumNodes") if most else None,
-        tasks=cells.read("NumTasks", _count, "") or None,
         tasks_per_node=_count(per_node, "NtasksPerN:B:S:C") or None,
         cpus_per_task=cells.read("CPUs/Task", _count, "1") or 1,
         cpus_per_node=cells.read("MinCPUsNode", _count, "1") or 1,
         memory_per_node=cells.read("MinMemoryNode", words.optional(_size), ""),
         memory_per_cpu=cells.read("MinMemoryCPU", words.optional(_size), "") or None,
-        gpus=_gpus_of_nodes(cells, wanted, most),
         tmp=cells.read("MinTmpDiskNode", _size, "0"),
         constraint=_text(cells, "Features"),
         prefer=_text(cells, "Prefer"),
@@ -207,20 +215,37 @@ def _wanted(cells: Cells, least: int) -> ResourceRequest:
     )
 
 
-def _gpus_of_nodes(cells: Cells, nodes: int, most: str) -> tuple[Gpus, ...]:
-    """Return the GPUs of each node. GPUs of a job on one node are the same."""
-    for field in ("TresPerSocket", "TresPerTask", "TresPerJob"):
-        # Newer versions print the CPUs of a task here as well as in CPUs/Task.
-        parts = _text(cells, field).split(",")
-        text = ",".join(part for part in parts if not _CPUS.fullmatch(part))
-        alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", NOT_APPLICABLE))
-        if text and not (alone and field != "TresPerSocket"):
-            raise InvalidInput(
-                f"asks for {words.quote_unknown(text)} in a way that is not known here", field=field
-            )
-        if text:
-            return words.gpus(text, field)
-    return words.gpus(_text(cells, "TresPerNode"), "TresPerNode")
+class _Gpus(NamedTuple):
+    per_node: tuple[Gpus, ...] = ()
+    per_task: tuple[Gpus, ...] = ()
+    total: Gpus | None = None
+
+
+def _gpus(cells: Cells, nodes: int, most: str) -> _Gpus:
+    """Return the GPUs that a job requests of each node, for each task, or in all.
+
+    Of a job that names two of them, the number in all only says how many nodes or tasks it has.
+    """
+    if text := _text(cells, "TresPerSocket"):
+        raise _unknown_gpus(text, "TresPerSocket")
+    if per_node := words.gpus(_text(cells, "TresPerNode"), "TresPerNode"):
+        return _Gpus(per_node=per_node)
+    # Newer versions print the CPUs of a task here as well as in CPUs/Task.
+    parts = _text(cells, "TresPerTask").split(",")
+    text = ",".join(part for part in parts if not _CPUS.fullmatch(part))
+    if per_task := words.gpus(text, "TresPerTask"):
+        return _Gpus(per_task=per_task)
+    in_all = words.gpus(text := _text(cells, "TresPerJob"), "TresPerJob")
+    if (nodes, most) == (1, "1"):
+        return _Gpus(per_node=in_all)
+    if len(in_all) > 1:
+        raise _unknown_gpus(text, "TresPerJob")
+    return _Gpus(total=next(iter(in_all), None))
+
+
+def _unknown_gpus(text: str, field: str) -> InvalidInput:
+    what = f"asks for {words.quote_unknown(text)} in a way that is not known here"
+    return InvalidInput(what, field=field)
 
 
 def _tasks(text: str) -> tuple[int, ...]:
