@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern
+from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern, job_symbols
 
 JOB: dict[str, int | str] = {
     "j": 128,
@@ -42,6 +42,13 @@ def test_symbols_are_replaced_as_in_the_manual(pattern: str, path: str) -> None:
 
 def test_symbol_without_a_value_stays() -> None:
     assert expand_pattern(ARRAY_OUTPUT, JOB, field="--output") == ARRAY_OUTPUT
+
+
+def test_job_that_is_no_task_has_the_numbers_of_slurm() -> None:
+    job = job_symbols(128, "alice", "fluid", array=None, task=None)
+    assert expand_pattern(ARRAY_OUTPUT, job, field="--output") == "slurm-128_4294967294.out"
+    waiting = job_symbols(128, "alice", "fluid", array=120, task=None)
+    assert expand_pattern(ARRAY_OUTPUT, waiting, field="--output") == "slurm-120_%a.out"
 
 
 def test_name_with_a_slash_leads_to_no_other_directory() -> None:

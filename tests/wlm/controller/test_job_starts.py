@@ -11,6 +11,7 @@ from fairbank.cluster.node import Node
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.bindings import NodeBinding
+from fairbank.wlm.controller.job_files import shown_files
 from fairbank.wlm.controller.nodes.job_environment import (
     run_lengths,
     submission_environment,
@@ -133,6 +134,24 @@ def test_array_variables_count_all_tasks() -> None:
 )
 def test_output_pattern_is_expanded(pattern: str, path: str) -> None:
     assert start(1, output=pattern).output == path
+
+
+@pytest.mark.parametrize("pattern", ["", "%x-%4j", "%A_%a", "%N.%b"])
+@pytest.mark.parametrize(("array", "task"), [(None, -1), (42, 13)], ids=["job", "task"])
+def test_shown_output_is_the_file_that_is_written(
+    pattern: str, array: int | None, task: int
+) -> None:
+    request = PendingJob(number=45, user="alice", array=array, task=task)
+    submission = Submission(name="train", uid=7, gid=8, script="x", directory="/w", output=pattern)
+    grant = NodeGrant(NodeBinding("n1.example.org", (0,)), 1, 100)
+    run = WlmRun(
+        run=Run("lab", 45, 1_000),
+        allocation=RunAllocation("main", (grant,)),
+        allocated=Moment(1_000, 10),
+    )
+    details = StartDetails(b"#!/bin/sh\n", b"", ResourceRequest())
+    message = start_message(StartRun(run, request, submission, 600), "n1.example.org", details)
+    assert shown_files(request, submission, "n1.example.org").output == message.output
 
 
 def test_files_have_the_defaults_of_sbatch() -> None:

@@ -9,12 +9,38 @@ import re
 from collections.abc import Mapping
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import NO_VAL
 
 OUTPUT, ARRAY_OUTPUT = "slurm-%j.out", "slurm-%A_%a.out"
 """Patterns of the output of a job, and of a task of an array, that names none."""
 
 WIDTH_MAX = 10
 _SYMBOL = re.compile(r"%([0-9]{0,9})([%AabJjNnstux])")
+Symbols = dict[str, int | str]
+
+
+def job_symbols(job: int, user: str, name: str, array: int | None, task: int | None) -> Symbols:
+    """Return the values that a job has for the symbols of its files and those of its steps.
+
+    `array` None: it is no task of an array. `task` None: the number of the task is not known yet.
+    """
+    symbols: Symbols = {"A": array or job, "j": job, "u": user, "x": name}
+    if array is None:
+        return symbols | {"a": NO_VAL}
+    return symbols if task is None else symbols | {"a": task}
+
+
+def task_symbols(
+    job: int, step: int | None = None, node: str = "", node_index: int = 0, rank: int = 0
+) -> Symbols:
+    """Return the values of the other symbols, for a task of a step or, without one, the script."""
+    return {
+        "J": job if step is None else f"{job}.{step}",
+        "N": node.partition(".")[0],
+        "n": node_index,
+        "s": "batch" if step is None else step,
+        "t": rank,
+    }
 
 
 def expand_pattern(pattern: str, values: Mapping[str, int | str], *, field: str) -> str:

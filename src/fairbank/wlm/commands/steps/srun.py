@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
-from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.file_patterns import expand_pattern, job_symbols, task_symbols
 from fairbank.core.submission.gpus import OPTIONS as GPU_OPTIONS
 from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
@@ -229,15 +229,10 @@ def _descriptors(
         pattern = files[name]
         if not pattern or name in options or pattern.lower() == "all" or pattern.isdecimal():
             continue
-        symbols: dict[str, int | str] = {
-            "A": os.environ.get("SLURM_ARRAY_JOB_ID", str(step.job)),
-            "a": os.environ.get("SLURM_ARRAY_TASK_ID", "4294967294"),
-            "j": step.job,
-            "J": f"{step.job}.{step.step}",
-            "s": step.step,
-            "u": os.environ.get("USER", ""),
-            "x": os.environ.get("SLURM_JOB_NAME", ""),
-        }
+        array, task = map(_number, ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"))
+        user, job_name = os.environ.get("USER", ""), os.environ.get("SLURM_JOB_NAME", "")
+        symbols = job_symbols(step.job, user, job_name, array, task)
+        symbols |= task_symbols(step.job, step.step)
         path = expand_pattern(pattern, symbols, field=f"--{name}")
         try:
             descriptors[kind] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | mode, 0o666)
@@ -246,6 +241,12 @@ def _descriptors(
         if name == "output" and not files["error"]:
             descriptors[ERRORS] = descriptors[OUTPUT]
     return descriptors
+
+
+def _number(variable: str) -> int | None:
+    """Return a variable that is a whole number; None: it is not."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else None
 
 
 def _input(text: str) -> int:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import grp
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from pathlib import PurePosixPath
 from signal import strsignal
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
-from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.arrays import ArrayTasks
-from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import BillingRule, billing
 from fairbank.jobqueue.arrays import task_ranges
@@ -27,6 +23,7 @@ from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
 from fairbank.report.slurm.notation import shortened
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands import gres_texts as gres
+from fairbank.wlm.controller.job_files import JobFiles, shown_files
 from fairbank.wlm.core.job_states import RAISED_SIGNAL, JobState
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, Moment, Submission, WlmJob, WlmRun
 from fairbank.wlm.core.state import CoreState
@@ -36,14 +33,6 @@ DEFAULT_QOS = "normal"
 T = TypeVar("T")
 Fields = Mapping[str, Callable[[T], Any]]
 """Functions that compute fields, by name."""
-
-
-class Files(NamedTuple):
-    """Paths of the input, output and errors of a job."""
-
-    input: str
-    output: str
-    error: str
 
 
 class ShownRequest:
@@ -73,8 +62,8 @@ class ShownRequest:
         return wanted if rules is None else rules.with_default_memory(wanted)
 
     @cached_property
-    def files(self) -> Files:
-        return job_files(self.request, self.submission, self.nodes[0] if self.nodes else "")
+    def files(self) -> JobFiles:
+        return shown_files(self.request, self.submission, self.nodes[0] if self.nodes else "")
 
     @property
     def requested(self) -> dict[str, int]:
@@ -346,33 +335,6 @@ def tres_text(
 def exit_code(status: int) -> tuple[int, int]:
     """Return exit code and signal of a status of wait(2)."""
     return status >> 8, status & 0x7F
-
-
-def job_files(request: PendingJob, submission: Submission, node: str) -> Files:
-    """Return the files of a job, with the symbols of their patterns as far as they are known.
-
-    `node` is its first node; empty: it has none.
-    """
-    values: dict[str, int | str] = {
-        "A": request.array or request.number,
-        "j": request.number,
-        "x": submission.name,
-        "u": request.user,
-    }
-    if request.task >= 0:
-        values["a"] = request.task
-    if node:
-        values["N"] = node
-
-    def path(pattern: str) -> str:
-        with suppress(InvalidInput):  # a name with a slash: the start says so
-            pattern = expand_pattern(pattern, values, field="output")
-        return str(PurePosixPath(submission.directory, pattern))
-
-    default = OUTPUT if request.array is None else ARRAY_OUTPUT
-    output = path(submission.output or default)
-    error = path(submission.error) if submission.error else output
-    return Files(path(submission.input or "/dev/null"), output, error)
 
 
 def _flag(state: JobState) -> str:

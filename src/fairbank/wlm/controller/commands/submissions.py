@@ -67,7 +67,7 @@ def build_submission(
     _check_names(values, state)
     submission = _submission(request, values, submitter, files, state.settings)
     array = values.get("array")
-    _check_patterns(submission, is_array=array is not None)
+    _check_patterns(submission)
     return SubmitJob(
         job=_pending_job(request, values, submitter, state, now),
         submission=submission,
@@ -348,10 +348,7 @@ def check_licenses(counts: Mapping[str, int], state: CoreState, field: str) -> N
             )
 
 
-def _check_patterns(submission: Submission, *, is_array: bool) -> None:
+def _check_patterns(submission: Submission) -> None:
     """Raise InvalidInput if a file would be in another directory because of a name."""
-    values: dict[str, int | str] = {"x": submission.name, "A": 0, "j": 0}
-    if is_array:
-        values["a"] = 0
     for name in ("input", "output", "error"):
-        expand_pattern(getattr(submission, name), values, field=f"--{name}")
+        expand_pattern(getattr(submission, name), {"x": submission.name}, field=f"--{name}")

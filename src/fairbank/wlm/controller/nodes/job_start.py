@@ -8,15 +8,12 @@ from typing import NamedTuple
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.submission.file_patterns import ARRAY_OUTPUT, OUTPUT, expand_pattern
+from fairbank.core.submission.file_patterns import expand_pattern, task_symbols
+from fairbank.wlm.controller.job_files import output_pattern, symbols_of
 from fairbank.wlm.controller.nodes.job_environment import run_variables, to_entries
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.protocol.messages import StartJob
 
-NO_TASK = 2**32 - 2
-"""Value of %a in a job that is no task of an array (slurm-rules.md, "Environment and files of
-jobs").
-"""
 _IDLE = b"#!/bin/sh\nexec sleep 100000000\n"
 """Script on the nodes of a job that do not run a batch script: it holds the run there."""
 
@@ -62,7 +59,6 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
             gpus=gpus,
         )
     variables = run_variables(start, details.wanted, details.array_tasks, details.now)
-    default = OUTPUT if start.request.array is None else ARRAY_OUTPUT
     return StartJob(
         run=run.run,
         script=details.script,
@@ -73,7 +69,7 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
         ),
         directory=submission.directory,
         input=_path(start, submission.input, "input") or "/dev/null",
-        output=_path(start, submission.output or default, "output"),
+        output=_path(start, output_pattern(start.request, submission), "output"),
         error=_path(start, submission.error, "error"),
         append=submission.open_mode == "append" or (not submission.open_mode and details.appends),
         umask=submission.umask,
@@ -121,18 +117,7 @@ def _path(start: StartRun, pattern: str, field: str) -> str:
     """Return the path of a file of the job; empty for an empty pattern."""
     if not pattern:
         return ""
-    request, is_task = start.request, start.request.array is not None
-    values: dict[str, int | str] = {
-        "A": request.array or request.number,
-        "a": request.task if is_task else NO_TASK,
-        "j": request.number,
-        "J": request.number,
-        "N": start.run.batch_node.partition(".")[0],
-        "n": 0,
-        "s": "batch",
-        "t": 0,
-        "u": request.user,
-        "x": start.submission.name,
-    }
-    path = expand_pattern(pattern, values, field=field)
+    symbols = symbols_of(start.request, start.submission)
+    symbols |= task_symbols(start.request.number, node=start.run.batch_node)
+    path = expand_pattern(pattern, symbols, field=field)
     return str(PurePosixPath(start.submission.directory, path))

@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from fairbank.core.hostlist import compress
-from fairbank.core.submission.file_patterns import expand_pattern
+from fairbank.core.submission.file_patterns import Symbols, expand_pattern, task_symbols
 from fairbank.core.submission.task_cpus import CpuBinding
 from fairbank.wlm.controller.nodes.job_environment import run_lengths, to_entries
 from fairbank.wlm.core.effects import StartTasks
@@ -98,13 +98,8 @@ def _tasks(
     per_task = step.request.cpus_per_task
     gpus_each = sum(count for _, count in step.request.gpus_per_task)
     for local, rank in enumerate(grant.ranks):
-        symbols: dict[str, int | str] = {
-            "J": f"{step.run.job_id}.{step.number}",
-            "s": step.number,
-            "t": rank,
-            "n": node_index,
-            "N": grant.node.partition(".")[0],
-        }
+        own_symbols = task_symbols(step.run.job_id, step.number, grant.node, node_index, rank)
+        symbols = {**launch.symbols, **own_symbols}
         own = cpus[local * per_task : (local + 1) * per_task]
         # More tasks than cores: all have all of them.
         own = own if len(own) == per_task and not step.request.overcommit else cpus
@@ -127,11 +122,11 @@ def _program(launch: StepLaunch, name: str) -> tuple[str, ...]:
     return (str(PurePosixPath(launch.directory, name)),) if name else ()
 
 
-def _path(launch: StepLaunch, pattern: str, symbols: Mapping[str, int | str]) -> str:
+def _path(launch: StepLaunch, pattern: str, symbols: Symbols) -> str:
     """Return the path of a file; empty for a stream."""
     if not pattern:
         return ""
-    path = expand_pattern(pattern, {**launch.symbols, **symbols}, field="output")
+    path = expand_pattern(pattern, symbols, field="output")
     return str(PurePosixPath(launch.directory, path))
 
 

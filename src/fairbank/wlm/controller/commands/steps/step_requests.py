@@ -14,9 +14,9 @@ from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.task_cpus import CpuBinding
 from fairbank.core.submission.values import Distribution, NodeRange
 from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
+from fairbank.wlm.controller.job_files import symbols_of
 from fairbank.wlm.controller.nodes.step_start import StepLaunch
 from fairbank.wlm.core.events import CreateStep
-from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import StepDistribution, StepRequest
 from fairbank.wlm.protocol.commands import CreateStepRequest
@@ -50,7 +50,7 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
         output=values.get("output", ""),
         error=values.get("error", ""),
         append=values.get("open-mode") == "append",
-        symbols=_symbols(job),
+        symbols=symbols_of(job.request, job.submission),
         input_rank=request.input_rank,
         terminal=request.terminal,
         prolog=values.get("task-prolog", ""),
@@ -100,15 +100,3 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
         total_gpus=None if gpus.total is None else as_gpus([gpus.total])[0],
         submit_line=request.submit_line,
     )
-
-
-def _symbols(job: WlmJob) -> dict[str, int | str]:
-    """Return the symbols of file patterns that all tasks share, but those of the step."""
-    request = job.request
-    symbols: dict[str, int | str] = {
-        "A": request.array or request.number,
-        "j": request.number,
-        "u": request.user,
-        "x": job.submission.name,
-    }
-    return symbols | ({"a": request.task} if request.array is not None else {})
