@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CODE := $(wildcard src tests tools benchmarks)
 SLURM_IN_SHORT := $(addprefix tests/slurm/test_,\
-	charged_runs.py refused.py under_faults.py fairshare_and_priority.py)
+	charged_runs.py refused.py under_faults.py fairshare_and_priority.py mpi_launchers.py)
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-annotate \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)

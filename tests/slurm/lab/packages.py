@@ -25,7 +25,8 @@ PACKAGES = {
 }
 BESIDE = {"task-spooler": "/usr/bin/tsp"}
 """Packages that no test needs: `make bench` measures beside them where they are installed."""
-
+LAUNCHERS = {"openmpi-bin": "/usr/bin/mpirun.openmpi", "mpich": "/usr/bin/mpirun.mpich"}
+"""Packages with launchers of MPI. Only their tests need them."""
 BUILT = Path("/usr/local")
 """Where a Slurm built from source is. Commands find its programs first, so the lab does, too."""
 
@@ -93,7 +94,7 @@ def install() -> tuple[str, ...]:
     """Install the missing packages and return their names; no service starts, now or at the next
     boot. Raises Unobtainable.
     """
-    packages = missing(PACKAGES | BESIDE)
+    packages = missing(PACKAGES | BESIDE | LAUNCHERS)
     if not packages:
         return ()
     if os.geteuid() != 0:

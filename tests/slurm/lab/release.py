@@ -1,5 +1,5 @@
-"""Root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python,
-unused.
+"""Root of another Debian release, made once: its Slurm, MUNGE, MariaDB, launchers of MPI, compiler
+and Python, unused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.slurm.lab.packages import PACKAGES, Unobtainable
+from tests.slurm.lab.packages import LAUNCHERS, PACKAGES, Unobtainable
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache" / "slurm"
 BUILDING = (
@@ -108,7 +108,7 @@ def _make(release: Release) -> None:
         "--quiet",
         "--variant=minbase",
         f"--aptopt={UNDATED}",
-        f"--include={','.join([*PACKAGES, *BUILDING])}",
+        f"--include={','.join([*PACKAGES, *LAUNCHERS, *BUILDING])}",
     ]
     command = [
         MAKER,
