@@ -16,6 +16,7 @@ from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFoun
 from fairbank.wlm.commands import job_submission
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.protocol.commands import SubmitRequest
+from fairbank.wlm.protocol.frames import BODY_MAX
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.conftest import RunCommand
 
@@ -226,16 +227,24 @@ def test_script_that_is_none_is_refused_in_words_of_slurm(
     assert controller.requests == []
 
 
-def test_script_above_the_limit_is_refused(
+def test_controller_alone_limits_the_size_of_a_script(
     command: RunCommand, controller: RecordingController
 ) -> None:
-    write_script("#!/bin/sh\n" + "#" * (4 * 1024 * 1024 - 9))
+    write_script("#!/bin/sh\n" + "#" * (8 << 20))
+    assert command("sbatch", "job.sh").code == 0
+    controller.answer = lambda request: InvalidInput("the script has", field="script", remedy="4")
     code, _, err = command("sbatch", "job.sh")
     assert code == 1
     assert "Pathname of a file, directory or other parameter too long" in err
+
+
+def test_script_that_no_request_can_carry_is_refused(
+    command: RunCommand, controller: RecordingController
+) -> None:
+    write_script("#!/bin/sh\n" + "#" * BODY_MAX)
+    code, _, err = command("sbatch", "job.sh")
+    assert (code, f"at most {BODY_MAX} are allowed" in err) == (1, True)
     assert controller.requests == []
-    write_script("#!/bin/sh\n" + "#" * (4 * 1024 * 1024 - 10))
-    assert command("sbatch", "job.sh").code == 0
 
 
 BAD_LINES = {

@@ -43,6 +43,8 @@ list of TOML. Keywords without a name of slurm.conf are in `wlm.toml` only.
 - `slurmctld_debug` and `slurmd_debug` are the levels of the log files, which have lines of JSON:
   `verbose` shows what `info` does, and all levels from `debug` on show the same.
   `slurmctld_syslog_debug` and `slurmd_syslog_debug` are those of syslog, `quiet` by default.
+- `max_script_size` of SchedulerParameters is the largest script, 4 MiB by default. Of more than
+  12 MiB none arrives, since a request has at most 16 MiB.
 - A log file is emptied at 10 MiB, with a copy at `FILE.1`. For logrotate, use `copytruncate`.
 - With `server` in `[bank]`, the socket of the bank, accounts are its projects and users their
   members. The controller reads them every 30 s and when it refuses an account, and stores them.

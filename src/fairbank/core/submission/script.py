@@ -1,4 +1,4 @@
-"""#SBATCH lines of a batch script: options of sbatch, up to the first command.
+"""Batch script: its form, and its #SBATCH lines, options of sbatch up to the first command.
 
 Lines with a second # or a blank before the mark are comments. An option may take its value from
 the next line. Source: sbatch(1).
@@ -16,6 +16,15 @@ from fairbank.core.submission.options import GivenOption, parse_options
 LINES_MAX = 10_000
 _MARK = "#SBATCH"
 _NEXT_PART = ["hetjob"], ["packjob"]
+
+
+_NOT_A_SCRIPT = (
+    "This does not look like a batch script.  The first\n"
+    "line must start with #! followed by the path to an interpreter.\n"
+    "For instance: #!/bin/sh"
+)
+_BINARY = "The Slurm controller does not allow scripts that\ncontain a NULL character '\\0'."
+_DOS = "Batch script contains DOS line breaks (\\r\\n)\ninstead of expected UNIX line breaks (\\n)."
 
 
 class ScriptOptions(NamedTuple):
@@ -66,3 +75,17 @@ def _split(line: str, number: int, field: str) -> list[str]:
         raise InvalidInput(
             f"line {number} cannot be read: {bad}", field=field, remedy="close the quotes"
         ) from bad
+
+
+def check_script(script: bytes) -> None:
+    """Raise InvalidInput, with the sentences of sbatch, for what is no batch script."""
+    faults = (
+        (not script, "Batch script is empty!"),
+        (not script.strip(), "Batch script contains only whitespace!"),
+        (not script.startswith(b"#!"), _NOT_A_SCRIPT),
+        (b"\0" in script, _BINARY),
+        (b"\r\n" in script, _DOS),
+    )
+    for is_bad, sentence in faults:
+        if is_bad:
+            raise InvalidInput(sentence, field="script")

@@ -7,8 +7,9 @@ import sys
 from typing import BinaryIO
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.submission.script import check_script
+from fairbank.wlm.protocol.frames import BODY_MAX
 
-SCRIPT_MAX = 4 * 1024 * 1024
 _HOSTS_MAX = 1024 * 1024
 _WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
 PROGRAM_SCRIPT = b'#!/bin/sh\nexec srun "$@"\n'
@@ -28,14 +29,14 @@ def batch_script(name: str | None, command: str | None) -> bytes:
     if command is not None:
         return _checked(os.fsencode(_WRAPPED.format(command)))
     if name is None:
-        return _checked(sys.stdin.buffer.read(SCRIPT_MAX + 1))
-    return _checked(_read(script_path(name), SCRIPT_MAX + 1))
+        return _checked(sys.stdin.buffer.read(BODY_MAX))
+    return _checked(_read(script_path(name), BODY_MAX))
 
 
 def script_or_program(name: str) -> bytes | None:
     """Return a script for `srun --batch`; None for a program, which is none."""
     path = script_path(name)
-    script = _read(path, SCRIPT_MAX + 1)
+    script = _read(path, BODY_MAX)
     return _checked(script) if script.startswith(b"#!") else None
 
 
@@ -66,34 +67,6 @@ def _read(path: str, limit: int) -> bytes:
 
 
 def _checked(script: bytes) -> bytes:
-    """Return the script. Raises InvalidInput, with the sentences of sbatch, if it is none."""
-    if len(script) > SCRIPT_MAX:
-        raise InvalidInput(
-            "Batch job submission failed: Pathname of a file, directory or other parameter"
-            " too long",
-            field="script",
-            remedy=f"a script has at most {SCRIPT_MAX} bytes",
-        )
-    refusal = ""
-    if not script:
-        refusal = "Batch script is empty!"
-    elif not script.strip():
-        refusal = "Batch script contains only whitespace!"
-    elif not script.startswith(b"#!"):
-        refusal = (
-            "This does not look like a batch script.  The first\n"
-            "line must start with #! followed by the path to an interpreter.\n"
-            "For instance: #!/bin/sh"
-        )
-    elif b"\0" in script:
-        refusal = (
-            "The Slurm controller does not allow scripts that\ncontain a NULL character '\\0'."
-        )
-    elif b"\r\n" in script:
-        refusal = (
-            "Batch script contains DOS line breaks (\\r\\n)\n"
-            "instead of expected UNIX line breaks (\\n)."
-        )
-    if refusal:
-        raise InvalidInput(refusal, field="script")
+    """Return the script. Raises InvalidInput if it is none. The controller checks its size."""
+    check_script(script)
     return script

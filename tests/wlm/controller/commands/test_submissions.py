@@ -267,11 +267,12 @@ def test_name_of_a_job_without_a_script_file() -> None:
         {"script": b""},
         {"script": b"echo\n"},
         {"script": b"#!/bin/sh\n\0"},
+        {"script": b"#!/bin/sh\r\n"},
         {"script": b"#!" + b"x" * (4 << 20)},
         {"environment": b"A=" + b"x" * (128 << 10)},
         {"arguments": ("x" * 1_000,) * 2_200},
     ],
-    ids=["empty", "no script", "binary", "long script", "long variable", "many arguments"],
+    ids=["empty", "no script", "binary", "DOS", "long script", "long variable", "many arguments"],
 )
 def test_script_that_cannot_run_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(FairbankError) as refused:

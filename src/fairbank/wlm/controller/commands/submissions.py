@@ -16,6 +16,7 @@ from fairbank.core.submission.file_patterns import expand_pattern
 from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import node_range, requested_tasks, required_hosts
+from fairbank.core.submission.script import check_script
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import resource_limits
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
@@ -244,13 +245,8 @@ def _command(request: SubmitRequest) -> str:
 def _check_content(request: SubmitRequest, settings: WlmSettings) -> None:
     """Raise InvalidInput for a script that is none, and for what no process can be given."""
     script, most = request.script, settings.scheduling.script_max
-    has_script = bool(script) or request.command == "sbatch" or "batch" in request.options
-    if (has_script and not script.startswith(b"#!")) or b"\0" in script:
-        raise InvalidInput(
-            "this is not a batch script: its first line does not begin with #!, or it is binary",
-            field="script",
-            remedy="begin it with #!/bin/sh",
-        )
+    if script or request.command == "sbatch" or "batch" in request.options:
+        check_script(script)
     for name, text in request.options.items():
         check_text(text, f"--{name[:40]}", is_list=name in _LISTS)
     check_text(request.directory, "arguments", is_list=True)
