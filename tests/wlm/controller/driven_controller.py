@@ -94,8 +94,8 @@ async def carry_out(runner: CoreRunner, request: dict[str, Any]) -> Any:
 async def submission(runner: CoreRunner, request: dict[str, Any]) -> SubmitJob:
     """Return a submission: `script`, `array`, `nodes`, fields of the submission and of the job."""
     about = {name: request.pop(name) for name in Submission.__struct_fields__ if name in request}
-    script = await runner.put_script(f"#!/bin/sh\n{about.pop('script')}".encode())
-    environment = await runner.put_script(b"PATH=" + os.fsencode(os.environ["PATH"]))
+    script = await runner.put_content(f"#!/bin/sh\n{about.pop('script')}".encode())
+    environment = await runner.put_content(b"PATH=" + os.fsencode(os.environ["PATH"]))
     array = request.pop("array", None)
     wanted = ResourceRequest(
         nodes=request.pop("nodes", 1), memory_per_node=10, tasks=request.pop("tasks", None)

@@ -148,7 +148,7 @@ class SimulatedCluster:
         """Submit a job whose script takes some seconds and has a wait status at its end."""
         assert self.controller is not None
         runner = self.controller.runner
-        key = await runner.put_script(f"#!/bin/sh\n# {seconds} {status}".encode())
+        key = await runner.put_content(f"#!/bin/sh\n# {seconds} {status}".encode())
         caller = ev.Caller(1000, "alice")
         body = submission(caller, script=key, account=ACCOUNT, **fields)
         answer: Any = await runner.request(caller, body)

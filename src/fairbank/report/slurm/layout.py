@@ -154,8 +154,8 @@ def lines(
 ) -> Iterator[str]:
     """Yield the lines of rows without line ends."""
     if header:
-        heads = (cell.show(cell.column.head if cell.column else "") for cell in form.cells)
-        yield form.before + "".join(heads)
+        cells = (cell.show(cell.column.head if cell.column else "") for cell in form.cells)
+        yield form.before + "".join(cells)
     shows = [_show_of(cell, notation) for cell in form.cells]
     for row in rows:
         yield form.before + "".join([show(row) for show in shows])
@@ -248,15 +248,15 @@ def field_lines(
 
     `is_ended` puts the delimiter after the last cell too, as with --parsable.
     """
-    heads: list[Written] = [Unmarked(field.head or field.name) for field in fields]
-    for texts in chain([heads] if header else [], rows):
+    names: list[Written] = [Unmarked(field.head or field.name) for field in fields]
+    for texts in chain([names] if header else [], rows):
         if delimiter:
             yield delimiter.join(map(whole, texts)) + (delimiter if is_ended else "")
             continue
         yield "".join(
             f"{_fitted(text, field.width)} " for text, field in zip(texts, fields, strict=True)
         )
-        if texts is heads:
+        if texts is names:
             yield "".join(f"{'-' * abs(field.width)} " for field in fields)
 
 

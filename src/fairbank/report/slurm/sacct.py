@@ -52,7 +52,7 @@ PIDS_FORMAT = "jobid,nodelist,pids"
 
 
 class TaskUsage(NamedTuple):
-    """TaskUsage of a resource by the tasks of a step: the extreme, where it was, and the average.
+    """Usage of a resource by the tasks of a step: the extreme, where it was, and the average.
 
     Of processors the extreme is the least, of all others the most. Sizes are bytes, processor time
     is seconds. What is not known of a step with several tasks is None.

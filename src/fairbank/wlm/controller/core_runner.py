@@ -209,7 +209,7 @@ class CoreRunner:
 
     # ------------------------------------------------------------------ stored data
 
-    async def put_script(self, content: bytes) -> str:
+    async def put_content(self, content: bytes) -> str:
         """Store a script or an environment, and return its digest.
 
         It is committed before what is requested afterwards. Raises Unavailable.
@@ -220,7 +220,7 @@ class CoreRunner:
         self._work.set()
         return key
 
-    async def script(self, key: str) -> bytes:
+    async def content(self, key: str) -> bytes:
         """Return a script or an environment by its digest. Raises Corrupt."""
         content = self._changes.contents.get(key)
         return await self._in_thread(self._store.content, key) if content is None else content

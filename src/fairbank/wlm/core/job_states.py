@@ -184,7 +184,7 @@ def next_state(state: JobState, event: JobEvent) -> JobState:
         raise Conflict(
             f"a job that is {state.shown} cannot become {event.name}",
             field="job",
-            remedy="look at its state: scontrol show job",
+            remedy="show its state: scontrol show job",
         )
     return after
 

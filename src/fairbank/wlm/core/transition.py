@@ -40,7 +40,7 @@ class Transition:
     A change is made at once, so that later steps of the event see it, and can be taken back.
 
     Invariants: `_before` has the value before of each changed row. `changed_jobs` are the numbers
-    of the jobs whose progress may have changed; `dependencies.settle` empties it.
+    of the jobs whose progress may have changed; `ends.settle_dependencies` empties it.
     """
 
     def __init__(self, state: CoreState, now: Moment) -> None:

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class LaunchFailed(FairbankError):
-    """The step daemon was not started, as far as is known."""
+    """Failed start of a step daemon, as far as is known."""
 
 
 class LauncherProcess:

@@ -37,7 +37,7 @@ class StepProcess:
     """
 
     def __init__(self, directory: Path, name: str, kill_wait: float) -> None:
-        """`name` is that of the step in messages, `kill_wait` the time until SIGKILL."""
+        """Make a step. `name` is that in messages, `kill_wait` the time until SIGKILL."""
         self._directory, self._name, self._kill_wait = directory, name, kill_wait
         self.usage = RunUsage()
         self.kill_seconds = 0.0

@@ -1,4 +1,4 @@
-"""RunUsage of running steps: CPU time and memory of all their processes, from /proc.
+"""Usage of running steps: CPU time and memory of all their processes, from /proc.
 
 psutil would give the same fields; it is not needed for them.
 """

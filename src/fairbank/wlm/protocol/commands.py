@@ -108,7 +108,7 @@ class JobsRequest(CommandRequest, frozen=True):
 
 
 class HoldRequest(JobsRequest, frozen=True, tag="hold"):
-    """Hold."""
+    """Hold of jobs."""
 
 
 class UserHoldRequest(JobsRequest, frozen=True, tag="uhold"):
@@ -120,7 +120,7 @@ class ReleaseRequest(JobsRequest, frozen=True, tag="release"):
 
 
 class RequeueRequest(JobsRequest, frozen=True, tag="requeue"):
-    """Requeue. `held`: it is then held; `special`: with the state SPECIAL_EXIT."""
+    """Requeue of jobs. `held`: they are then held; `special`: with the state SPECIAL_EXIT."""
 
     held: bool = False
     special: bool = False
@@ -165,15 +165,15 @@ class EntityRequest(CommandRequest, frozen=True):
 
 
 class CreateRequest(EntityRequest, frozen=True, tag="create"):
-    """Creation."""
+    """Creation of a partition or reservation."""
 
 
 class UpdateRequest(EntityRequest, frozen=True, tag="update"):
-    """Changes."""
+    """Changes of a partition or reservation."""
 
 
 class DeleteRequest(EntityRequest, frozen=True, tag="delete"):
-    """Deletion of the one that is named."""
+    """Deletion of the partition or reservation that is named."""
 
 
 class RowsRequest(CommandRequest, frozen=True, tag="rows"):

@@ -240,7 +240,7 @@ class SetDebug(Message, frozen=True, kw_only=True):
 
 
 class RunUsage(Message, frozen=True, kw_only=True):
-    """RunUsage of all processes of a run. The CPU seconds never fall."""
+    """Usage of all processes of a run. The CPU seconds never fall."""
 
     cpu_seconds: float = 0.0
     resident_max_kib: int = 0
@@ -347,7 +347,7 @@ class Registration(Message, frozen=True, kw_only=True):
 
 
 class UsageReport(Message, frozen=True, kw_only=True):
-    """RunUsage of the batch scripts of the running jobs, and of their steps by number."""
+    """Usage of the batch scripts of the running jobs, and of their steps by number."""
 
     runs: tuple[tuple[Run, RunUsage], ...]
     steps: tuple[tuple[Run, int, RunUsage], ...] = ()

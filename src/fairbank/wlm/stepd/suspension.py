@@ -18,11 +18,11 @@ class Suspension:
     Processes that were just forked, or that a user continues, are stopped again.
 
     Invariants: `since` is the monotonic time at which it began, None while the step runs; `due` is
-    the time of the next look, None then, too.
+    the time of the next search for processes, None then, too.
     """
 
     def __init__(self, processes: Callable[[], list[Process]]) -> None:
-        """`processes` returns those of the step."""
+        """Begin with a step that runs. `processes` returns its processes."""
         self._processes = processes
         self.since: float | None = None
         self.due: float | None = None

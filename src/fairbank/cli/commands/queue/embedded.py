@@ -18,7 +18,7 @@ _QUEUED += ["task"]
 
 
 class EmbeddedManager:
-    """The embedded workload manager of a cluster, in its directory."""
+    """Embedded workload manager of a cluster, in its directory."""
 
     def __init__(self, directory: str) -> None:
         from fairbank.wlm.client.connection import Controller

@@ -105,7 +105,10 @@ def find_manager() -> Manager:
 
 
 def wait_for_ends(
-    context: Context, manager: Manager, names: Sequence[str], look: Callable[[], None] | None = None
+    context: Context,
+    manager: Manager,
+    names: Sequence[str],
+    print_new: Callable[[], None] | None = None,
 ) -> list[JobInfo]:
     """Wait until jobs have ended, also over restarts of the controller, and return them.
 
@@ -113,7 +116,7 @@ def wait_for_ends(
         context: the command.
         manager: the workload manager.
         names: the jobs.
-        look: called before each question, and once after the end.
+        print_new: called before each question, and once after the end.
 
     Raises:
         NotFound: there is no such job.
@@ -129,10 +132,10 @@ def wait_for_ends(
             if not is_reported:
                 context.note(f"! {error.message}; retrying")
             is_reported = True
-        if look:
-            look()
+        if print_new:
+            print_new()
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
-    if look:
-        look()
+    if print_new:
+        print_new()
     return jobs

@@ -92,12 +92,12 @@ def _is_open(manager: Manager, name: str) -> bool:
 
 def _end(context: Context, manager: Manager, name: str, *, follows: bool) -> int:
     """Wait for the end of a job, and return the exit code of its command."""
-    look = None
+    print_new = None
     if follows:
         from fairbank.cli.commands.queue.log import OutputFile
 
-        look = OutputFile(manager.jobs(name)[0].std_out).print_new
-    (job,) = wait_for_ends(context, manager, [name], look)
+        print_new = OutputFile(manager.jobs(name)[0].std_out).print_new
+    (job,) = wait_for_ends(context, manager, [name], print_new)
     if job.status:
         context.note(f"job {name}: {job.end}")
     return job.status

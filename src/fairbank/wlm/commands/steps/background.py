@@ -12,7 +12,7 @@ _ESCAPE, _LEAVE = b"~&"
 
 
 class InBackground(Exception):
-    """This process ends, and another one follows the step. `lines` tell the user where."""
+    """End of this process, while another one follows the step. `lines` tell the user where."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__(*lines)

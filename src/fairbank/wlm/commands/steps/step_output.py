@@ -23,7 +23,7 @@ class StepOutput:
         is_buffered: bool,
         only: Mapping[int, int] | None = None,
     ) -> None:
-        """Begin.
+        """Begin with no output.
 
         Args:
             files: descriptors for output and errors, by kind of frame; a kind that is missing is

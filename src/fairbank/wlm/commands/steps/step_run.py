@@ -220,7 +220,7 @@ class StepRun:
         self._code = max(self._code, exit_code(status))
 
     def _tell_exits(self) -> None:
-        """Print how tasks have ended, as Slurm does, and end the others if that is wished."""
+        """Print how tasks have ended, as Slurm does, and end the others if the options say so."""
         exits, self._exits = self._exits, {}
         for (node, status), ranks in exits.items():
             if status and self._options.name == "srun":

@@ -355,8 +355,8 @@ def _show_reservations(controller: Controller, line: CommandLine) -> int:
     width = max(9, *(len(row.name) for row in listing.rows))
     form = "{:<{}}  {:>8}  {:>19}  {:>19}  {:>11}  {}"
     if "noheader" not in line.options:
-        heads = ("STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")
-        print(form.format("RESV_NAME", width, *heads))
+        header = ("STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")
+        print(form.format("RESV_NAME", width, *header))
     writes = notation()
     for row in listing.rows:
         start, end = (time(at, writes) for at in (row.start, row.end))

@@ -147,8 +147,8 @@ class CommandAnswers:
         body = build_submission(request, user, files, runner.state, runner.now().wall)
         if not body.test_only:
             if request.script:
-                await runner.put_script(request.script)
-            await runner.put_script(environment)
+                await runner.put_content(request.script)
+            await runner.put_content(environment)
         accepted = cast("JobAccepted", await runner.request(user.caller, body))
         expected = accepted.expected
         named = tuple(filter(None, body.job.partitions))
@@ -229,7 +229,7 @@ class CommandAnswers:
             raise NotFound(
                 f"job {job.name} has no batch script", field="job", remedy="sbatch submits one"
             )
-        return {"script": await self._runner.script(job.submission.script)}
+        return {"script": await self._runner.content(job.submission.script)}
 
     async def _wait(self, request: cmd.WaitRequest, user: Submitter) -> Json:
         return {"status": await self._runner.job_end(request.job)}

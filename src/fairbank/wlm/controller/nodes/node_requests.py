@@ -38,8 +38,8 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
         FairbankError: it cannot be started.
     """
     submission = start.submission
-    script = await runner.script(submission.script) if submission.script else b""
-    environment = await runner.script(submission.environment) if submission.environment else b""
+    script = await runner.content(submission.script) if submission.script else b""
+    environment = await runner.content(submission.environment) if submission.environment else b""
     details = StartDetails(
         script,
         environment,
