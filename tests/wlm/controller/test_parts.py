@@ -30,7 +30,7 @@ from fairbank.wlm.core.events import CancelJob, NodeRegistered, TimerFired, Time
 from fairbank.wlm.core.settings import AccountingSettings, BankLink, WlmSettings
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import StepUsage, WlmStep
-from fairbank.wlm.protocol.messages import RunOutcome, RunUsage, StoredUsage
+from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
 from tests.support.conditions import wait_until
 from tests.wlm.config.files import MACHINE_TOML
 from tests.wlm.core.world import ALICE, OPERATOR, World, named, submission
@@ -152,7 +152,7 @@ def test_usage_that_comes_after_the_record_of_a_step_counts_once(tmp_path: Path)
     world.end_step(step, "n0", usage=RunUsage(cpu_seconds=1, resident_max_kib=5))
     world.request(CancelJob(named(job)))
     late = [
-        StepUsage(step.key, node, StoredUsage(cpu_seconds=2, resident_max_kib=4))
+        StepUsage(step.key, node, RunUsage(cpu_seconds=2, resident_max_kib=4))
         for node in ("n0", "n1")  # the first one repeats what the record has
     ]
     store, clock = StateStore(tmp_path / "state.sqlite"), ControllerClock(None).reading()

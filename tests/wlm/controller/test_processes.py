@@ -164,7 +164,7 @@ def test_state_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "state.sqlite") as file:
         file.execute("CREATE TABLE jobs (id INTEGER)")
         file.execute("PRAGMA user_version = 99")
-    assert "is of version 99, not 3" in run_controller(cluster)
+    assert "is of version 99, not 4" in run_controller(cluster)
     with sqlite3.connect(tmp_path / "state.sqlite") as file:
         assert [name for (name,) in file.execute("SELECT name FROM sqlite_schema")] == ["jobs"]
 

@@ -13,7 +13,7 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.steps.layout import lay_out
 from fairbank.wlm.core.steps.placement import BUSY
 from fairbank.wlm.core.steps.step import EndedStep, StepRequest, StepUsage, WlmStep
-from fairbank.wlm.protocol.messages import RunUsage, StoredUsage
+from fairbank.wlm.protocol.messages import RunUsage
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
 
 
@@ -207,7 +207,7 @@ def test_usage_of_a_step_that_ends_with_its_job_is_recorded_when_its_nodes_repor
     assert (record.step.left, record.step.usage.cpu_seconds) == (("n1",), 1)
     world.end_step(step, "n1", usage=RunUsage(cpu_seconds=2, resident_max_kib=9))
     assert world.step_usages == [
-        StepUsage(step.key, "n1", StoredUsage(cpu_seconds=2, resident_max_kib=9))
+        StepUsage(step.key, "n1", RunUsage(cpu_seconds=2, resident_max_kib=9))
     ]
     assert world.nodes["n1"].steps == {}  # forgotten
 

@@ -1,4 +1,4 @@
-"""State file of a node as an early release wrote it. It is never written again."""
+"""State file of a node of version 1: a change of its records or its table fails here."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from fairbank.wlm.core.effects import AgentMessage, StoredRow, Table
 from fairbank.wlm.core.jobs import AssociationUsage, EndedRun, WlmJob
 from fairbank.wlm.core.state import RECORDS, NodeStatus
 from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
-from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
+from fairbank.wlm.protocol.messages import RunOutcome
 
 STATE_FILE = "state.sqlite"
 ROW_TYPES: Mapping[Table, Any] = {
@@ -48,27 +48,10 @@ ROW_TYPES: Mapping[Table, Any] = {
     "accounts": BankAccount,
 }
 
-# Licenses of jobs and reservations had a British name in version 1. Quotes within a text are
-# escaped, so that only a name of a field is followed by `":`.
-_RENAME_LICENSES = """
-    UPDATE rows SET value = CAST(replace(value, '"licences":', '"licenses":') AS BLOB)
-        WHERE instr(value, '"licences":');
-    UPDATE runs SET record = CAST(replace(record, '"licences":', '"licenses":') AS BLOB)
-        WHERE instr(record, '"licences":')
-"""
-_STEPS = """
-    CREATE TABLE ended_steps (step TEXT PRIMARY KEY, run TEXT NOT NULL, record BLOB NOT NULL)
-        WITHOUT ROWID;
-    CREATE INDEX steps_by_run ON ended_steps (run)
-"""
-_STEP_USAGES = """
-    CREATE TABLE step_usages (step TEXT, node TEXT, usage BLOB NOT NULL, PRIMARY KEY (step, node))
-        WITHOUT ROWID
-"""
 _FORMAT = StateFormat(
     application_id=0x46624354,  # "FbCT"
     version=4,
-    schema=f"""
+    schema="""
         CREATE TABLE rows (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))
             WITHOUT ROWID;
         CREATE TABLE runs (number INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE,
@@ -80,15 +63,17 @@ _FORMAT = StateFormat(
         CREATE TABLE contents (digest TEXT PRIMARY KEY, stored INTEGER NOT NULL,
             content BLOB NOT NULL);
         CREATE TABLE clock (id INTEGER PRIMARY KEY, boot TEXT, since_boot INTEGER, mono INTEGER);
-        {_STEPS};
-        {_STEP_USAGES}
+        CREATE TABLE ended_steps (step TEXT PRIMARY KEY, run TEXT NOT NULL, record BLOB NOT NULL)
+            WITHOUT ROWID;
+        CREATE INDEX steps_by_run ON ended_steps (run);
+        CREATE TABLE step_usages (step TEXT, node TEXT, usage BLOB NOT NULL,
+            PRIMARY KEY (step, node)) WITHOUT ROWID
     """,
     article="a",
     noun="state file",
     owner="controller",
     setting="state_save_location",
     recovery="the jobs and the accounting in it are lost then",
-    migrations={1: _RENAME_LICENSES, 2: _STEPS, 3: _STEP_USAGES},
 )
 _PUT = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
 _DELETE = "DELETE FROM rows WHERE kind = ? AND key = ?"
@@ -198,7 +183,7 @@ class StateStore:
             AccountedRun(
                 number,
                 self._decode(record, EndedRun),
-                None if outcome is None else self._decode(outcome, StoredOutcome),
+                None if outcome is None else self._decode(outcome, RunOutcome),
             )
             for number, record, outcome in self._file.query(sql, [*wanted, *jobs])
         ]

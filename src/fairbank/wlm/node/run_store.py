@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.statefile.state_file import SqlStatement, StateChanges, StateFile, StateFormat
-from fairbank.wlm.protocol.messages import RunOutcome, StoredOutcome
+from fairbank.wlm.protocol.messages import RunOutcome
 
 STATE_FILE = "state"
 _FORMAT = StateFormat(
@@ -39,12 +39,8 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     epilog_status: int | None = None
 
 
-class _ReadRun(StoredRun, frozen=True, kw_only=True):
-    end: StoredOutcome | None = None
-
-
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_ReadRun).decode
+_decode = msgspec.msgpack.Decoder(StoredRun).decode
 
 
 class RunStore:

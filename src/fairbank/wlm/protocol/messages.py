@@ -272,20 +272,6 @@ class RunOutcome(Message, frozen=True, kw_only=True):
     usage: RunUsage = RunUsage()
 
 
-class StoredUsage(
-    RunUsage, frozen=True, kw_only=True, tag=RunUsage.__name__, forbid_unknown_fields=False
-):
-    """RunUsage of a file, which an earlier release may have written with other fields."""
-
-
-class StoredOutcome(
-    RunOutcome, frozen=True, kw_only=True, tag=RunOutcome.__name__, forbid_unknown_fields=False
-):
-    """RunOutcome of a file, which an earlier release may have written with other fields."""
-
-    usage: StoredUsage = StoredUsage()
-
-
 class StepStatus(Message, frozen=True, kw_only=True):
     """State of a step on a node: its tasks run, or `end` says how they ended.
 

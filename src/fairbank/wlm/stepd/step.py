@@ -158,9 +158,9 @@ def write_step(directory: str, step: Step, environment: Mapping[bytes, bytes]) -
 
 
 def read_step(directory: str) -> Step:
+    """Return the step of a directory. Raises OSError."""
     fields = _read(directory, STEP)
-    # A daemon of an earlier release wrote no tasks.
-    return Step(**fields | {"tasks": [StepTask(*task) for task in fields.get("tasks", ())]})
+    return Step(**fields | {"tasks": [StepTask(*task) for task in fields["tasks"]]})
 
 
 def read_start(directory: str) -> StepStart | None:

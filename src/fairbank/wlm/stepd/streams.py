@@ -38,7 +38,7 @@ from fairbank.wlm.stepd.step_input import TaskInput
 from fairbank.wlm.stepd.stream_log import StreamLog, TaskOutput
 
 BUFFER_BYTES = 8 * 1024 * 1024
-"""Newest output of a step in memory; what is older goes to ends."""
+"""Newest output of a step in memory; what is older is in files."""
 LAG_MAX = 8 * 1024 * 1024
 """Output of a stream that is kept for a second srun, beside what the first one needs."""
 DRAIN_SECONDS = 60.0

@@ -11,7 +11,7 @@ from fairbank.wlm.core.jobs import WlmRun
 from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
-from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, StepStatus, StoredUsage
+from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, RunUsage, StepStatus
 
 SIGTERM, SIGKILL = 15, 9
 _SIGNAL = 0x7F  # bits of the signal in a status of wait(2)
@@ -49,7 +49,7 @@ def _record(tx: Transition, node: str, seen: StepStatus) -> None:
         tx.send(node, EndStep(run=seen.run, step=seen.step, reason=_UNKNOWN))
     else:
         # The step has ended with its run, which did not wait for the nodes.
-        usage = StoredUsage().with_node(seen.end.usage)
+        usage = RunUsage().with_node(seen.end.usage)
         tx.record_usage(StepUsage(f"{seen.run}.{seen.step}", node, usage))
     if seen.end is not None:
         tx.send(node, ForgetStep(run=seen.run, step=seen.step))

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Gpus
 from fairbank.wlm.core.jobs import Moment, WlmRun
-from fairbank.wlm.protocol.messages import RunUsage, StoredUsage
+from fairbank.wlm.protocol.messages import RunUsage
 
 StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
 
@@ -83,7 +83,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 0
     end: str = ""
     canceller: int | None = None
-    usage: StoredUsage = StoredUsage()
+    usage: RunUsage = RunUsage()
     paused: int = 0
 
     @property
@@ -134,4 +134,4 @@ class StepUsage(msgspec.Struct, frozen=True):
 
     step: str
     node: str
-    usage: StoredUsage
+    usage: RunUsage
